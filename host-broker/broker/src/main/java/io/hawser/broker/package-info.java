@@ -1,0 +1,2 @@
+/** The broker: start, stop and settings of the service that gives guests a share of a GPU. */
+package io.hawser.broker;
