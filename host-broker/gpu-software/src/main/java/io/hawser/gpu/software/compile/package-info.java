@@ -1,0 +1,2 @@
+/** Analysis of PTX functions and their translation to JVM bytecode. */
+package io.hawser.gpu.software.compile;
