@@ -1,0 +1,62 @@
+package io.hawser.cuda.backend;
+
+/** What a guest must know of a kernel, so that a launch needs no round trip; filled by {@link GpuBackend#function}. */
+public final class FunctionInfo {
+    /** Attributes that are sent: CUfunction_attribute 0 to 15. */
+    public static final int ATTRIBUTES = 16;
+
+    /** Most parameters that a kernel has: its parameter space has 32,764 bytes (PTX ISA 8.1), guests' are capped. */
+    public static final int MAX_PARAMS = 4096;
+
+    private long handle;
+    private int[] offsets = {};
+    private int[] sizes = {};
+    private final int[] attributes = new int[ATTRIBUTES];
+
+    /**
+     * Sets everything but the attributes.
+     *
+     * @param nativeHandle the kernel.
+     * @param paramOffsets offset in bytes of each parameter in the packed parameters.
+     * @param paramSizes size in bytes of each.
+     */
+    public void set(long nativeHandle, int[] paramOffsets, int[] paramSizes) {
+        if (paramOffsets.length != paramSizes.length || paramOffsets.length > MAX_PARAMS) {
+            throw new IllegalArgumentException("each parameter has an offset and a size, at most " + MAX_PARAMS
+                    + ": offsets=" + paramOffsets.length + ", sizes=" + paramSizes.length);
+        }
+        handle = nativeHandle;
+        offsets = paramOffsets;
+        sizes = paramSizes;
+    }
+
+    /** Sets an attribute by its CUfunction_attribute. */
+    public void attribute(int index, int value) {
+        attributes[index] = value;
+    }
+
+    /** The kernel. */
+    public long handle() {
+        return handle;
+    }
+
+    /** Number of parameters. */
+    public int paramCount() {
+        return offsets.length;
+    }
+
+    /** Offset in bytes of a parameter. */
+    public int paramOffset(int index) {
+        return offsets[index];
+    }
+
+    /** Size in bytes of a parameter. */
+    public int paramSize(int index) {
+        return sizes[index];
+    }
+
+    /** An attribute by its CUfunction_attribute. */
+    public int attribute(int index) {
+        return attributes[index];
+    }
+}

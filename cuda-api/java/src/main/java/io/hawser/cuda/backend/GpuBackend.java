@@ -1,0 +1,105 @@
+package io.hawser.cuda.backend;
+
+import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
+import java.util.function.IntConsumer;
+
+/**
+ * A GPU as one worker uses it. Methods that return {@code int} answer a CUresult and never throw for what a guest may
+ * cause. Calls come from the decoder's thread in the guest's order, except where a method says otherwise; none blocks.
+ * Handles are the backend's own, never a guest's ids. Streams: 0 is the legacy default stream of the current context.
+ */
+public interface GpuBackend extends AutoCloseable {
+    /** {@code software} or {@code nvidia}. */
+    String name();
+
+    // The Driver API on this GPU comes with the generated code:
+    // io.hawser.cuda.generated.CudaDriver driver();
+
+    /** Number of devices that this backend offers. */
+    int deviceCount();
+
+    /**
+     * Describes a device.
+     *
+     * @param ordinal from 0.
+     * @param hwsDeviceInfo receives the struct {@code HwsDeviceInfo}.
+     */
+    int deviceInfo(int ordinal, MemorySegment hwsDeviceInfo);
+
+    /** Makes a context; {@code out} receives its native handle (8 bytes). A primary one is made once a device. */
+    int createContext(int device, int flags, boolean primary, MemorySegment out);
+
+    /** Destroys a context and all that it holds. */
+    int destroyContext(long nativeContext);
+
+    /** Makes a context current for the calls that follow; 0 for none. */
+    int setCurrent(long nativeContext);
+
+    /**
+     * Runs an action once all work issued so far to a stream is done or has failed; the action gets the CUresult, on
+     * any thread, and must not block.
+     *
+     * @param context the stream's context, which matters for stream 0.
+     */
+    int whenStreamReached(long context, long stream, IntConsumer action);
+
+    /** As {@link #whenStreamReached} for all streams of a context. */
+    int whenContextReached(long context, IntConsumer action);
+
+    /** As {@link #whenStreamReached} for the work that an event has recorded; at once if it never was recorded. */
+    int whenEventReached(long event, IntConsumer action);
+
+    /** Runs a function in stream order; it may block, and the stream goes on when it returns. */
+    int hostFunction(long stream, Runnable function);
+
+    /**
+     * Launches a kernel.
+     *
+     * @param flags bit 0: cooperative.
+     * @param packedParams parameters at the offsets that {@link #function} gave; read before this returns.
+     * @param attributes array of CUlaunchAttribute, may be empty; read before this returns.
+     */
+    int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
+            long stream, int flags, MemorySegment packedParams, MemorySegment attributes);
+
+    /**
+     * Loads device code.
+     *
+     * @param image cubin, PTX text or fat binary, whole.
+     * @param out receives the native module (8 bytes).
+     * @param log receives what the compiler has to say.
+     */
+    int loadImage(MemorySegment image, MemorySegment out, StringBuilder log);
+
+    /** Unloads a module; its functions are gone. */
+    int unloadImage(long module);
+
+    /** Finds a kernel. */
+    int function(long module, String name, FunctionInfo out);
+
+    /** Finds a variable; {@code outPointerAndBytes} receives its address and size (two 64-bit numbers). */
+    int global(long module, String name, MemorySegment outPointerAndBytes);
+
+    /** Copies to the device in stream order; {@code source} stays valid until the copy is done. */
+    int copyHtoD(long destination, MemorySegment source, long stream);
+
+    /** Copies from the device in stream order; {@code destination} stays valid until the copy is done. */
+    int copyDtoH(MemorySegment destination, long source, long stream);
+
+    /** Memory for copies, pinned where the GPU wants it so. Any thread. */
+    MemorySegment allocateStaging(long bytes);
+
+    /** Frees what {@link #allocateStaging} gave. Any thread. */
+    void freeStaging(MemorySegment staging);
+
+    /** Where the device's printf text goes, from any thread, before the completion of the work that printed it. */
+    void output(Consumer<byte[]> sink);
+
+    /** Whether a result means that the context is lost (CUDA_ERROR_ILLEGAL_ADDRESS and its like). */
+    boolean isPoisoned(int cuResult);
+
+    /** Frees everything, whatever still runs. */
+    @Override
+    void close();
+}

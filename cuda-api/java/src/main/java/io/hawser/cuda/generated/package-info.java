@@ -1,0 +1,2 @@
+/** Code that the generator writes from the description. */
+package io.hawser.cuda.generated;

@@ -1,0 +1,41 @@
+package io.hawser.shm.layout;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** Command: writes the record layout for one language. */
+public final class Main {
+    private static final String USAGE = """
+            usage: io.hawser.shm.layout.Main --language c|java --out DIR
+            Writes the record layout: DIR/hws_layout.h, or DIR/io/hawser/shm/RecordLayout.java.
+            A file that is already right keeps its time, so that nothing is compiled again for it.""";
+
+    private Main() {
+    }
+
+    /**
+     * Writes the file.
+     *
+     * @throws IOException if it cannot be written.
+     */
+    public static void main(String[] args) throws IOException {
+        if (args.length != 4 || !args[0].equals("--language") || !args[2].equals("--out")) {
+            throw new IllegalArgumentException(USAGE);
+        }
+        RecordDescription record = RecordDescription.load();
+        Path out = Path.of(args[3]);
+        switch (args[1]) {
+            case "c" -> write(out.resolve("hws_layout.h"), new CLayoutEmitter().emit(record));
+            case "java" -> write(out.resolve("io/hawser/shm/RecordLayout.java"), new JavaLayoutEmitter().emit(record));
+            default -> throw new IllegalArgumentException(USAGE);
+        }
+    }
+
+    private static void write(Path file, String text) throws IOException {
+        Files.createDirectories(file.getParent());
+        if (!Files.exists(file) || !Files.readString(file).equals(text)) {
+            Files.writeString(file, text);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+package io.hawser.shm.layout;
+
+import java.util.Locale;
+
+/** Spelling of names in the emitted files. */
+final class Names {
+    private Names() {
+    }
+
+    /** {@code clientNonce} becomes {@code CLIENT_NONCE}. */
+    static String upper(String name) {
+        return name.replaceAll("([a-z0-9])([A-Z])", "$1_$2").toUpperCase(Locale.ROOT);
+    }
+}
