@@ -1,0 +1,159 @@
+/* Opening, failing and closing the channel. */
+#include "hws_channel_internal.h"
+
+#include "hws_log.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+hws_channel_t hws_channel;
+_Thread_local hws_tls_t hws_tls;
+
+int hws_channel_start_thread(pthread_t *thread_p, void *(*main)(void *), const char *name) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(thread_p, NULL, main, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0) {
+        pthread_setname_np(*thread_p, name);
+    }
+    return rc;
+}
+
+static void init_locks(hws_channel_t *channel) {
+    pthread_mutex_init(&channel->send_lock, NULL);
+    pthread_cond_init(&channel->drained, NULL);
+    pthread_cond_init(&channel->sender_wake, NULL);
+    pthread_mutex_init(&channel->receive_lock, NULL);
+    pthread_cond_init(&channel->background_wake, NULL);
+    pthread_cond_init(&channel->detached_done, NULL);
+    pthread_mutex_init(&channel->callback_lock, NULL);
+    pthread_cond_init(&channel->callback_wake, NULL);
+}
+
+int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const hws_channel_hooks_t *hooks) {
+    hws_channel_t *channel = &hws_channel;
+    memset(channel, 0, sizeof *channel);
+    init_locks(channel);
+    channel->carrier = carrier;
+    channel->welcome = *welcome;
+    channel->hooks = *hooks;
+    channel->next_sequence = welcome->next_sequence;
+    channel->fill = malloc(HWS_SEND_BUFFER_BYTES);
+    channel->spare = malloc(HWS_SEND_BUFFER_BYTES);
+    channel->buffer = malloc(HWS_RECEIVE_BUFFER_BYTES);
+    atomic_store(&channel->next_blob, 1);
+    for (int i = 0; i < HWS_MAX_DETACHED; i++) {
+        channel->detached[i].next = channel->free_detached;
+        channel->free_detached = &channel->detached[i];
+    }
+    if (channel->fill == NULL || channel->spare == NULL || channel->buffer == NULL
+        || hws_channel_start_thread(&channel->sender, hws_channel_sender_main, "hawser-send") != 0) {
+        free(channel->fill);
+        free(channel->spare);
+        free(channel->buffer);
+        return -1;
+    }
+    return 0;
+}
+
+/* Lets every sleeping thread see the failure. */
+static void wake_everyone(hws_channel_t *channel) {
+    pthread_mutex_lock(&channel->send_lock);
+    pthread_cond_broadcast(&channel->drained);
+    pthread_cond_broadcast(&channel->sender_wake);
+    pthread_mutex_unlock(&channel->send_lock);
+
+    pthread_mutex_lock(&channel->receive_lock);
+    if (!channel->leader) {
+        /* With a reader at work the memory of waiting copies is in use: it ends the waiters when it comes out. */
+        hws_waiter_fail_all();
+    }
+    pthread_cond_broadcast(&channel->background_wake);
+    pthread_cond_broadcast(&channel->detached_done);
+    pthread_mutex_unlock(&channel->receive_lock);
+
+    pthread_mutex_lock(&channel->callback_lock);
+    pthread_cond_broadcast(&channel->callback_wake);
+    pthread_mutex_unlock(&channel->callback_lock);
+}
+
+int hws_channel_fail(int status, const char *format, ...) {
+    hws_channel_t *channel = &hws_channel;
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&channel->failure, &none, status)) {
+        return none;
+    }
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    hws_log(HWS_ERROR, "%s", text);
+    channel->carrier->ops->shutdown(channel->carrier);
+    if (channel->hooks.failed != NULL) {
+        channel->hooks.failed(status);
+    }
+    wake_everyone(channel);
+    return status;
+}
+
+void hws_channel_close(int status) {
+    hws_channel_t *channel = &hws_channel;
+    if (channel->carrier == NULL) {
+        return;
+    }
+    int none = 0;
+    atomic_compare_exchange_strong(&channel->failure, &none, status);
+    channel->carrier->ops->shutdown(channel->carrier);
+    wake_everyone(channel);
+}
+
+void hws_channel_abandon_in_child(void) {
+    hws_channel_t *channel = &hws_channel;
+    if (channel->carrier != NULL) {
+        atomic_store(&channel->failure, HWS_STATUS_NOT_INITIALIZED);
+        channel->carrier->ops->close(channel->carrier);
+    }
+}
+
+void hws_channel_join(void) {
+    hws_channel_t *channel = &hws_channel;
+    pthread_join(channel->sender, NULL);
+    if (channel->background_started) {
+        pthread_join(channel->background, NULL);
+    }
+    if (channel->callback_started) {
+        pthread_join(channel->callback_thread, NULL);
+    }
+    channel->carrier->ops->close(channel->carrier);
+    free(channel->carrier);
+    free(channel->fill);
+    free(channel->spare);
+    free(channel->buffer);
+    free(channel->callbacks);
+    channel->carrier = NULL;
+}
+
+int hws_channel_status(void) {
+    return atomic_load_explicit(&hws_channel.failure, memory_order_relaxed);
+}
+
+const hws_welcome_t *hws_channel_welcome(void) {
+    return &hws_channel.welcome;
+}
+
+void hws_channel_statistics(hws_statistics_t *statistics_p) {
+    hws_channel_t *channel = &hws_channel;
+    *statistics_p = (hws_statistics_t) {
+        .carrier = channel->carrier != NULL ? channel->carrier->ops->name : "none",
+        .calls = atomic_load(&channel->calls),
+        .round_trips = atomic_load(&channel->round_trips),
+        .bytes_out = atomic_load(&channel->bytes_out),
+        .bytes_in = atomic_load(&channel->bytes_in),
+    };
+}

@@ -1,0 +1,114 @@
+/* Device-to-host copies: the table of where their bytes go. */
+#include "hws_channel_internal.h"
+
+/* Checks a target and reduces it: rows that lie one after the other are one row. Returns false when its sizes make no sense. */
+static bool normalise(const hws_target_t *given, hws_target_t *target_p, uint64_t *bytes_p) {
+    hws_target_t target = *given;
+    uint64_t slice_bytes, total;
+    if (target.base == NULL || target.width_bytes == 0 || target.rows == 0 || target.slices == 0
+        || __builtin_mul_overflow(target.width_bytes, target.rows, &slice_bytes)
+        || __builtin_mul_overflow(slice_bytes, target.slices, &total)
+        || (target.rows > 1 && target.pitch_bytes < target.width_bytes)) {
+        return false;
+    }
+    if (target.rows > 1 && target.pitch_bytes == target.width_bytes) {
+        target.width_bytes = slice_bytes;
+        target.rows = 1;
+    }
+    if (target.rows == 1 && target.slices > 1 && target.slice_pitch_bytes == target.width_bytes) {
+        target.width_bytes = total;
+        target.slices = 1;
+    }
+    *target_p = target;
+    *bytes_p = total;
+    return true;
+}
+
+static hws_waiter_t *take_detached(hws_channel_t *channel) {
+    pthread_mutex_lock(&channel->receive_lock);
+    hws_waiter_t *waiter = channel->free_detached;
+    if (waiter != NULL) {
+        channel->free_detached = waiter->next;
+        channel->background_need++;
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+    return waiter;
+}
+
+/* Lets the background reader look whether there is something to read. */
+static void wake_background(hws_channel_t *channel) {
+    pthread_mutex_lock(&channel->receive_lock);
+    if (!channel->leader) {
+        pthread_cond_signal(&channel->background_wake);
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+}
+
+static int read_detached(hws_channel_t *channel, const hws_outgoing_t *out, hws_waiter_t *waiter,
+                         const hws_target_t *target, uint64_t bytes) {
+    *waiter = (hws_waiter_t) {.detached = true, .target = *target, .target_bytes = bytes};
+    int status = hws_channel_submit(out, waiter, false);
+    if (status != 0) {
+        pthread_mutex_lock(&channel->receive_lock);
+        channel->background_need--;
+        waiter->next = channel->free_detached;
+        channel->free_detached = waiter;
+        pthread_mutex_unlock(&channel->receive_lock);
+        return status;
+    }
+    wake_background(channel);
+    return 0;
+}
+
+int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_target_t *target, bool wait) {
+    hws_channel_t *channel = &hws_channel;
+    if (hws_tls.in_callback) {
+        return HWS_STATUS_NOT_PERMITTED;
+    }
+    hws_target_t normal;
+    uint64_t bytes;
+    if (!normalise(target, &normal, &bytes)) {
+        return HWS_STATUS_INVALID_VALUE;
+    }
+    hws_outgoing_t out = {.opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload, .payload_bytes = payload_bytes};
+    if (!wait && hws_channel_status() == 0 && hws_background_start() == 0) {
+        hws_waiter_t *detached = take_detached(channel);
+        if (detached != NULL) {
+            return read_detached(channel, &out, detached, &normal, bytes);
+        }
+    }
+    hws_waiter_t waiter = {.target = normal, .target_bytes = bytes};
+    int status = hws_channel_submit(&out, &waiter, true);
+    if (status != 0) {
+        return status;
+    }
+    atomic_fetch_add_explicit(&channel->round_trips, 1, memory_order_relaxed);
+    return hws_waiter_wait(&waiter);
+}
+
+static bool touches(const hws_waiter_t *waiter, uintptr_t base, uint64_t bytes) {
+    const hws_target_t *target = &waiter->target;
+    uintptr_t from = (uintptr_t) target->base;
+    uint64_t extent = (target->slices - 1) * target->slice_pitch_bytes + (target->rows - 1) * target->pitch_bytes
+        + target->width_bytes;
+    return waiter->detached && from < base + bytes && base < from + extent;
+}
+
+void hws_channel_wait_for_target(const void *base, uint64_t bytes) {
+    hws_channel_t *channel = &hws_channel;
+    if (channel->carrier == NULL || hws_channel_status() == HWS_STATUS_NOT_INITIALIZED) {
+        return;
+    }
+    hws_channel_flush();
+    pthread_mutex_lock(&channel->receive_lock);
+    for (hws_waiter_t *each = channel->first; each != NULL;) {
+        if (touches(each, (uintptr_t) base, bytes)) {
+            /* Ended by the background reader, or by the failure of the channel. */
+            pthread_cond_wait(&channel->detached_done, &channel->receive_lock);
+            each = channel->first;
+        } else {
+            each = each->next;
+        }
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+}

@@ -1,0 +1,175 @@
+/* Waiting for replies: one reads for all. */
+#include "hws_channel_internal.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+static void signal_waiter(hws_waiter_t *waiter) {
+    /* Under receive_lock, which the sleeper needs before it may leave: its stack frame is still there for the wake. */
+    atomic_store_explicit(&waiter->signal, 1, memory_order_release);
+    syscall(SYS_futex, &waiter->signal, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void link_last(hws_channel_t *channel, hws_waiter_t *waiter) {
+    waiter->next = NULL;
+    waiter->previous = channel->last;
+    if (channel->last != NULL) {
+        channel->last->next = waiter;
+    } else {
+        channel->first = waiter;
+    }
+    channel->last = waiter;
+}
+
+static void unlink_waiter(hws_channel_t *channel, hws_waiter_t *waiter) {
+    if (waiter->previous != NULL) {
+        waiter->previous->next = waiter->next;
+    } else {
+        channel->first = waiter->next;
+    }
+    if (waiter->next != NULL) {
+        waiter->next->previous = waiter->previous;
+    } else {
+        channel->last = waiter->previous;
+    }
+}
+
+int hws_waiter_register(hws_waiter_t *waiter) {
+    hws_channel_t *channel = &hws_channel;
+    pthread_mutex_lock(&channel->receive_lock);
+    /* Set before the waiters are failed under this lock: either they find this one, or it finds the failure. */
+    int status = atomic_load(&channel->failure);
+    if (status == 0) {
+        link_last(channel, waiter);
+        if (waiter->credit_target != 0 && atomic_load(&channel->credit_released_bytes) >= waiter->credit_target) {
+            hws_waiter_finish(waiter, 0);
+        }
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+    return status;
+}
+
+void hws_waiter_finish(hws_waiter_t *waiter, int status) {
+    hws_channel_t *channel = &hws_channel;
+    unlink_waiter(channel, waiter);
+    waiter->status = status;
+    if (!waiter->detached) {
+        waiter->done = true;
+        signal_waiter(waiter);
+        return;
+    }
+    if (status != 0 && channel->deferred == 0) {
+        channel->deferred = status;
+    }
+    channel->background_need--;
+    waiter->next = channel->free_detached;
+    channel->free_detached = waiter;
+    pthread_cond_broadcast(&channel->detached_done);
+}
+
+void hws_waiter_fail_all(void) {
+    hws_channel_t *channel = &hws_channel;
+    while (channel->first != NULL) {
+        hws_waiter_finish(channel->first, atomic_load(&channel->failure));
+    }
+}
+
+/* Gives the reader's role, which is free, to somebody who needs it. receive_lock held. */
+static void pass_role_on(hws_channel_t *channel) {
+    for (hws_waiter_t *each = channel->first; each != NULL; each = each->next) {
+        if (!each->detached) {
+            signal_waiter(each);
+            return;
+        }
+    }
+    if (channel->background_need > 0) {
+        pthread_cond_signal(&channel->background_wake);
+    }
+}
+
+/* receive_lock held, and given up while reading. */
+static void give_role_back(hws_channel_t *channel) {
+    channel->leader = false;
+    if (atomic_load(&channel->failure) != 0) {
+        hws_waiter_fail_all();
+    }
+}
+
+int hws_waiter_wait(hws_waiter_t *waiter) {
+    hws_channel_t *channel = &hws_channel;
+    pthread_mutex_lock(&channel->receive_lock);
+    while (!waiter->done) {
+        if (!channel->leader) {
+            channel->leader = true;
+            pthread_mutex_unlock(&channel->receive_lock);
+            /* `done` is written by the reader only, which we are. */
+            while (!waiter->done && hws_channel_receive() == 0) {
+            }
+            pthread_mutex_lock(&channel->receive_lock);
+            give_role_back(channel);
+        } else {
+            pthread_mutex_unlock(&channel->receive_lock);
+            futex_wait(&waiter->signal, 0);
+            pthread_mutex_lock(&channel->receive_lock);
+            if (!waiter->done) {
+                atomic_store_explicit(&waiter->signal, 0, memory_order_relaxed);
+            }
+        }
+    }
+    if (!channel->leader) {
+        pass_role_on(channel);
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+    return waiter->status;
+}
+
+static void *background_main(void *unused) {
+    (void) unused;
+    hws_channel_t *channel = &hws_channel;
+    pthread_mutex_lock(&channel->receive_lock);
+    while (atomic_load(&channel->failure) == 0) {
+        if (channel->leader || channel->background_need == 0) {
+            pthread_cond_wait(&channel->background_wake, &channel->receive_lock);
+            continue;
+        }
+        channel->leader = true;
+        bool needed = true;
+        while (needed) {
+            pthread_mutex_unlock(&channel->receive_lock);
+            int rc = hws_channel_receive();
+            pthread_mutex_lock(&channel->receive_lock);
+            needed = rc == 0 && channel->background_need > 0;
+        }
+        give_role_back(channel);
+        pass_role_on(channel);
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+    return NULL;
+}
+
+int hws_background_start(void) {
+    hws_channel_t *channel = &hws_channel;
+    pthread_mutex_lock(&channel->receive_lock);
+    int rc = 0;
+    if (!channel->background_started) {
+        rc = hws_channel_start_thread(&channel->background, background_main, "hawser-receive");
+        channel->background_started = rc == 0;
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+    return rc;
+}
+
+int hws_channel_take_deferred(void) {
+    hws_channel_t *channel = &hws_channel;
+    pthread_mutex_lock(&channel->receive_lock);
+    int status = channel->deferred;
+    channel->deferred = 0;
+    pthread_mutex_unlock(&channel->receive_lock);
+    return status;
+}

@@ -1,0 +1,282 @@
+/* The sending half: append under a lock, drain outside it. */
+#include "hws_channel_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+/*
+ * How long the sender thread looks on after it has found nothing more to send. Within that time an asynchronous call costs its
+ * caller no wake-up; a synchronous call never depends on it, since it sends for itself.
+ */
+#define LINGER_NS 30000
+/* How often a synchronous caller sends what others have appended meanwhile, before it leaves that to the sender thread. */
+#define MAX_CALLER_DRAINS 4
+
+static _Atomic uint32_t last_thread;
+
+static uint32_t thread_number(void) {
+    if (hws_tls.thread == 0) {
+        hws_tls.thread = atomic_fetch_add(&last_thread, 1) + 1;
+    }
+    return hws_tls.thread;
+}
+
+/* Sends the filled buffer and then `extra`. send_lock held, nobody draining; given up meanwhile. */
+static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_count) {
+    struct iovec pieces[5];
+    int count = 0;
+    uint64_t total = channel->fill_bytes;
+    uint8_t *full = channel->fill;
+    if (channel->fill_bytes > 0) {
+        pieces[count++] = (struct iovec) {full, channel->fill_bytes};
+    }
+    for (int i = 0; i < extra_count; i++) {
+        pieces[count++] = extra[i];
+        total += extra[i].iov_len;
+    }
+    channel->fill = channel->spare;
+    channel->spare = full;
+    channel->fill_bytes = 0;
+    channel->draining = true;
+    hws_count(&channel->bytes_out, total);
+    pthread_mutex_unlock(&channel->send_lock);
+    int rc = count == 0 ? 0 : channel->carrier->ops->send(channel->carrier, pieces, count);
+    if (rc != 0) {
+        hws_channel_fail(HWS_LOST_STATUS, "the connection to the broker is lost: %s", strerror(errno));
+    }
+    pthread_mutex_lock(&channel->send_lock);
+    channel->draining = false;
+    pthread_cond_broadcast(&channel->drained);
+}
+
+/* True when the sender thread has to be woken after send_lock is released. send_lock held. */
+static bool claim_sender(hws_channel_t *channel) {
+    if (channel->fill_bytes == 0 || channel->draining || channel->sender_awake) {
+        return false;
+    }
+    channel->sender_awake = true;
+    return true;
+}
+
+static void unlock_and_wake(hws_channel_t *channel, bool wake) {
+    pthread_mutex_unlock(&channel->send_lock);
+    if (wake) {
+        pthread_cond_signal(&channel->sender_wake);
+    }
+}
+
+/* send_lock held; sends what is there unless another thread is at it, which then goes on or wakes the sender thread. */
+static void drain_for_caller(hws_channel_t *channel) {
+    for (int i = 0; i < MAX_CALLER_DRAINS && channel->fill_bytes > 0 && !channel->draining; i++) {
+        drain(channel, NULL, 0);
+    }
+}
+
+void hws_channel_flush(void) {
+    hws_channel_t *channel = &hws_channel;
+    pthread_mutex_lock(&channel->send_lock);
+    drain_for_caller(channel);
+    unlock_and_wake(channel, claim_sender(channel));
+}
+
+void *hws_channel_sender_main(void *unused) {
+    (void) unused;
+    hws_channel_t *channel = &hws_channel;
+    const struct timespec linger = {.tv_nsec = LINGER_NS};
+    bool lingered = false;
+    /* Without this the kernel stretches the short sleep by 50 us. */
+    prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+    pthread_mutex_lock(&channel->send_lock);
+    channel->sender_awake = true;
+    while (atomic_load(&channel->failure) == 0) {
+        if (channel->fill_bytes > 0 && !channel->draining) {
+            drain(channel, NULL, 0);
+            lingered = false;
+        } else if (channel->draining || lingered) {
+            /* Whoever drains now wakes us if it leaves something behind. */
+            channel->sender_awake = false;
+            pthread_cond_wait(&channel->sender_wake, &channel->send_lock);
+            channel->sender_awake = true;
+            lingered = false;
+        } else {
+            pthread_mutex_unlock(&channel->send_lock);
+            nanosleep(&linger, NULL);
+            pthread_mutex_lock(&channel->send_lock);
+            lingered = true;
+        }
+    }
+    pthread_mutex_unlock(&channel->send_lock);
+    return NULL;
+}
+
+/* Waits until `bytes` of credit are free. No lock held. */
+static int await_credit(hws_channel_t *channel, uint64_t bytes) {
+    /* What earns the credit back may still lie in our own buffer. */
+    hws_channel_flush();
+    pthread_mutex_lock(&channel->send_lock);
+    uint64_t target = channel->credit_used_bytes + bytes - channel->welcome.credit_window_bytes;
+    pthread_mutex_unlock(&channel->send_lock);
+    if (target == 0 || target > UINT64_MAX / 2) {
+        return 0; /* another thread's wait has made room in between */
+    }
+    hws_waiter_t waiter = {.credit_target = target};
+    int status = hws_waiter_register(&waiter);
+    return status != 0 ? status : hws_waiter_wait(&waiter);
+}
+
+static bool lacks_credit(hws_channel_t *channel, uint64_t bytes) {
+    uint64_t released = atomic_load_explicit(&channel->credit_released_bytes, memory_order_acquire);
+    return channel->credit_used_bytes - released + bytes > channel->welcome.credit_window_bytes;
+}
+
+/* Takes send_lock and waits for credit and room. Returns 0 with the lock held, or a status without it. */
+static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited, bool direct) {
+    pthread_mutex_lock(&channel->send_lock);
+    for (;;) {
+        int status = atomic_load(&channel->failure);
+        if (status != 0) {
+            pthread_mutex_unlock(&channel->send_lock);
+            return status;
+        }
+        if (credited && lacks_credit(channel, total)) {
+            pthread_mutex_unlock(&channel->send_lock);
+            status = await_credit(channel, total);
+            if (status != 0) {
+                return status;
+            }
+            pthread_mutex_lock(&channel->send_lock);
+        } else if (direct ? channel->draining : channel->fill_bytes + total > HWS_SEND_BUFFER_BYTES) {
+            if (channel->draining) {
+                pthread_cond_wait(&channel->drained, &channel->send_lock);
+            } else {
+                drain(channel, NULL, 0);
+            }
+        } else {
+            return 0;
+        }
+    }
+}
+
+static void append(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
+    uint8_t *p = channel->fill + channel->fill_bytes;
+    memcpy(p, header, sizeof *header);
+    p += sizeof *header;
+    uint64_t padded = hws_pad8(out->payload_bytes);
+    if (out->payload_bytes != 0) {
+        memset(p + padded - 8, 0, 8);
+        memcpy(p, out->payload, out->payload_bytes);
+        p += padded;
+    }
+    if (out->bulk_bytes != 0) {
+        padded = hws_pad8(out->bulk_bytes);
+        memset(p + padded - 8, 0, 8);
+        memcpy(p, out->bulk, out->bulk_bytes);
+    }
+    channel->fill_bytes += (size_t) header->length_bytes;
+}
+
+/* Sends header, payload and bulk from where they lie, behind what was appended before. send_lock held. */
+static void send_direct(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
+    static const uint8_t zeros[8];
+    struct iovec pieces[4];
+    int count = 0;
+    pieces[count++] = (struct iovec) {(void *) header, sizeof *header};
+    if (out->payload_bytes != 0) {
+        pieces[count++] = (struct iovec) {(void *) out->payload, out->payload_bytes};
+    }
+    if (out->bulk_bytes != 0) {
+        pieces[count++] = (struct iovec) {(void *) out->bulk, out->bulk_bytes};
+    }
+    size_t padding = (size_t) header->length_bytes - sizeof *header - out->payload_bytes - (size_t) out->bulk_bytes;
+    if (padding != 0) {
+        pieces[count++] = (struct iovec) {(void *) zeros, padding};
+    }
+    drain(channel, pieces, count);
+}
+
+int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
+    hws_channel_t *channel = &hws_channel;
+    int status = hws_channel_status();
+    if (status != 0) {
+        return status; /* before any lock: in a forked child they may be held by threads that do not exist */
+    }
+    if (out->bulk_bytes > HWS_MAX_RECORD_BYTES || (out->bulk_bytes != 0 && out->payload_bytes % 8 != 0)) {
+        return HWS_STATUS_INVALID_VALUE;
+    }
+    uint64_t total = HWS_HEADER_BYTES + hws_pad8(out->payload_bytes) + hws_pad8(out->bulk_bytes);
+    if (total > channel->welcome.max_record_bytes) {
+        return HWS_STATUS_INVALID_VALUE;
+    }
+    bool credited = (out->flags & HWS_FLAG_CREDITED) != 0;
+    bool direct = out->bulk_bytes >= HWS_DIRECT_BYTES || total > HWS_SEND_BUFFER_BYTES;
+    status = lock_with_room(channel, total, credited, direct);
+    if (status != 0) {
+        return status;
+    }
+    hws_record_header_t header = {
+        .length_bytes = (int32_t) total,
+        .opcode = out->opcode,
+        .sequence = channel->next_sequence,
+        .thread = thread_number(),
+        .context = hws_tls.context,
+        .flags = out->flags,
+    };
+    if (waiter != NULL) {
+        waiter->sequence = header.sequence;
+        waiter->opcode = header.opcode;
+        status = hws_waiter_register(waiter);
+        if (status != 0) {
+            pthread_mutex_unlock(&channel->send_lock);
+            return status;
+        }
+    }
+    channel->next_sequence++;
+    channel->credit_used_bytes += credited ? total : 0;
+    if (out->opcode >> 16 != 0 || waiter != NULL) {
+        hws_count(&channel->calls, 1);
+    }
+    if (direct) {
+        send_direct(channel, &header, out);
+    } else {
+        append(channel, &header, out);
+        if (flush) {
+            drain_for_caller(channel);
+        }
+    }
+    unlock_and_wake(channel, claim_sender(channel));
+    return 0;
+}
+
+int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
+             uint64_t bulk_bytes) {
+    if (hws_tls.in_callback) {
+        return HWS_STATUS_NOT_PERMITTED;
+    }
+    hws_outgoing_t out = {opcode, flags & ~HWS_FLAG_REPLY, payload, payload_bytes, bulk, bulk == NULL ? 0 : bulk_bytes};
+    return hws_channel_submit(&out, NULL, false);
+}
+
+int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
+             uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
+    if (hws_tls.in_callback) {
+        return HWS_STATUS_NOT_PERMITTED;
+    }
+    hws_outgoing_t out = {opcode, flags | HWS_FLAG_REPLY, payload, payload_bytes, bulk, bulk == NULL ? 0 : bulk_bytes};
+    hws_waiter_t waiter = {.reply = reply, .reply_capacity = reply_capacity};
+    int status = hws_channel_submit(&out, &waiter, true);
+    if (status != 0) {
+        return status;
+    }
+    atomic_fetch_add_explicit(&hws_channel.round_trips, 1, memory_order_relaxed);
+    status = hws_waiter_wait(&waiter);
+    if (status == 0 && reply_bytes_p != NULL) {
+        *reply_bytes_p = waiter.reply_bytes;
+    }
+    if (status == 0 && reply_capacity == 0) {
+        /* A call without outputs, such as a synchronise: nothing is lost when it reports an earlier copy's error. */
+        status = hws_channel_take_deferred();
+    }
+    return status;
+}

@@ -1,0 +1,137 @@
+/*
+ * What the files of the channel share. Locks: send_lock before receive_lock, callback_lock alone or innermost; none is held
+ * over a system call that may block.
+ */
+#ifndef HWS_CHANNEL_INTERNAL_H
+#define HWS_CHANNEL_INTERNAL_H
+
+#include "hws_channel.h"
+#include "hws_record.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Each of the two send buffers. A burst of 2,000 launches fits; bigger would only delay the first byte. */
+#define HWS_SEND_BUFFER_BYTES (256u << 10)
+/* From this size on, a bulk is sent from where it lies instead of being copied first. */
+#define HWS_DIRECT_BYTES (16u << 10)
+/* A whole record fits behind what is left of the one before. */
+#define HWS_RECEIVE_BUFFER_BYTES (HWS_MAX_RECORD_BYTES + (64u << 10))
+#define HWS_RECEIVE_PIECE_BYTES (64u << 10)
+/* Asynchronous copies to the host at one time; a further one waits for its bytes instead. */
+#define HWS_MAX_DETACHED 64
+
+/* Someone, or a detached copy, that waits for a reply or for credit. */
+typedef struct hws_waiter {
+    struct hws_waiter *next, *previous;
+    uint64_t sequence;
+    uint32_t opcode;
+    bool detached; /* nobody sleeps on it: the reader finishes it */
+    bool done;     /* under receive_lock; set by the reader, or by whoever fails the channel when nobody reads */
+    int status;
+    void *reply;
+    uint32_t reply_capacity;
+    uint32_t reply_bytes;
+    uint64_t credit_target; /* waits until so many bytes were released; 0: waits for a reply */
+    hws_target_t target;    /* base NULL: no DATA is expected */
+    uint64_t target_bytes;
+    uint64_t received_bytes;
+    bool faulted; /* the target was not writable */
+    _Atomic uint32_t signal; /* futex: 1 = look again (done, or the reader's role is free) */
+} hws_waiter_t;
+
+typedef struct hws_outgoing {
+    uint32_t opcode;
+    uint32_t flags;
+    const void *payload;
+    uint32_t payload_bytes;
+    const void *bulk;
+    uint64_t bulk_bytes;
+} hws_outgoing_t;
+
+typedef struct hws_queued_callback {
+    uint64_t id;
+    int status;
+} hws_queued_callback_t;
+
+typedef struct hws_channel {
+    hws_carrier_t *carrier;
+    hws_welcome_t welcome;
+    hws_channel_hooks_t hooks;
+    _Atomic int failure; /* 0 while the channel works */
+
+    pthread_mutex_t send_lock;
+    pthread_cond_t drained;     /* a drain has ended */
+    pthread_cond_t sender_wake;
+    uint8_t *fill;              /* where records are appended */
+    uint8_t *spare;             /* what is being sent while draining */
+    size_t fill_bytes;
+    bool draining;              /* one thread sends, outside the lock */
+    bool sender_awake;
+    uint64_t next_sequence;
+    uint64_t credit_used_bytes;
+    _Atomic uint64_t credit_released_bytes; /* written under receive_lock, read under send_lock: it only grows */
+    pthread_t sender;
+
+    pthread_mutex_t receive_lock;
+    pthread_cond_t background_wake;
+    pthread_cond_t detached_done;
+    hws_waiter_t *first, *last;    /* by sequence */
+    bool leader;                   /* one thread reads, outside the lock */
+    uint32_t background_need;      /* detached copies and expected callbacks */
+    bool background_started;
+    pthread_t background;
+    hws_waiter_t detached[HWS_MAX_DETACHED];
+    hws_waiter_t *free_detached;
+    int deferred;                  /* first error of a detached copy */
+
+    uint8_t *buffer;               /* of the reader: bytes [start, end) have arrived */
+    size_t start, end;
+
+    pthread_mutex_t callback_lock;
+    pthread_cond_t callback_wake;
+    hws_queued_callback_t *callbacks; /* ring: room for every expected one */
+    uint32_t callback_capacity, callback_head, callback_count, callback_expected;
+    bool callback_started;
+    pthread_t callback_thread;
+
+    _Atomic uint64_t next_blob;
+    _Atomic uint64_t calls, round_trips, bytes_out, bytes_in;
+} hws_channel_t;
+
+extern hws_channel_t hws_channel;
+
+/* Appends a record. With a waiter, sets its sequence and registers it. With `flush`, the record is on its way after. */
+int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush);
+/* Sends what lies in the send buffer, or leaves that to the thread that is sending. */
+void hws_channel_flush(void);
+void *hws_channel_sender_main(void *unused);
+
+/* Puts a waiter into the list. Returns 0, or the channel's failure. */
+int hws_waiter_register(hws_waiter_t *waiter);
+/* Waits until it is done, reading for all when nobody else does. Returns its status. */
+int hws_waiter_wait(hws_waiter_t *waiter);
+/* Marks as done and takes out of the list. receive_lock held; only by the reader or when nobody reads. */
+void hws_waiter_finish(hws_waiter_t *waiter, int status);
+/* Ends every waiter with the channel's failure. receive_lock held; only by the reader or when nobody reads. */
+void hws_waiter_fail_all(void);
+int hws_background_start(void);
+
+/* Receives and handles at least one piece. Only the reader. Returns 0, or -1 after the channel has failed. */
+int hws_channel_receive(void);
+
+/* A CALLBACK has arrived. Returns -1 when none was expected. */
+int hws_callback_arrived(uint64_t id, int status);
+
+/* Starts a thread of the channel, with every signal blocked: signals belong to the program's threads. */
+int hws_channel_start_thread(pthread_t *thread_p, void *(*main)(void *), const char *name);
+
+/* Waits for the channel's threads after hws_channel_close() and frees what it held: for tests, which open another. */
+void hws_channel_join(void);
+
+static inline void hws_count(_Atomic uint64_t *counter, uint64_t amount) {
+    /* One writer at a time by the lock or role it holds: no locked instruction is needed. */
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,221 @@
+#include "hws_config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_PATH "/etc/hawser/guest.toml"
+#define MAX_CONNECT_TIMEOUT_MS 600000ul
+
+/* Texts as found, before they are taken apart. */
+typedef struct hws_settings {
+    char broker[300];
+    char token[400];
+    char token_file[512];
+} hws_settings_t;
+
+static int copy_text(char *target, size_t capacity, const char *text) {
+    size_t length = strlen(text);
+    if (length >= capacity) {
+        return -1;
+    }
+    memcpy(target, text, length + 1);
+    return 0;
+}
+
+static char *trim(char *text) {
+    while (isspace((unsigned char) *text)) {
+        text++;
+    }
+    size_t length = strlen(text);
+    while (length > 0 && isspace((unsigned char) text[length - 1])) {
+        text[--length] = '\0';
+    }
+    return text;
+}
+
+/* Takes a value of the file: "basic" or 'literal' without escapes, which broker names and tokens never need. */
+static int take_value(hws_settings_t *settings, const char *key, char *value) {
+    char quote = *value;
+    char *end = quote == '"' || quote == '\'' ? strchr(value + 1, quote) : NULL;
+    if (end == NULL || memchr(value, '\\', (size_t) (end - value)) != NULL) {
+        return -1;
+    }
+    *end = '\0';
+    value++;
+    if (strcmp(key, "broker") == 0) {
+        return settings->broker[0] ? 0 : copy_text(settings->broker, sizeof settings->broker, value);
+    }
+    if (strcmp(key, "token") == 0) {
+        return settings->token[0] ? 0 : copy_text(settings->token, sizeof settings->token, value);
+    }
+    if (strcmp(key, "token_file") == 0) {
+        return settings->token_file[0] ? 0 : copy_text(settings->token_file, sizeof settings->token_file, value);
+    }
+    return 0; /* keys of newer versions */
+}
+
+static int read_file(hws_settings_t *settings, const char *path, bool required, char *error, size_t capacity) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        if (!required && errno == ENOENT) {
+            return 0;
+        }
+        snprintf(error, capacity, "the configuration cannot be read: %s: %s", path, strerror(errno));
+        return -1;
+    }
+    char text[1024];
+    bool guest = false;
+    bool token_known = settings->token[0] || settings->token_file[0];
+    hws_settings_t found = *settings;
+    int number = 0, rc = 0;
+    while (rc == 0 && fgets(text, sizeof text, file) != NULL) {
+        number++;
+        char *line = trim(text);
+        if (*line == '[') {
+            guest = strncmp(line, "[guest]", 7) == 0;
+        } else if (guest && *line != '\0' && *line != '#') {
+            char *equals = strchr(line, '=');
+            if (equals == NULL) {
+                rc = -1;
+            } else {
+                *equals = '\0';
+                rc = take_value(&found, trim(line), trim(equals + 1));
+            }
+        }
+    }
+    fclose(file);
+    if (rc != 0) {
+        snprintf(error, capacity, "a line of [guest] must read key = \"value\": %s:%d", path, number);
+        return -1;
+    }
+    if (token_known) {
+        /* A token of the environment replaces both ways of the file to give one. */
+        memcpy(found.token, settings->token, sizeof found.token);
+        memcpy(found.token_file, settings->token_file, sizeof found.token_file);
+    }
+    *settings = found;
+    return 0;
+}
+
+static int read_token_file(hws_settings_t *settings, char *error, size_t capacity) {
+    FILE *file = fopen(settings->token_file, "re");
+    if (file == NULL) {
+        snprintf(error, capacity, "the token file cannot be read: %s: %s", settings->token_file, strerror(errno));
+        return -1;
+    }
+    char line[sizeof settings->token];
+    bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    if (!read) {
+        snprintf(error, capacity, "the token file is empty: %s", settings->token_file);
+        return -1;
+    }
+    return copy_text(settings->token, sizeof settings->token, trim(line));
+}
+
+static bool is_token_text(const char *text) {
+    return *text != '\0' && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(text);
+}
+
+static int split_token(hws_config_t *config, char *token) {
+    char *dot = strchr(token, '.');
+    if (dot == NULL) {
+        return -1;
+    }
+    *dot = '\0';
+    return is_token_text(token) && is_token_text(dot + 1)
+        && copy_text(config->key_id, sizeof config->key_id, token) == 0
+        && copy_text(config->secret, sizeof config->secret, dot + 1) == 0 ? 0 : -1;
+}
+
+/* host, host:port, [v6] or [v6]:port. */
+static int split_broker(hws_config_t *config, char *broker) {
+    char *host = broker, *port = NULL;
+    if (*broker == '[') {
+        char *end = strchr(broker, ']');
+        if (end == NULL || (end[1] != '\0' && end[1] != ':')) {
+            return -1;
+        }
+        port = end[1] == ':' ? end + 2 : NULL;
+        *end = '\0';
+        host = broker + 1;
+    } else if ((port = strchr(broker, ':')) != NULL) {
+        *port++ = '\0';
+        if (strchr(port, ':') != NULL) {
+            return -1;
+        }
+    }
+    if (port == NULL) {
+        port = HWS_DEFAULT_PORT;
+    }
+    size_t digits = strspn(port, "0123456789");
+    if (*host == '\0' || digits == 0 || digits > 5 || port[digits] != '\0' || atoi(port) < 1 || atoi(port) > 65535) {
+        return -1;
+    }
+    return copy_text(config->host, sizeof config->host, host) == 0
+        && copy_text(config->port, sizeof config->port, port) == 0 ? 0 : -1;
+}
+
+static int take_environment(const char *name, char *target, size_t capacity, char *error, size_t error_capacity) {
+    /* secure_getenv: a set-uid program must not be led to another user's broker. */
+    const char *value = secure_getenv(name);
+    if (value != NULL && copy_text(target, capacity, value) != 0) {
+        snprintf(error, error_capacity, "%s is too long: at most %zu bytes", name, capacity - 1);
+        return -1;
+    }
+    return 0;
+}
+
+int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity) {
+    hws_settings_t settings = {0};
+    hws_config_t config = {.connect_timeout_ms = HWS_DEFAULT_CONNECT_TIMEOUT_MS};
+    if (take_environment("HAWSER_BROKER", settings.broker, sizeof settings.broker, error_p, error_capacity)
+        || take_environment("HAWSER_TOKEN", settings.token, sizeof settings.token, error_p, error_capacity)
+        || take_environment("HAWSER_TOKEN_FILE", settings.token_file, sizeof settings.token_file, error_p,
+                            error_capacity)) {
+        return -1;
+    }
+    const char *timeout = secure_getenv("HAWSER_CONNECT_TIMEOUT_MS");
+    if (timeout != NULL) {
+        char *end;
+        unsigned long value = strtoul(timeout, &end, 10);
+        if (end == timeout || *end != '\0' || value == 0 || value > MAX_CONNECT_TIMEOUT_MS) {
+            snprintf(error_p, error_capacity, "HAWSER_CONNECT_TIMEOUT_MS must be 1..%lu: \"%s\"",
+                     MAX_CONNECT_TIMEOUT_MS, timeout);
+            return -1;
+        }
+        config.connect_timeout_ms = (uint32_t) value;
+    }
+    const char *path = secure_getenv("HAWSER_CONFIG");
+    if (read_file(&settings, path != NULL ? path : DEFAULT_PATH, path != NULL, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    if (settings.broker[0] == '\0') {
+        snprintf(error_p, error_capacity,
+                 "no broker is configured: set HAWSER_BROKER=host:port or broker under [guest] in " DEFAULT_PATH);
+        return -1;
+    }
+    if (settings.token[0] == '\0' && settings.token_file[0] != '\0'
+        && read_token_file(&settings, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    if (settings.token[0] == '\0') {
+        snprintf(error_p, error_capacity,
+                 "no token is configured: set HAWSER_TOKEN, HAWSER_TOKEN_FILE, or token under [guest] in " DEFAULT_PATH);
+        return -1;
+    }
+    if (split_token(&config, settings.token) != 0) {
+        snprintf(error_p, error_capacity, "a token must read keyId.secret, both of letters, digits, _ and -");
+        return -1;
+    }
+    if (split_broker(&config, settings.broker) != 0) {
+        snprintf(error_p, error_capacity, "a broker must read host:port or [v6 address]:port");
+        return -1;
+    }
+    *config_p = config;
+    return 0;
+}

@@ -1,0 +1,197 @@
+#include "hws_handshake.h"
+
+#include "hws_record.h"
+#include "hws_sha256.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NONCE_BYTES HWS_NONCE_CLIENT_BYTES
+#define SERVER_NONCE_BYTES HWS_NONCE_SERVER_BYTES
+#define WORKER_START_FACTOR 6
+/* The longest record that belongs into a handshake is a REFUSED with its sentence: stops a broker that floods us. */
+#define MAX_HANDSHAKE_PAYLOAD_BYTES 4096
+
+typedef struct hws_reader {
+    hws_record_header_t header;
+    uint32_t payload_bytes;
+    uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+} hws_reader_t;
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int receive_exactly(hws_carrier_t *carrier, void *target, size_t bytes, int64_t deadline_ms) {
+    uint8_t *p = target;
+    while (bytes > 0) {
+        /* Set again before each piece: an end that sends a byte now and then must not stretch the limit. */
+        int64_t left_ms = deadline_ms - now_ms();
+        if (left_ms <= 0) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        carrier->ops->set_timeout(carrier, (uint32_t) left_ms);
+        struct iovec piece = {p, bytes};
+        ssize_t received = carrier->ops->receive(carrier, &piece, 1);
+        if (received <= 0) {
+            errno = received == 0 ? ECONNRESET : errno == EAGAIN ? ETIMEDOUT : errno;
+            return -1;
+        }
+        p += received;
+        bytes -= (size_t) received;
+    }
+    return 0;
+}
+
+static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t timeout_ms, char *error,
+                          size_t capacity) {
+    int64_t deadline_ms = now_ms() + timeout_ms;
+    int rc = receive_exactly(carrier, &reader->header, sizeof reader->header, deadline_ms);
+    if (rc == 0) {
+        int32_t bytes = reader->header.length_bytes;
+        if (bytes < HWS_HEADER_BYTES || bytes % 8 != 0 || bytes > HWS_HEADER_BYTES + MAX_HANDSHAKE_PAYLOAD_BYTES) {
+            snprintf(error, capacity, "the broker does not speak Hawser's protocol (record of %d bytes)", (int) bytes);
+            return -1;
+        }
+        reader->payload_bytes = (uint32_t) bytes - HWS_HEADER_BYTES;
+        rc = receive_exactly(carrier, reader->payload, reader->payload_bytes, deadline_ms);
+    }
+    if (rc != 0) {
+        snprintf(error, capacity, errno == ETIMEDOUT ? "the broker did not answer in time (%u ms)"
+                                                     : "the broker closed the connection (within %u ms)", timeout_ms);
+        return -1;
+    }
+    if (reader->header.opcode == HWS_CONTROL_REFUSED) {
+        uint32_t length = 0;
+        if (reader->payload_bytes >= 8) {
+            memcpy(&length, reader->payload + 4, sizeof length);
+        }
+        if (reader->payload_bytes < 8 || length > reader->payload_bytes - 8) {
+            snprintf(error, capacity, "the broker refused the session");
+        } else {
+            snprintf(error, capacity, "the broker refused the session: %.*s", (int) length,
+                     (const char *) reader->payload + 8);
+        }
+        return -1;
+    }
+    return 0;
+}
+
+static int send_record(hws_carrier_t *carrier, uint32_t opcode, uint64_t sequence, const void *payload, size_t bytes,
+                       uint32_t timeout_ms, char *error, size_t capacity) {
+    hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + bytes), .opcode = opcode,
+                           .sequence = sequence};
+    struct iovec pieces[2] = {{&header, sizeof header}, {(void *) payload, bytes}};
+    carrier->ops->set_timeout(carrier, timeout_ms);
+    if (carrier->ops->send(carrier, pieces, 2) != 0) {
+        snprintf(error, capacity, "the broker closed the connection: %s", strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+static size_t put_text(uint8_t *payload, size_t at, const char *text, size_t length) {
+    memcpy(payload + at, text, length);
+    return at + (size_t) hws_pad8(length);
+}
+
+static size_t bounded_length(const char *text, size_t limit) {
+    return text == NULL ? 0 : strnlen(text, limit);
+}
+
+static int send_hello(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                      const uint8_t nonce[NONCE_BYTES], char *error, size_t capacity) {
+    /* Only for people who look at the list of sessions, so a long name is cut. */
+    char host[65] = "";
+    gethostname(host, sizeof host - 1);
+    size_t key_bytes = strlen(config->key_id);
+    size_t program_bytes = bounded_length(program_invocation_short_name, 128);
+    size_t host_bytes = bounded_length(host, sizeof host - 1);
+    uint8_t payload[48 + sizeof config->key_id + 128 + sizeof host + 24] = {0};
+    uint32_t words[2] = {HWS_PROTOCOL_VERSION, (uint32_t) getpid()};
+    uint32_t lengths[3] = {(uint32_t) key_bytes, (uint32_t) program_bytes, (uint32_t) host_bytes};
+    memcpy(payload, words, sizeof words);
+    memcpy(payload + 8, &description_hash, sizeof description_hash);
+    memcpy(payload + 16, nonce, NONCE_BYTES);
+    memcpy(payload + 32, lengths, sizeof lengths);
+    size_t at = put_text(payload, 48, config->key_id, key_bytes);
+    at = put_text(payload, at, program_invocation_short_name, program_bytes);
+    at = put_text(payload, at, host, host_bytes);
+    return send_record(carrier, HWS_CONTROL_HELLO, 1, payload, at, config->connect_timeout_ms, error, capacity);
+}
+
+static int send_proof(hws_carrier_t *carrier, const hws_config_t *config, const uint8_t *server_nonce,
+                      const uint8_t *nonce, char *error, size_t capacity) {
+    static const char domain[] = "hawser-proof-1";
+    uint8_t key[HWS_SHA256_BYTES], proof[HWS_SHA256_BYTES];
+    hws_sha256(config->secret, strlen(config->secret), key);
+    hws_bytes_t pieces[4] = {{domain, sizeof domain - 1}, {server_nonce, SERVER_NONCE_BYTES}, {nonce, NONCE_BYTES},
+                             {config->key_id, strlen(config->key_id)}};
+    hws_hmac_sha256(key, sizeof key, pieces, 4, proof);
+    return send_record(carrier, HWS_CONTROL_PROOF, 2, proof, sizeof proof, config->connect_timeout_ms, error, capacity);
+}
+
+static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, char *error, size_t capacity) {
+    if (reader->header.opcode != HWS_CONTROL_WELCOME || reader->payload_bytes != HWS_WELCOME_FIXED_BYTES) {
+        snprintf(error, capacity, "the broker does not speak Hawser's protocol (record %u of %u bytes for WELCOME)",
+                 reader->header.opcode, reader->payload_bytes);
+        return -1;
+    }
+    uint32_t version;
+    hws_welcome_t welcome = {.next_sequence = 3};
+    memcpy(&version, reader->payload, 4);
+    memcpy(&welcome.device_count, reader->payload + 4, 4);
+    memcpy(&welcome.session_id, reader->payload + 8, 8);
+    memcpy(&welcome.credit_window_bytes, reader->payload + 16, 8);
+    memcpy(&welcome.max_record_bytes, reader->payload + 24, 4);
+    memcpy(&welcome.max_bulk_bytes, reader->payload + 28, 4);
+    if (version != HWS_PROTOCOL_VERSION) {
+        snprintf(error, capacity, "the protocol must be version %u: the worker speaks %u", HWS_PROTOCOL_VERSION, version);
+        return -1;
+    }
+    if (welcome.device_count == 0 || welcome.device_count > HWS_MAX_DEVICES
+        || welcome.max_record_bytes > HWS_MAX_RECORD_BYTES || welcome.max_bulk_bytes > HWS_MAX_BULK_BYTES
+        || welcome.max_bulk_bytes < 4096 || welcome.max_bulk_bytes % 8 != 0
+        || welcome.max_record_bytes < welcome.max_bulk_bytes + 4096
+        || welcome.credit_window_bytes < welcome.max_record_bytes) {
+        snprintf(error, capacity, "the worker's limits make no sense: devices=%u window=%llu record=%u bulk=%u",
+                 welcome.device_count, (unsigned long long) welcome.credit_window_bytes, welcome.max_record_bytes,
+                 welcome.max_bulk_bytes);
+        return -1;
+    }
+    *welcome_p = welcome;
+    return 0;
+}
+
+int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                  hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
+    uint8_t nonce[NONCE_BYTES];
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t) sizeof nonce) {
+        snprintf(error_p, error_capacity, "no random numbers for the handshake: %s", strerror(errno));
+        return -1;
+    }
+    hws_reader_t reader;
+    if (send_hello(carrier, config, description_hash, nonce, error_p, error_capacity) != 0
+        || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    if (reader.header.opcode != HWS_CONTROL_CHALLENGE || reader.payload_bytes != SERVER_NONCE_BYTES) {
+        snprintf(error_p, error_capacity, "the broker does not speak Hawser's protocol (record %u for CHALLENGE)",
+                 reader.header.opcode);
+        return -1;
+    }
+    if (send_proof(carrier, config, reader.payload, nonce, error_p, error_capacity) != 0
+        || receive_record(carrier, &reader, WORKER_START_FACTOR * config->connect_timeout_ms, error_p,
+                          error_capacity) != 0
+        || take_welcome(&reader, welcome_p, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    return carrier->ops->set_timeout(carrier, 0);
+}

@@ -1,0 +1,34 @@
+/*
+ * The first records of a session (architecture, section 2.3): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED.
+ * The token's secret never travels; the proof is of no use to who records it.
+ */
+#ifndef HWS_HANDSHAKE_H
+#define HWS_HANDSHAKE_H
+
+#include "hws_carrier.h"
+#include "hws_config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the worker said in WELCOME, checked. */
+typedef struct hws_welcome {
+    uint32_t device_count;        /* 1..HWS_MAX_DEVICES */
+    uint64_t session_id;
+    uint64_t credit_window_bytes; /* at least one record of the largest size */
+    uint32_t max_record_bytes;    /* at most HWS_MAX_RECORD_BYTES */
+    uint32_t max_bulk_bytes;      /* at most HWS_MAX_BULK_BYTES, a multiple of 8 */
+    uint64_t next_sequence;       /* of the first record that this end sends after the handshake */
+} hws_welcome_t;
+
+/* More devices than a machine has: sizes the table of their properties. */
+#define HWS_MAX_DEVICES 64
+
+/*
+ * Runs the handshake on a fresh carrier. The broker has config->connect_timeout_ms for each of its records, the worker
+ * six times as long, because one may have to be started. Returns 0, or -1 with a sentence in error_p.
+ */
+int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                  hws_welcome_t *welcome_p, char *error_p, size_t error_capacity);
+
+#endif
