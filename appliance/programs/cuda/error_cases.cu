@@ -1,0 +1,111 @@
+// What wrong calls answer, and how the last error behaves. Nothing here harms the context: at the end a kernel still runs.
+#include "check_cuda.h"
+
+__device__ int variable;
+
+__global__ void set(int *out, int value) {
+    *out = value;
+}
+
+// An error that a call returned is also the last error, once.
+#define FAILS(expected, call)                                                                                          \
+    do {                                                                                                               \
+        CUDA_IS(expected, call);                                                                                       \
+        CUDA_IS(expected, cudaPeekAtLastError());                                                                      \
+        CUDA_IS(expected, cudaGetLastError());                                                                         \
+        CUDA_IS(cudaSuccess, cudaGetLastError());                                                                      \
+    } while (0)
+
+static void invalid_values(int *device) {
+    int host = 0;
+    void *pointer = nullptr;
+    FAILS(cudaErrorInvalidValue, cudaMalloc((void **) nullptr, 16));
+    FAILS(cudaErrorInvalidValue, cudaMemcpy(device, nullptr, 4, cudaMemcpyHostToDevice));
+    FAILS(cudaErrorInvalidMemcpyDirection, cudaMemcpy(device, &host, 4, (cudaMemcpyKind) 77));
+    FAILS(cudaErrorInvalidValue, cudaMemset((void *) 16, 0, 4));
+    FAILS(cudaErrorInvalidValue, cudaFree((char *) device + 4));
+    FAILS(cudaErrorInvalidDevice, cudaSetDevice(999));
+    FAILS(cudaErrorInvalidValue, cudaGetDevice(nullptr));
+    FAILS(cudaErrorInvalidDevice, cudaDeviceGetAttribute(&host, cudaDevAttrWarpSize, 999));
+    FAILS(cudaErrorInvalidValue, cudaDeviceGetAttribute(&host, (cudaDeviceAttr) -5, 0));
+    FAILS(cudaErrorInvalidSymbol, cudaGetSymbolAddress(&pointer, (const void *) &host));
+    FAILS(cudaErrorInvalidSymbol, cudaMemcpyToSymbol((const void *) &host, &host, 4));
+    FAILS(cudaErrorInvalidValue, cudaMemcpyToSymbol(variable, &host, 400));
+    cudaFuncAttributes attributes;
+    FAILS(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&attributes, (const void *) &host));
+    // What is no error: nothing to free, nothing to copy, nothing to set.
+    CUDA_OK(cudaFree(nullptr));
+    CUDA_OK(cudaFreeHost(nullptr));
+    CUDA_OK(cudaMemcpy(device, &host, 0, cudaMemcpyHostToDevice));
+    CUDA_OK(cudaMemset(device, 0, 0));
+}
+
+static void bad_launches(int *device) {
+    set<<<0, 1>>>(device, 1);
+    CUDA_IS(cudaErrorInvalidConfiguration, cudaPeekAtLastError());
+    CUDA_IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+    set<<<1, check_attribute(cudaDevAttrMaxThreadsPerBlock) + 1>>>(device, 1);
+    CUDA_IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+    set<<<dim3(1, 65536), 1>>>(device, 1);
+    CUDA_IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+    set<<<1, dim3(1, 1, 65)>>>(device, 1);
+    CUDA_IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+    set<<<1, 1, check_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) + 1>>>(device, 1);
+    CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+    int host = 0;
+    void *arguments[] = {&device, &host};
+    FAILS(cudaErrorInvalidDeviceFunction, cudaLaunchKernel((const void *) &host, dim3(1), dim3(1), arguments, 0, 0));
+    CUDA_OK(cudaDeviceSynchronize());
+}
+
+static void memory_limits() {
+    void *pointer = (void *) 1;
+    FAILS(cudaErrorMemoryAllocation, cudaMalloc(&pointer, (size_t) 1 << 50));
+    size_t available = 0, total = 0;
+    CUDA_OK(cudaMemGetInfo(&available, &total));
+    check_true("some memory, not more than all", available > 0 && available <= total);
+    FAILS(cudaErrorMemoryAllocation, cudaMalloc(&pointer, total + (1 << 20)));
+    CUDA_OK(cudaMalloc(&pointer, 1 << 20)); // a refused allocation leaves nothing behind
+    CUDA_OK(cudaFree(pointer));
+}
+
+static void events(void) {
+    cudaEvent_t first, second;
+    float milliseconds = 0;
+    CUDA_OK(cudaEventCreate(&first));
+    CUDA_OK(cudaEventCreate(&second));
+    FAILS(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&milliseconds, first, second)); // never recorded
+    CUDA_OK(cudaEventRecord(first));
+    CUDA_OK(cudaEventDestroy(first));
+    CUDA_OK(cudaEventDestroy(second));
+    FAILS(cudaErrorInvalidValue, cudaEventCreateWithFlags(&first, 0x4000));
+}
+
+static void last_error(int *device) {
+    // A success does not clear an earlier error; the later of two errors stays.
+    CUDA_IS(cudaErrorInvalidValue, cudaMalloc((void **) nullptr, 16));
+    CUDA_OK(cudaMemset(device, 0, 4));
+    CUDA_IS(cudaErrorInvalidValue, cudaPeekAtLastError());
+    CUDA_IS(cudaErrorInvalidDevice, cudaSetDevice(999));
+    CUDA_IS(cudaErrorInvalidDevice, cudaGetLastError());
+    CUDA_IS(cudaSuccess, cudaGetLastError());
+    check_text("cudaGetErrorName", "cudaErrorInvalidValue", cudaGetErrorName(cudaErrorInvalidValue));
+    check_text("cudaGetErrorString", "invalid argument", cudaGetErrorString(cudaErrorInvalidValue));
+    check_text("cudaGetErrorString", "no error", cudaGetErrorString(cudaSuccess));
+    check_text("cudaGetErrorName", "unrecognized error code", cudaGetErrorName((cudaError_t) 123456));
+}
+
+int main(int argc, char **argv) {
+    check_begin(argc, argv);
+    int *device = device_array<int>(1);
+    invalid_values(device);
+    bad_launches(device);
+    memory_limits();
+    events();
+    last_error(device);
+    set<<<1, 1>>>(device, 41);
+    LAUNCH_OK();
+    check_equal("a kernel after all the errors", 41, host_copy(device, 1)[0]);
+    CUDA_OK(cudaFree(device));
+    return check_pass("invalid values, launches, sizes and events; last-error rules");
+}
