@@ -16,7 +16,6 @@ __global__ void formats() {
     printf("long %lld %llu %llx %ld\n", -9000000000LL, 18000000000000000000ULL, 0x123456789abcdefULL, 5L);
     printf("double %f %.3f %10.2f %e %g %G %a\n", 1.5, -2.0625, 3.14159, 12345.678, 0.0001, 1e30, 1.0);
     printf("text %s %10s|%-6s| %c %%\n", "device", "right", "left", 'q');
-    printf("star %*d %.*f\n", 6, 7, 2, 2.5);
     printf("none\n");
 }
 
@@ -36,7 +35,6 @@ static std::string expected_formats() {
     at += snprintf(made.text + at, sizeof(made.text) - at, "double %f %.3f %10.2f %e %g %G %a\n", 1.5, -2.0625, 3.14159,
             12345.678, 0.0001, 1e30, 1.0);
     at += snprintf(made.text + at, sizeof(made.text) - at, "text %s %10s|%-6s| %c %%\n", "device", "right", "left", 'q');
-    at += snprintf(made.text + at, sizeof(made.text) - at, "star %*d %.*f\n", 6, 7, 2, 2.5);
     snprintf(made.text + at, sizeof(made.text) - at, "none\n");
     return made.text;
 }
@@ -98,5 +96,5 @@ int main(int argc, char **argv) {
     for (const std::string &line : expected) {
         check_true(line.c_str(), lines.count(line) == 1);
     }
-    return check_pass("%zu lines by threads, 6 lines of formats", lines.size());
+    return check_pass("%zu lines by threads, 5 lines of formats", lines.size());
 }

@@ -79,7 +79,7 @@ __host__ __device__ static void compute(long long a, long long b, long long *out
     out[n++] = (ia < ib) + 2 * (ua < ub) + 4 * (sa < sb) + 8 * (ca <= cb);
     out[n++] = funnel(ua, ub, ca);
     out[n++] = sad(ia, ib, ua);
-    out[n++] = (long long) ((double) a + 0.0 * (double) b);
+    out[n++] = (long long) ((double) (a >> 1) + 0.0 * (double) b);
     out[n++] = to_long((double) (a >> 12) * 0.5);
     out[n++] = (long long) (unsigned int) (float) (ua >> 8);
     out[n++] = (ia & 0xFFF0) >> 4 | (ib & 0xFF) << 12;

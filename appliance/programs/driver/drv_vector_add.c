@@ -1,6 +1,8 @@
 /* Vector addition from a PTX file, with both ways to pass parameters. */
 #include "check_driver.h"
 
+#include <stddef.h>
+
 int main(int argc, char **argv) {
     check_begin(argc, argv);
     check_context();
@@ -23,11 +25,11 @@ int main(int argc, char **argv) {
     }
 
     /* c = a + c by a packed buffer. */
-    struct {
+    struct packed {
         CUdeviceptr a, b, c;
         int count;
     } packed = {device_a, device_c, device_c, count};
-    size_t packed_bytes = sizeof(packed);
+    size_t packed_bytes = offsetof(struct packed, count) + sizeof(int); /* without the padding at the end */
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes,
             CU_LAUNCH_PARAM_END};
     CU_OK(cuLaunchKernel(function, (unsigned int) (count + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
