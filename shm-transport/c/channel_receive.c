@@ -126,6 +126,9 @@ int hws_waiter_wait(hws_waiter_t *waiter) {
         pass_role_on(channel);
     }
     pthread_mutex_unlock(&channel->receive_lock);
+    if (waiter->status != 0 && channel->hooks.error != NULL) {
+        channel->hooks.error(waiter->status);
+    }
     return waiter->status;
 }
 

@@ -277,6 +277,9 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     if (status == 0 && reply_capacity == 0) {
         /* A call without outputs, such as a synchronise: nothing is lost when it reports an earlier copy's error. */
         status = hws_channel_take_deferred();
+        if (status != 0 && hws_channel.hooks.error != NULL) {
+            hws_channel.hooks.error(status);
+        }
     }
     return status;
 }

@@ -42,6 +42,7 @@ extern _Thread_local hws_tls_t hws_tls;
 typedef struct hws_channel_hooks {
     void (*run_callback)(uint64_t callback_id, int status); /* on the callback thread */
     void (*failed)(int status);                             /* once, after the line on stderr */
+    void (*error)(int status);                              /* a reply that is not 0, before its caller sees it */
 } hws_channel_hooks_t;
 
 /*

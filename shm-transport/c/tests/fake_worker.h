@@ -36,7 +36,7 @@ static void fake_open_with(uint64_t window_bytes) {
     hws_welcome_t welcome = {.device_count = 1, .credit_window_bytes = window_bytes,
                              .max_record_bytes = HWS_MAX_RECORD_BYTES, .max_bulk_bytes = HWS_MAX_BULK_BYTES,
                              .next_sequence = 3};
-    hws_channel_hooks_t hooks = {fake_run_callback, fake_failed};
+    hws_channel_hooks_t hooks = {.run_callback = fake_run_callback, .failed = fake_failed};
     HWS_CHECK(hws_channel_open(hws_tcp_adopt(ends[0]), &welcome, &hooks) == 0);
 }
 

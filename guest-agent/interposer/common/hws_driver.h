@@ -1,0 +1,87 @@
+/*
+ * What every file of libcuda.so.1 includes: entering a call, the state of the process, the export mark.
+ */
+#ifndef HWS_DRIVER_H
+#define HWS_DRIVER_H
+
+#include "hws_channel.h"
+#include "hws_cuda_types.h"
+#include "hws_handles.h"
+#include "hws_log.h"
+#include "hws_wire.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HWS_EXPORT __attribute__((visibility("default")))
+
+/*
+ * What calls answer before they do anything: 0; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child;
+ * CUDA_ERROR_DEINITIALIZED once the process exits; the error of a lost session.
+ */
+extern _Atomic int hws_lifecycle;
+/* The same, and besides an error of a kernel after which CUDA gives the same error for all further work. */
+extern _Atomic int hws_gate;
+
+/* First line of every exported function that travels. */
+#define HWS_ENTER()                                                                    \
+    do {                                                                               \
+        int hws_entered = atomic_load_explicit(&hws_gate, memory_order_relaxed);       \
+        if (__builtin_expect(hws_entered != 0, 0)) {                                   \
+            return (CUresult) hws_entered;                                             \
+        }                                                                              \
+    } while (0)
+
+/* First line of one that is answered in the guest, and so works after a kernel has failed. */
+#define HWS_ENTER_LOCAL()                                                              \
+    do {                                                                               \
+        int hws_entered = atomic_load_explicit(&hws_lifecycle, memory_order_relaxed);  \
+        if (__builtin_expect(hws_entered != 0, 0)) {                                   \
+            return (CUresult) hws_entered;                                             \
+        }                                                                              \
+    } while (0)
+
+/* First line of one that needs a current context. */
+#define HWS_ENTER_CONTEXT()                                                            \
+    do {                                                                               \
+        HWS_ENTER();                                                                   \
+        if (__builtin_expect(hws_tls.context == 0, 0)) {                               \
+            return CUDA_ERROR_INVALID_CONTEXT;                                         \
+        }                                                                              \
+    } while (0)
+
+/* Passes on an error. */
+#define HWS_TRY(call)                                                                  \
+    do {                                                                               \
+        CUresult hws_tried = (CUresult) (call);                                        \
+        if (hws_tried != CUDA_SUCCESS) {                                               \
+            return hws_tried;                                                          \
+        }                                                                              \
+    } while (0)
+
+/* Refuses what is not so as CUDA_ERROR_INVALID_VALUE. */
+#define HWS_REQUIRE(condition)                                                         \
+    do {                                                                               \
+        if (__builtin_expect(!(condition), 0)) {                                       \
+            return CUDA_ERROR_INVALID_VALUE;                                           \
+        }                                                                              \
+    } while (0)
+
+/* What a _ptsz or _ptds variant makes of a stream: the default stream is the calling thread's own there. */
+#define HWS_PTSZ(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
+
+/*
+ * Connects to the broker and asks for the devices, once in a process: cuInit. A failure is remembered, said in one line on
+ * stderr, and answered again at once by later calls.
+ */
+CUresult hws_session_start(void);
+
+/* Names a function without an implementation once on stderr. Returns CUDA_ERROR_NOT_SUPPORTED. */
+CUresult hws_unsupported(const char *name);
+
+/* Like hws_unsupported(), for a use of a function that has an implementation otherwise. */
+CUresult hws_unsupported_use(_Atomic bool *said, const char *what);
+
+#endif

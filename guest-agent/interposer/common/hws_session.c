@@ -1,0 +1,149 @@
+/* The process's session: connecting at cuInit, and what fork, exit and a lost broker make of later calls. */
+#include "hws_driver.h"
+
+#include "hws_config.h"
+#include "hws_cuda_opcodes.h"
+#include "hws_device.h"
+#include "hws_hostcall.h"
+#include "tcp/hws_tcp.h"
+
+#include <pthread.h>
+
+_Atomic int hws_lifecycle = CUDA_ERROR_NOT_INITIALIZED;
+_Atomic int hws_gate = CUDA_ERROR_NOT_INITIALIZED;
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
+static CUresult start_result;
+static _Atomic bool in_forked_child;
+
+static void close_gates(int status) {
+    atomic_store(&hws_lifecycle, status);
+    atomic_store(&hws_gate, status);
+}
+
+/* Whether CUDA's documentation says of an error that the process can do no more work on the device after it. */
+static bool poisons(int status) {
+    switch (status) {
+        case CUDA_ERROR_ECC_UNCORRECTABLE:
+        case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+        case CUDA_ERROR_LAUNCH_TIMEOUT:
+        case CUDA_ERROR_ASSERT:
+        case CUDA_ERROR_HARDWARE_STACK_ERROR:
+        case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+        case CUDA_ERROR_MISALIGNED_ADDRESS:
+        case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+        case CUDA_ERROR_INVALID_PC:
+        case CUDA_ERROR_LAUNCH_FAILED:
+        case CUDA_ERROR_EXTERNAL_DEVICE:
+            return true;
+        default:
+            return false;
+    }
+}
+
+static void on_error(int status) {
+    int open = 0;
+    if (poisons(status)) {
+        /* Asynchronous calls fail at once from now on, as CUDA's do; the first such error stays. */
+        atomic_compare_exchange_strong(&hws_gate, &open, status);
+    }
+}
+
+static void on_failed(int status) {
+    int open = 0;
+    atomic_compare_exchange_strong(&hws_lifecycle, &open, status);
+    atomic_store(&hws_gate, atomic_load(&hws_lifecycle));
+}
+
+static void in_child(void) {
+    if (started) {
+        atomic_store(&in_forked_child, true);
+        close_gates(CUDA_ERROR_NOT_INITIALIZED);
+        hws_channel_abandon_in_child();
+    }
+}
+
+/* After the program's own exit handlers, and those of libraries that use this one. */
+__attribute__((destructor)) static void at_exit(void) {
+    if (atomic_load(&in_forked_child) || !started) {
+        close_gates(CUDA_ERROR_DEINITIALIZED);
+        return;
+    }
+    close_gates(CUDA_ERROR_DEINITIALIZED);
+    if (start_result == CUDA_SUCCESS) {
+        hws_channel_close(CUDA_ERROR_DEINITIALIZED);
+        hws_statistics_report();
+    }
+}
+
+/* Connects, shakes hands, opens the channel. A failure is logged here, where its cause is known. */
+static CUresult connect_session(void) {
+    hws_config_t config;
+    char error[512];
+    if (hws_config_load(&config, error, sizeof error) != 0) {
+        hws_log(HWS_ERROR, "no GPU: %s", error);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    hws_carrier_t *carrier = hws_tcp_connect(config.host, config.port, config.connect_timeout_ms, error, sizeof error);
+    if (carrier == NULL) {
+        hws_log(HWS_ERROR, "no GPU: %s", error);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    hws_welcome_t welcome;
+    if (hws_handshake(carrier, &config, HWS_DESCRIPTION_HASH, &welcome, error, sizeof error) != 0) {
+        hws_log(HWS_ERROR, "no GPU: %s (broker %s:%s)", error, config.host, config.port);
+        carrier->ops->close(carrier);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    const hws_channel_hooks_t hooks = {.run_callback = hws_hostcall_run, .failed = on_failed, .error = on_error};
+    if (hws_channel_open(carrier, &welcome, &hooks) != 0) {
+        hws_log(HWS_ERROR, "no GPU: no memory or threads for the connection");
+        carrier->ops->close(carrier);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_log(HWS_INFO, "session %llu on %s:%s, %u device(s)", (unsigned long long) welcome.session_id, config.host,
+            config.port, welcome.device_count);
+    return CUDA_SUCCESS;
+}
+
+static CUresult start_locked(void) {
+    pthread_atfork(NULL, NULL, in_child);
+    started = true;
+    CUresult result = connect_session();
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    result = hws_devices_load(hws_channel_welcome()->device_count);
+    if (result != CUDA_SUCCESS) {
+        hws_channel_close(result);
+        return result;
+    }
+    int before = CUDA_ERROR_NOT_INITIALIZED;
+    /* Not stored plainly: the channel may have failed, or the process be exiting, since. */
+    atomic_store(&hws_gate, hws_channel_status());
+    if (!atomic_compare_exchange_strong(&hws_lifecycle, &before, hws_channel_status())) {
+        atomic_store(&hws_gate, atomic_load(&hws_lifecycle));
+    }
+    return (CUresult) atomic_load(&hws_lifecycle);
+}
+
+CUresult hws_session_start(void) {
+    if (atomic_load_explicit(&hws_lifecycle, memory_order_acquire) == 0) {
+        return CUDA_SUCCESS;
+    }
+    if (atomic_load(&in_forked_child)) {
+        return CUDA_ERROR_NOT_INITIALIZED; /* as CUDA in the child of a process that has initialised it */
+    }
+    if (atomic_load(&hws_lifecycle) == CUDA_ERROR_DEINITIALIZED) {
+        return CUDA_ERROR_DEINITIALIZED;
+    }
+    pthread_mutex_lock(&start_lock);
+    if (!started) {
+        start_result = start_locked();
+    }
+    CUresult result = start_result != CUDA_SUCCESS ? start_result : (CUresult) atomic_load(&hws_lifecycle);
+    pthread_mutex_unlock(&start_lock);
+    return result;
+}

@@ -1,0 +1,36 @@
+/* Functions and uses that are not there yet say so once. */
+#include "hws_driver.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define MAX_NAMES 1024
+
+CUresult hws_unsupported(const char *name) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static const char *said[MAX_NAMES]; /* string literals of the stubs: compared by address */
+    static int count;
+    if (!hws_log_enabled(HWS_WARN)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    pthread_mutex_lock(&lock);
+    bool known = count == MAX_NAMES;
+    for (int i = 0; i < count && !known; i++) {
+        known = said[i] == name;
+    }
+    if (!known) {
+        said[count++] = name;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!known) {
+        hws_log(HWS_WARN, "%s is not supported", name);
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult hws_unsupported_use(_Atomic bool *said, const char *what) {
+    if (!atomic_exchange(said, true)) {
+        hws_log(HWS_WARN, "%s is not supported", what);
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}

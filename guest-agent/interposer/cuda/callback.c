@@ -1,0 +1,95 @@
+/* Host functions in streams: kept here under an id, run on the channel's callback thread when the worker says so. */
+#include "hws_driver.h"
+
+#include "hws_cuda_calls.h"
+#include "hws_hostcall.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef struct hws_hostcall {
+    struct hws_hostcall *next;
+    uint64_t id;
+    CUhostFn function;         /* of cuLaunchHostFunc, or */
+    CUstreamCallback callback; /* of cuStreamAddCallback */
+    CUstream stream;
+    void *user_data;
+} hws_hostcall_t;
+
+#define BUCKETS 256u
+
+static hws_hostcall_t *buckets[BUCKETS];
+static uint64_t last_id;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep(hws_hostcall_t *call) {
+    pthread_mutex_lock(&lock);
+    call->id = ++last_id;
+    call->next = buckets[call->id % BUCKETS];
+    buckets[call->id % BUCKETS] = call;
+    pthread_mutex_unlock(&lock);
+}
+
+static hws_hostcall_t *take(uint64_t id) {
+    pthread_mutex_lock(&lock);
+    hws_hostcall_t **link = &buckets[id % BUCKETS];
+    while (*link != NULL && (*link)->id != id) {
+        link = &(*link)->next;
+    }
+    hws_hostcall_t *call = *link;
+    if (call != NULL) {
+        *link = call->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return call;
+}
+
+void hws_hostcall_run(uint64_t id, int status) {
+    hws_hostcall_t *call = take(id);
+    if (call == NULL) {
+        hws_log(HWS_WARN, "the worker called a host function that is not waiting: %llu", (unsigned long long) id);
+        return;
+    }
+    if (call->callback != NULL) {
+        call->callback(call->stream, (CUresult) status, call->user_data);
+    } else if (status == 0) {
+        call->function(call->user_data); /* CUDA does not run a host function after an error of its context */
+    }
+    free(call);
+}
+
+static CUresult issue(const hws_hostcall_t *wanted) {
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, wanted->stream);
+    hws_hostcall_t *call = malloc(sizeof *call);
+    if (call == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *call = *wanted;
+    CUresult result = (CUresult) hws_channel_expect_callback();
+    if (result != CUDA_SUCCESS) {
+        free(call);
+        return result;
+    }
+    keep(call);
+    uint64_t id = call->id; /* the call may be run and freed before the next line returns */
+    result = hws_call_hwsHostFunction(wanted->stream, id);
+    if (result != CUDA_SUCCESS) {
+        hws_channel_unexpect_callback();
+        free(take(id));
+    }
+    return result;
+}
+
+HWS_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(fn != NULL);
+    const hws_hostcall_t call = {.function = fn, .stream = hStream, .user_data = userData};
+    return issue(&call);
+}
+
+HWS_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(callback != NULL && flags == 0);
+    const hws_hostcall_t call = {.callback = callback, .stream = hStream, .user_data = userData};
+    return issue(&call);
+}

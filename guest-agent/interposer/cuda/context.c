@@ -1,0 +1,284 @@
+/* Contexts and each thread's stack of them. */
+#include "context.h"
+
+#include "hws_cuda_calls.h"
+#include "hws_device.h"
+#include "hws_interval.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define FIRST_STACK 8
+#define API_VERSION 3020 /* what current drivers answer for every context, CUDA 3.2's interface */
+#define KNOWN_FLAGS 0xffu /* CUDA 13.0 cuda.h, CU_CTX_FLAGS_MASK */
+
+typedef struct hws_stack {
+    CUcontext *items;
+    size_t count, capacity;
+} hws_stack_t;
+
+static _Thread_local hws_stack_t stack;
+static pthread_key_t stack_key;
+static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
+static _Atomic unsigned long long last_unique;
+
+static void make_stack_key(void) {
+    /* Only to free the stack of a thread that ends. */
+    pthread_key_create(&stack_key, free);
+}
+
+CUcontext hws_context_current(void) {
+    return stack.count == 0 ? NULL : stack.items[stack.count - 1];
+}
+
+static void publish_current(void) {
+    /* The id alone: the header's field has 32 bits and can mean nothing but a context. */
+    hws_tls.context = (uint32_t) (uintptr_t) hws_context_current();
+}
+
+static CUresult push(CUcontext context) {
+    if (stack.count == stack.capacity) {
+        pthread_once(&stack_once, make_stack_key);
+        size_t wanted = stack.capacity == 0 ? FIRST_STACK : 2 * stack.capacity;
+        CUcontext *larger = realloc(stack.items, wanted * sizeof *larger);
+        if (larger == NULL) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        stack.items = larger;
+        stack.capacity = wanted;
+        pthread_setspecific(stack_key, larger);
+    }
+    stack.items[stack.count++] = context;
+    publish_current();
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_context_set_current(CUcontext context) {
+    if (context == NULL) {
+        stack.count -= stack.count > 0 ? 1 : 0;
+        publish_current();
+        return CUDA_SUCCESS;
+    }
+    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, context);
+    if (stack.count == 0) {
+        return push(context);
+    }
+    stack.items[stack.count - 1] = context;
+    publish_current();
+    return CUDA_SUCCESS;
+}
+
+bool hws_context_flags_valid(unsigned flags) {
+    unsigned schedule = flags & CU_CTX_SCHED_MASK;
+    return (flags & ~KNOWN_FLAGS) == 0
+        && (schedule == CU_CTX_SCHED_AUTO || schedule == CU_CTX_SCHED_SPIN || schedule == CU_CTX_SCHED_YIELD
+            || schedule == CU_CTX_SCHED_BLOCKING_SYNC);
+}
+
+CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUcontext *context_p) {
+    hws_context_t *kept = malloc(sizeof *kept);
+    if (kept == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *kept = (hws_context_t) {.device = device, .flags = flags, .primary = primary,
+                             .unique = atomic_fetch_add(&last_unique, 1) + 1};
+    uint64_t handle = hws_handle_new(HWS_KIND_CONTEXT);
+    CUcontext context = (CUcontext) (uintptr_t) handle;
+    CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
+        : hws_call_hwsContextCreate(context, hws_device_get(device)->ordinal, flags, primary ? 1 : 0);
+    if (result != CUDA_SUCCESS) {
+        hws_handle_drop(HWS_KIND_CONTEXT, handle);
+        free(kept);
+        return result;
+    }
+    hws_handle_attach(HWS_KIND_CONTEXT, handle, kept);
+    *context_p = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_context_end(CUcontext context) {
+    hws_interval_remove_all(0, (uint64_t) (uintptr_t) context);
+    CUresult result = hws_call_hwsContextDestroy(context);
+    hws_handle_drop(HWS_KIND_CONTEXT, (uint64_t) (uintptr_t) context);
+    return result;
+}
+
+CUresult hws_context_device(CUdevice *device_p) {
+    hws_context_t *kept = hws_context_get(hws_context_current());
+    if (kept == NULL) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    *device_p = kept->device;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    HWS_ENTER();
+    HWS_REQUIRE(pctx != NULL && hws_context_flags_valid(flags));
+    if (hws_device_get(dev) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    CUcontext context;
+    HWS_TRY(hws_context_make(dev, flags, false, &context));
+    CUresult result = push(context);
+    if (result != CUDA_SUCCESS) {
+        hws_context_end(context);
+        return result;
+    }
+    *pctx = context;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+                                   CUdevice dev) {
+    static _Atomic bool said;
+    HWS_ENTER();
+    if (paramsArray != NULL || numParams != 0) {
+        return hws_unsupported_use(&said, "a context with an execution affinity");
+    }
+    return cuCtxCreate_v2(pctx, flags, dev);
+}
+
+HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
+    static _Atomic bool said;
+    HWS_ENTER();
+    if (ctxCreateParams != NULL && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams != NULL)) {
+        return hws_unsupported_use(&said, "a context with an execution affinity or for CUDA in Graphics");
+    }
+    return cuCtxCreate_v2(pctx, flags, dev);
+}
+
+HWS_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
+    hws_context_t *kept = hws_context_get(ctx);
+    if (kept == NULL || kept->primary) {
+        return CUDA_ERROR_INVALID_CONTEXT; /* a primary context is released, not destroyed */
+    }
+    if (hws_context_current() == ctx) {
+        hws_context_set_current(NULL);
+    }
+    return hws_context_end(ctx);
+}
+
+HWS_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+    HWS_ENTER_LOCAL();
+    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
+    return push(ctx);
+}
+
+HWS_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
+    HWS_ENTER_LOCAL();
+    if (stack.count == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    CUcontext top = hws_context_current();
+    hws_context_set_current(NULL);
+    if (pctx != NULL) {
+        *pctx = top;
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx) {
+    HWS_ENTER_LOCAL();
+    return hws_context_set_current(ctx);
+}
+
+HWS_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pctx != NULL);
+    *pctx = hws_context_current();
+    return CUDA_SUCCESS;
+}
+
+/* What is kept about the context, or about the current one for NULL; leaves the calling function when there is none. */
+#define ENTER_KEPT(ctx, kept)                                                             \
+    HWS_ENTER_LOCAL();                                                                    \
+    hws_context_t *kept = hws_context_get((ctx) != NULL ? (ctx) : hws_context_current()); \
+    if (kept == NULL) {                                                                   \
+        return CUDA_ERROR_INVALID_CONTEXT;                                                \
+    }
+
+HWS_EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
+    ENTER_KEPT((CUcontext) NULL, kept);
+    HWS_REQUIRE(device != NULL);
+    *device = kept->device;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
+    ENTER_KEPT(ctx, kept);
+    HWS_REQUIRE(device != NULL);
+    *device = kept->device;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxGetFlags(unsigned int *flags) {
+    ENTER_KEPT((CUcontext) NULL, kept);
+    HWS_REQUIRE(flags != NULL);
+    *flags = kept->flags;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxSetFlags(unsigned int flags) {
+    ENTER_KEPT((CUcontext) NULL, kept);
+    HWS_REQUIRE(hws_context_flags_valid(flags));
+    kept->flags = flags; /* how a thread waits is decided by the channel, so there is nothing to tell the worker */
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
+    ENTER_KEPT(ctx, kept);
+    HWS_REQUIRE(ctxId != NULL);
+    *ctxId = kept->unique;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
+    ENTER_KEPT(ctx, kept);
+    (void) kept;
+    HWS_REQUIRE(version != NULL);
+    *version = API_VERSION;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
+    ENTER_KEPT((CUcontext) NULL, kept);
+    (void) kept;
+    HWS_REQUIRE(pctx != NULL && flags == 0);
+    *pctx = hws_context_current();
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxDetach(CUcontext ctx) {
+    ENTER_KEPT(ctx, kept);
+    (void) kept;
+    return CUDA_SUCCESS; /* deprecated: the count that it would lower decides nothing, cuCtxDestroy ends a context */
+}
+
+HWS_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
+    ENTER_KEPT((CUcontext) NULL, kept);
+    (void) kept;
+    (void) type;
+    HWS_REQUIRE(pExecAffinity != NULL);
+    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
+HWS_EXPORT CUresult cuCtxSynchronize(void) {
+    HWS_ENTER_CONTEXT();
+    return hws_call_cuCtxSynchronize();
+}
+
+HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+    HWS_ENTER();
+    if (ctx == NULL || ctx == hws_context_current()) {
+        return cuCtxSynchronize();
+    }
+    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
+    uint32_t before = hws_tls.context;
+    hws_tls.context = (uint32_t) (uintptr_t) ctx;
+    CUresult result = hws_call_cuCtxSynchronize();
+    hws_tls.context = before;
+    return result;
+}

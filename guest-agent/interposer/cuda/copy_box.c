@@ -1,0 +1,257 @@
+/* Copies of 2D and 3D boxes. On the wire a box is contiguous; rows are gathered here and scattered by the channel's reader. */
+#include "copy.h"
+
+#include "hws_cuda_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One end of a copy: rows of pitch bytes, slices of height rows, and where in them the box begins. */
+typedef struct hws_end {
+    bool device;
+    uint64_t base;
+    uint64_t pitch, height;
+    uint64_t x, y, z;
+} hws_end_t;
+
+typedef struct hws_box {
+    hws_end_t dst, src;
+    uint64_t width, rows, slices;
+} hws_box_t;
+
+static CUresult classify(CUmemorytype type, const void *host, CUdeviceptr device, hws_end_t *end_p) {
+    static _Atomic bool said;
+    switch (type) {
+        case CU_MEMORYTYPE_HOST:
+            end_p->base = (uint64_t) (uintptr_t) host;
+            end_p->device = false;
+            return CUDA_SUCCESS;
+        case CU_MEMORYTYPE_DEVICE:
+            end_p->base = device;
+            end_p->device = true;
+            return CUDA_SUCCESS;
+        case CU_MEMORYTYPE_UNIFIED:
+            end_p->base = device;
+            end_p->device = hws_copy_is_device(device);
+            return CUDA_SUCCESS;
+        case CU_MEMORYTYPE_ARRAY:
+            return hws_unsupported_use(&said, "a copy to or from a CUDA array");
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* Offset of (x, y, z) from the base; false when it does not fit 64 bits. */
+static bool offset_of(const hws_end_t *end, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset_p) {
+    uint64_t row;
+    return !__builtin_mul_overflow(z, end->height, &row) && !__builtin_add_overflow(row, y, &row)
+        && !__builtin_mul_overflow(row, end->pitch, offset_p) && !__builtin_add_overflow(*offset_p, x, offset_p);
+}
+
+/* Fills in what CUDA lets a program leave out, and checks that the box lies in its memory. */
+static CUresult check_end(hws_end_t *end, const hws_box_t *box) {
+    uint64_t row_end, rows_end, first, last;
+    HWS_REQUIRE(end->base != 0 && !__builtin_add_overflow(end->x, box->width, &row_end)
+                && !__builtin_add_overflow(end->y, box->rows, &rows_end));
+    bool one_row = rows_end == 1 && end->z + box->slices == 1;
+    if (end->pitch == 0 && one_row) {
+        end->pitch = row_end;
+    }
+    if (end->height == 0 && end->z + box->slices == 1) {
+        end->height = rows_end;
+    }
+    HWS_REQUIRE(end->pitch >= row_end && (end->height >= rows_end || box->slices == 1));
+    if (end->height < rows_end) {
+        end->height = rows_end; /* one slice: what a further one would need is never used */
+        HWS_REQUIRE(end->z == 0);
+    }
+    HWS_REQUIRE(offset_of(end, end->x, end->y, end->z, &first)
+                && offset_of(end, row_end, rows_end - 1, end->z + box->slices - 1, &last));
+    return end->device ? hws_copy_check_device(end->base + first, last - first) : CUDA_SUCCESS;
+}
+
+static char *host_row(const hws_end_t *end, uint64_t row, uint64_t slice) {
+    /* Fits: check_end() has computed the offset of the last. */
+    uint64_t offset = ((end->z + slice) * end->height + end->y + row) * end->pitch + end->x;
+    return (char *) (uintptr_t) end->base + offset;
+}
+
+/* Sends rows [row, row + rows) of slices [slice, slice + slices), columns [x, x + width). */
+static CUresult write_piece(const hws_box_t *box, char *buffer, uint64_t x, uint64_t width, uint64_t row, uint64_t rows,
+                            uint64_t slice, uint64_t slices, CUstream stream) {
+    const hws_end_t *dst = &box->dst;
+    const char *data = host_row(&box->src, row, slice) + x;
+    bool contiguous = slices == 1 && (rows == 1 || box->src.pitch == width);
+    if (!contiguous) {
+        char *at = buffer;
+        for (uint64_t z = 0; z < slices; z++) {
+            for (uint64_t y = 0; y < rows; y++, at += width) {
+                memcpy(at, host_row(&box->src, row + y, slice + z) + x, width);
+            }
+        }
+        data = buffer;
+    }
+    return hws_call_hwsWriteBox(dst->base, dst->pitch, dst->height, dst->x + x, dst->y + row, dst->z + slice, width, rows,
+                                slices, stream, data);
+}
+
+/* Cuts the box into pieces of the worker's limit: whole slices, else whole rows, else parts of a row. */
+static CUresult write_box(const hws_box_t *box, CUstream stream) {
+    uint64_t limit = hws_channel_welcome()->max_bulk_bytes;
+    uint64_t width = box->width < limit ? box->width : limit;
+    uint64_t rows = width < box->width ? 1 : limit / width < box->rows ? limit / width : box->rows;
+    uint64_t slices = width < box->width || rows < box->rows ? 1 : limit / (width * rows);
+    slices = slices < box->slices ? slices : box->slices;
+    char *buffer = malloc(width * rows * slices);
+    if (buffer == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = CUDA_SUCCESS;
+    for (uint64_t z = 0; z < box->slices && result == CUDA_SUCCESS; z += slices) {
+        uint64_t zs = box->slices - z < slices ? box->slices - z : slices;
+        for (uint64_t y = 0; y < box->rows && result == CUDA_SUCCESS; y += rows) {
+            uint64_t ys = box->rows - y < rows ? box->rows - y : rows;
+            for (uint64_t x = 0; x < box->width && result == CUDA_SUCCESS; x += width) {
+                uint64_t xs = box->width - x < width ? box->width - x : width;
+                result = write_piece(box, buffer, x, xs, y, ys, z, zs, stream);
+            }
+        }
+    }
+    free(buffer);
+    return result;
+}
+
+static CUresult read_box(const hws_box_t *box, CUstream stream, bool wait) {
+    const hws_end_t *src = &box->src, *dst = &box->dst;
+    const hws_target_t target = {
+        .base = host_row(dst, 0, 0),
+        .width_bytes = box->width,
+        .rows = box->rows,
+        .pitch_bytes = dst->pitch,
+        .slices = box->slices,
+        .slice_pitch_bytes = dst->height * dst->pitch,
+    };
+    uint64_t extent = (uint64_t) (host_row(dst, box->rows - 1, box->slices - 1) + box->width - (char *) target.base);
+    return hws_call_hwsReadBox(src->base, src->pitch, src->height, src->x, src->y, src->z, box->width, box->rows,
+                               box->slices, stream, &target, wait || !hws_copy_is_pinned(target.base, extent));
+}
+
+static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {
+    const hws_end_t *dst = &box->dst, *src = &box->src;
+    return hws_call_hwsCopyBox(dst->base, dst->pitch, dst->height, dst->x, dst->y, dst->z, src->base, src->pitch,
+                               src->height, src->x, src->y, src->z, box->width, box->rows, box->slices, stream);
+}
+
+static CUresult copy_on_host(const hws_box_t *box, CUstream stream) {
+    HWS_TRY(hws_copy_wait(stream));
+    for (uint64_t z = 0; z < box->slices; z++) {
+        for (uint64_t y = 0; y < box->rows; y++) {
+            memmove(host_row(&box->dst, y, z), host_row(&box->src, y, z), box->width);
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait) {
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    if (box->width == 0 || box->rows == 0 || box->slices == 0) {
+        return CUDA_SUCCESS;
+    }
+    HWS_TRY(check_end(&box->dst, box));
+    HWS_TRY(check_end(&box->src, box));
+    if (box->dst.device) {
+        return box->src.device ? copy_on_device(box, stream) : write_box(box, stream);
+    }
+    return box->src.device ? read_box(box, stream, wait) : copy_on_host(box, stream);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool wait) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(copy != NULL);
+    hws_box_t box = {
+        .dst = {.pitch = copy->dstPitch, .x = copy->dstXInBytes, .y = copy->dstY},
+        .src = {.pitch = copy->srcPitch, .x = copy->srcXInBytes, .y = copy->srcY},
+        .width = copy->WidthInBytes,
+        .rows = copy->Height,
+        .slices = 1,
+    };
+    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &box.dst));
+    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &box.src));
+    return copy_box(&box, stream, wait);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(copy != NULL && copy->dstLOD == 0 && copy->srcLOD == 0);
+    hws_box_t box = {
+        .dst = {.pitch = copy->dstPitch, .height = copy->dstHeight, .x = copy->dstXInBytes, .y = copy->dstY,
+                .z = copy->dstZ},
+        .src = {.pitch = copy->srcPitch, .height = copy->srcHeight, .x = copy->srcXInBytes, .y = copy->srcY,
+                .z = copy->srcZ},
+        .width = copy->WidthInBytes,
+        .rows = copy->Height,
+        .slices = copy->Depth,
+    };
+    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &box.dst));
+    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &box.src));
+    return copy_box(&box, stream, wait);
+}
+
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bool wait) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(copy != NULL);
+    const CUDA_MEMCPY3D plain = {
+        .srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcZ = copy->srcZ, .srcLOD = copy->srcLOD,
+        .srcMemoryType = copy->srcMemoryType, .srcHost = copy->srcHost, .srcDevice = copy->srcDevice,
+        .srcPitch = copy->srcPitch, .srcHeight = copy->srcHeight,
+        .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY, .dstZ = copy->dstZ, .dstLOD = copy->dstLOD,
+        .dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost, .dstDevice = copy->dstDevice,
+        .dstPitch = copy->dstPitch, .dstHeight = copy->dstHeight,
+        .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = copy->Depth,
+    };
+    return copy_3d(&plain, stream, wait);
+}
+
+HWS_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, NULL, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, CU_STREAM_PER_THREAD, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, NULL, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, CU_STREAM_PER_THREAD, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
+    return copy_2d(pCopy, hStream, false);
+}
+
+HWS_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
+    return copy_3d(pCopy, NULL, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy) {
+    return copy_3d(pCopy, CU_STREAM_PER_THREAD, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
+    return copy_3d(pCopy, hStream, false);
+}
+
+HWS_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
+    return copy_3d_peer(pCopy, NULL, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy) {
+    return copy_3d_peer(pCopy, CU_STREAM_PER_THREAD, true);
+}
+
+HWS_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
+    return copy_3d_peer(pCopy, hStream, false);
+}

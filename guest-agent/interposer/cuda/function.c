@@ -1,0 +1,122 @@
+/* Kernels: what is asked of them is known since they were looked up. */
+#include "module.h"
+
+#include "hws_cuda_calls.h"
+#include "hws_device.h"
+
+/* Sets `kept`, or leaves the calling function: not a kernel. */
+#define ENTER_FUNCTION(function, kept)                    \
+    HWS_ENTER_LOCAL();                                    \
+    hws_function_t *kept = hws_function_get(function);    \
+    if (kept == NULL) {                                   \
+        return CUDA_ERROR_INVALID_HANDLE;                 \
+    }
+
+HWS_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
+    ENTER_FUNCTION(hfunc, kept);
+    HWS_REQUIRE(pi != NULL && (int) attrib >= 0 && (int) attrib < CU_FUNC_ATTRIBUTE_MAX);
+    *pi = kept->attributes[attrib];
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
+    HWS_ENTER();
+    hws_function_t *kept = hws_function_get(hfunc);
+    if (kept == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    HWS_REQUIRE((int) attrib >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && (int) attrib < CU_FUNC_ATTRIBUTE_MAX);
+    if (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        int limit = hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        HWS_REQUIRE(value >= 0 && value <= limit - kept->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES]);
+    }
+    HWS_TRY(hws_call_cuFuncSetAttribute(hfunc, attrib, value));
+    kept->attributes[attrib] = value;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
+    ENTER_FUNCTION(hfunc, kept);
+    HWS_REQUIRE(hmod != NULL);
+    *hmod = kept->module;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc) {
+    ENTER_FUNCTION(hfunc, kept);
+    HWS_REQUIRE(name != NULL);
+    *name = kept->name;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize) {
+    ENTER_FUNCTION(func, kept);
+    HWS_REQUIRE(paramOffset != NULL && paramIndex < kept->param_count);
+    *paramOffset = kept->params[paramIndex].offset;
+    if (paramSize != NULL) {
+        *paramSize = kept->params[paramIndex].size;
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
+    ENTER_FUNCTION(function, kept);
+    (void) kept;
+    HWS_REQUIRE(state != NULL);
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncLoad(CUfunction function) {
+    ENTER_FUNCTION(function, kept);
+    (void) kept;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
+    ENTER_FUNCTION(kernel, kept);
+    (void) kept;
+    HWS_REQUIRE(pFunc != NULL);
+    *pFunc = (CUfunction) kernel;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel) {
+    ENTER_FUNCTION(kernel, kept);
+    HWS_REQUIRE(pLib != NULL);
+    *pLib = (CUlibrary) kept->module;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc) {
+    return cuFuncGetName(name, (CUfunction) hfunc);
+}
+
+HWS_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize) {
+    return cuFuncGetParamInfo((CUfunction) kernel, paramIndex, paramOffset, paramSize);
+}
+
+HWS_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
+    HWS_ENTER_LOCAL();
+    if (hws_device_get(dev) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    return cuFuncGetAttribute(pi, attrib, (CUfunction) kernel);
+}
+
+HWS_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
+    HWS_ENTER();
+    if (hws_device_get(dev) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    return cuFuncSetAttribute((CUfunction) kernel, attrib, val);
+}
+
+HWS_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) {
+    HWS_ENTER();
+    if (hws_device_get(dev) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, kernel);
+    return hws_call_cuFuncSetCacheConfig((CUfunction) kernel, config);
+}

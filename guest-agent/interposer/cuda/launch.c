@@ -1,0 +1,156 @@
+/* Launches: checked and packed here, so that one needs no reply. */
+#include "module.h"
+
+#include "hws_cuda_calls.h"
+#include "hws_device.h"
+
+#include <string.h>
+
+#define COOPERATIVE 1u /* wire.yaml, hwsLaunch: launchFlags */
+#define MAX_ATTRIBUTES 64u
+
+typedef struct hws_shape {
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+    CUstream stream;
+    unsigned flags;
+    const CUlaunchAttribute *attributes;
+    unsigned attribute_count;
+} hws_shape_t;
+
+/* What a device would refuse, so that an asynchronous launch can say so at once, as CUDA does. */
+static CUresult check_shape(const hws_function_t *function, const hws_shape_t *shape) {
+    const unsigned *grid = shape->grid, *block = shape->block;
+    HWS_REQUIRE(grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && block[0] != 0 && block[1] != 0 && block[2] != 0);
+    for (int i = 0; i < 3; i++) {
+        HWS_REQUIRE(grid[i] <= (unsigned) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
+        HWS_REQUIRE(block[i] <= (unsigned) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i));
+    }
+    uint64_t threads = (uint64_t) block[0] * block[1] * block[2];
+    HWS_REQUIRE(threads <= (uint64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    if (threads > (uint64_t) function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) {
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    }
+    /* Without a larger limit that the program has set, static and dynamic shared memory together have the default one. */
+    int64_t plain = (int64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)
+        - function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
+    int64_t chosen = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
+    HWS_REQUIRE((int64_t) shape->shared_bytes <= (plain > chosen ? plain : chosen));
+    return CUDA_SUCCESS;
+}
+
+/* Puts the parameters where the kernel expects them: from pointers to each, or from the program's own packing. */
+static CUresult pack_params(const hws_function_t *function, void **kernel_params, void **extra, uint8_t *packed) {
+    if (kernel_params != NULL) {
+        HWS_REQUIRE(extra == NULL);
+        for (uint32_t i = 0; i < function->param_count; i++) {
+            HWS_REQUIRE(kernel_params[i] != NULL);
+            memcpy(packed + function->params[i].offset, kernel_params[i], function->params[i].size);
+        }
+        return CUDA_SUCCESS;
+    }
+    if (extra == NULL) {
+        HWS_REQUIRE(function->param_count == 0);
+        return CUDA_SUCCESS;
+    }
+    const void *buffer = NULL;
+    const size_t *bytes = NULL;
+    for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+            buffer = extra[i + 1];
+        } else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+            bytes = extra[i + 1];
+        } else {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    HWS_REQUIRE(bytes != NULL && *bytes >= function->params_bytes && (buffer != NULL || function->params_bytes == 0));
+    if (function->params_bytes != 0) {
+        memcpy(packed, buffer, function->params_bytes);
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_params, void **extra) {
+    const hws_function_t *function = hws_function_get(f);
+    if (__builtin_expect(function == NULL, 0)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, shape->stream);
+    HWS_TRY(check_shape(function, shape));
+    /* Rounded up: the gaps between parameters go out too, and must not carry what lay on our stack. */
+    uint8_t packed[(function->params_bytes + 15) & ~7u];
+    memset(packed, 0, sizeof packed);
+    HWS_TRY(pack_params(function, kernel_params, extra, packed));
+    return hws_call_hwsLaunch(f, shape->stream, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
+                              shape->block[1], shape->block[2], shape->shared_bytes, shape->flags, function->params_bytes,
+                              packed, shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
+}
+
+static CUresult launch_kernel(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                              CUstream stream, unsigned flags, void **kernel_params, void **extra) {
+    const hws_shape_t shape = {.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]},
+                               .shared_bytes = shared_bytes, .stream = stream, .flags = flags};
+    return launch(f, &shape, kernel_params, extra);
+}
+
+HWS_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
+    HWS_ENTER_CONTEXT();
+    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ}, block[3] = {blockDimX, blockDimY, blockDimZ};
+    return launch_kernel(f, grid, block, sharedMemBytes, hStream, 0, kernelParams, extra);
+}
+
+HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                              unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                              unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                              void **kernelParams) {
+    HWS_ENTER_CONTEXT();
+    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ}, block[3] = {blockDimX, blockDimY, blockDimZ};
+    return launch_kernel(f, grid, block, sharedMemBytes, hStream, COOPERATIVE, kernelParams, NULL);
+}
+
+/* Attributes travel as they are; one that names an event or writes a handle would need more than its bytes. */
+static CUresult check_attributes(const CUlaunchConfig *config, unsigned *flags_p) {
+    static _Atomic bool said;
+    HWS_REQUIRE(config->numAttrs <= MAX_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        switch (config->attrs[i].id) {
+            case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+                *flags_p |= config->attrs[i].value.cooperative != 0 ? COOPERATIVE : 0;
+                break;
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+            case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+                return hws_unsupported_use(&said, "a launch attribute with an event or a graph node");
+            default:
+                break;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(config != NULL);
+    hws_shape_t shape = {
+        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .shared_bytes = config->sharedMemBytes,
+        .stream = config->hStream,
+        .attributes = config->attrs,
+        .attribute_count = config->numAttrs,
+    };
+    HWS_TRY(check_attributes(config, &shape.flags));
+    return launch(f, &shape, kernelParams, extra);
+}
+
+HWS_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(config != NULL);
+    CUlaunchConfig own = *config;
+    own.hStream = HWS_PTSZ(config->hStream);
+    return cuLaunchKernelEx(&own, f, kernelParams, extra);
+}

@@ -1,0 +1,81 @@
+/* Libraries: the newer face of modules, independent of a context until first used. */
+#include "module.h"
+
+#include <stdlib.h>
+
+HWS_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+                                          void **jitOptionsValues, unsigned int numJitOptions,
+                                          CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                                          unsigned int numLibraryOptions) {
+    HWS_ENTER();
+    HWS_REQUIRE(library != NULL && fileName != NULL);
+    void *image;
+    uint64_t bytes;
+    HWS_TRY(hws_image_read_file(fileName, &image, &bytes));
+    CUresult result = cuLibraryLoadData(library, image, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+                                        libraryOptionValues, numLibraryOptions);
+    free(image);
+    return result;
+}
+
+HWS_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
+    return hws_module_unload((CUmodule) library);
+}
+
+HWS_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
+    HWS_ENTER();
+    HWS_REQUIRE(pKernel != NULL && name != NULL && *name != '\0');
+    return hws_module_function((CUmodule) library, name, (CUfunction *) pKernel);
+}
+
+HWS_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
+    HWS_ENTER();
+    HWS_REQUIRE(count != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, lib);
+    return hws_module_functions((CUmodule) lib, NULL, 0, count);
+}
+
+HWS_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
+    HWS_ENTER();
+    HWS_REQUIRE(kernels != NULL && numKernels > 0);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, lib);
+    return hws_module_functions((CUmodule) lib, (CUfunction *) kernels, numKernels, NULL);
+}
+
+/*
+ * Known deviation: a library is loaded into the context that first uses it, and its module is that one's in every other context too.
+ * Programs that use one library from several contexts of one process are affected.
+ */
+HWS_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(pMod != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
+    HWS_TRY(hws_module_make_ready((CUmodule) library));
+    *pMod = (CUmodule) library;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(name != NULL && (dptr != NULL || bytes != NULL));
+    return hws_module_global((CUmodule) library, name, dptr, bytes);
+}
+
+HWS_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
+    static _Atomic bool said;
+    (void) bytes;
+    HWS_ENTER();
+    HWS_REQUIRE(dptr != NULL && name != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
+    return hws_unsupported_use(&said, "a __managed__ variable");
+}
+
+HWS_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol) {
+    static _Atomic bool said;
+    HWS_ENTER();
+    HWS_REQUIRE(fptr != NULL && symbol != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
+    return hws_unsupported_use(&said, "a unified function");
+}

@@ -1,0 +1,118 @@
+/* Device memory, and what is known of an address. */
+#include "context.h"
+
+#include "hws_cuda_calls.h"
+#include "hws_interval.h"
+
+/* Enters what the worker has allocated; if that fails the allocation is given back. */
+static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, uint64_t owner) {
+    CUdevice device;
+    HWS_TRY(hws_context_device(&device));
+    const hws_range_t range = {.base = address, .bytes = bytes, .memory = memory, .device = device, .owner = owner,
+                               .context = (uint64_t) (uintptr_t) hws_context_current()};
+    return hws_interval_insert(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(dptr != NULL && bytesize != 0);
+    CUdeviceptr address;
+    HWS_TRY(hws_call_cuMemAlloc_v2(&address, bytesize));
+    CUresult result = enter(address, bytesize, HWS_MEMORY_DEVICE, 0);
+    if (result != CUDA_SUCCESS) {
+        hws_call_cuMemFree_v2(address);
+        return result;
+    }
+    *dptr = address;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                                       unsigned int ElementSizeBytes) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(dptr != NULL && pPitch != NULL && WidthInBytes != 0 && Height != 0);
+    HWS_REQUIRE(ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
+    CUdeviceptr address;
+    size_t pitch, bytes;
+    HWS_TRY(hws_call_cuMemAllocPitch_v2(&address, &pitch, WidthInBytes, Height, ElementSizeBytes));
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (pitch >= WidthInBytes && !__builtin_mul_overflow(pitch, Height, &bytes)) {
+        result = enter(address, bytes, HWS_MEMORY_DEVICE, 0);
+    }
+    if (result != CUDA_SUCCESS) {
+        hws_call_cuMemFree_v2(address);
+        return result;
+    }
+    *dptr = address;
+    *pPitch = pitch;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
+    HWS_ENTER_CONTEXT();
+    if (dptr == 0) {
+        return CUDA_SUCCESS; /* as CUDA: freeing nothing is no error */
+    }
+    hws_range_t range;
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
+                && range.memory != HWS_MEMORY_VARIABLE);
+    /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */
+    HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
+    return hws_call_cuMemFree_v2(dptr);
+}
+
+HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
+    HWS_ENTER_CONTEXT();
+    hws_range_t range;
+    if (!hws_interval_find(HWS_SIDE_DEVICE, dptr, &range)) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    if (pbase != NULL) {
+        *pbase = range.base;
+    }
+    if (psize != NULL) {
+        *psize = range.bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(dptr != NULL && bytesize != 0);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    CUdeviceptr address;
+    HWS_TRY(hws_call_cuMemAllocAsync(&address, bytesize, hStream));
+    CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, 0);
+    if (result != CUDA_SUCCESS) {
+        hws_call_cuMemFreeAsync(address, hStream);
+        return result;
+    }
+    *dptr = address;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(dptr != NULL && bytesize != 0);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    CUdeviceptr address;
+    HWS_TRY(hws_call_cuMemAllocFromPoolAsync(&address, bytesize, pool, hStream));
+    CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
+    if (result != CUDA_SUCCESS) {
+        hws_call_cuMemFreeAsync(address, hStream);
+        return result;
+    }
+    *dptr = address;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    hws_range_t range;
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
+                && range.memory != HWS_MEMORY_VARIABLE);
+    HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
+    return hws_call_cuMemFreeAsync(dptr, hStream);
+}

@@ -1,0 +1,59 @@
+/* Modules and libraries, which are one kind of handle, and the kernels in them: a CUkernel serves where a CUfunction does. */
+#ifndef HWS_MODULE_H
+#define HWS_MODULE_H
+
+#include "hws_driver.h"
+
+#define HWS_FUNCTION_ATTRIBUTES 16
+#define HWS_MAX_PARAM_BYTES 32764u /* a kernel's parameter space, PTX ISA 8.1 */
+
+/* What is kept about a kernel. Freed with its handle's slot. */
+typedef struct hws_function {
+    CUmodule module;
+    CUdevice device;
+    struct hws_function *next; /* of the module */
+    uint64_t handle;
+    uint64_t name_hash;
+    int attributes[HWS_FUNCTION_ATTRIBUTES];
+    uint32_t params_bytes;     /* end of the last parameter */
+    uint32_t param_count;
+    const char *name;          /* behind the parameters */
+    HwsParam params[];
+} hws_function_t;
+
+static inline hws_function_t *hws_function_get(const void *function) {
+    return hws_handle_data(HWS_KIND_FUNCTION, (uint64_t) (uintptr_t) function);
+}
+
+/* Options of a load that reach further than this library: buffers for the log. */
+typedef struct hws_jit_options {
+    char *info_log, *error_log;
+    unsigned info_capacity, error_capacity;
+    void **info_size_p, **error_size_p; /* where CUDA wants the number of bytes written */
+} hws_jit_options_t;
+
+/* Takes the options that matter; unknown ones are ignored, as tuning of a compiler that does not run here. */
+CUresult hws_jit_options_parse(unsigned count, const CUjit_option *options, void **values, hws_jit_options_t *jit_p);
+
+/* Loads an image of known size into the current context. */
+CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
+                         CUmodule *module_p);
+
+/* Reads a whole file that holds an image. The caller frees it. */
+CUresult hws_image_read_file(const char *path, void **image_p, uint64_t *bytes_p);
+
+/* The kernel of that name, from the module's list or the worker. CUDA_ERROR_NOT_FOUND when there is none. */
+CUresult hws_module_function(CUmodule module, const char *name, CUfunction *function_p);
+
+/* The variable of that name. */
+CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_p, size_t *bytes_p);
+
+CUresult hws_module_unload(CUmodule module);
+
+/* Number of kernels, and up to `wanted` of them. */
+CUresult hws_module_functions(CUmodule module, CUfunction *functions_p, unsigned wanted, unsigned *count_p);
+
+/* Gives a library that was loaded without a current context to the one that is current now. */
+CUresult hws_module_make_ready(CUmodule module);
+
+#endif

@@ -1,0 +1,151 @@
+/* What a pointer is: answered from the map of memory. */
+#include "context.h"
+
+#include "hws_interval.h"
+
+#include <string.h>
+
+/* Finds the range; host memory first, since a host address that we gave out is certainly meant as one. */
+static bool find(CUdeviceptr ptr, hws_range_t *range_p) {
+    return hws_interval_find(HWS_SIDE_HOST, ptr, range_p) || hws_interval_find(HWS_SIDE_DEVICE, ptr, range_p);
+}
+
+static size_t put(void *data, const void *value, size_t bytes) {
+    memcpy(data, value, bytes);
+    return bytes;
+}
+
+/* Writes one attribute of a known pointer. CUDA_ERROR_INVALID_VALUE for one that it does not have. */
+static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribute attribute, void *data) {
+    bool host = hws_memory_side(range->memory) == HWS_SIDE_HOST;
+    const unsigned type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    const unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    const unsigned long long zero = 0;
+    const bool no = false, mapped = true;
+    const CUmemoryPool pool = (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL ? range->owner : 0);
+    const void *address = (const void *) (uintptr_t) ptr;
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            put(data, &range->context, sizeof(CUcontext));
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            put(data, &type, sizeof type);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            HWS_REQUIRE(!host); /* not visible to a device over TCP */
+            put(data, &ptr, sizeof ptr);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            HWS_REQUIRE(host);
+            put(data, &address, sizeof address);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+            put(data, &range->sync_memops, sizeof range->sync_memops);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            put(data, &range->id, sizeof range->id);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+            put(data, &no, sizeof no);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            put(data, &range->device, sizeof range->device);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            put(data, &range->base, sizeof range->base);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+            put(data, &range->bytes, sizeof range->bytes);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            put(data, &mapped, sizeof mapped);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+            put(data, &zero, sizeof zero);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            put(data, &access, sizeof access);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            put(data, &pool, sizeof pool);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            put(data, &range->id, sizeof range->id);
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* What CUDA writes for an attribute that a pointer does not have. */
+static void put_nothing(CUpointer_attribute attribute, void *data) {
+    const unsigned long long zero = 0;
+    const int no_device = CU_DEVICE_INVALID;
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            put(data, &zero, sizeof(unsigned));
+            break;
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            put(data, &zero, sizeof(bool));
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            put(data, &no_device, sizeof no_device);
+            break;
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+            put(data, &zero, sizeof zero);
+            put((char *) data + 8, &zero, sizeof zero);
+            break;
+        default:
+            put(data, &zero, sizeof zero);
+            break;
+    }
+}
+
+static bool known(CUpointer_attribute attribute) {
+    return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT && attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
+HWS_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(data != NULL && known(attribute));
+    hws_range_t range;
+    HWS_REQUIRE(find(ptr, &range));
+    return get(&range, ptr, attribute, data);
+}
+
+HWS_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                           CUdeviceptr ptr) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(attributes != NULL && data != NULL && numAttributes > 0);
+    hws_range_t range;
+    bool found = find(ptr, &range);
+    for (unsigned i = 0; i < numAttributes; i++) {
+        HWS_REQUIRE(data[i] != NULL && known(attributes[i]));
+        if (!found || get(&range, ptr, attributes[i], data[i]) != CUDA_SUCCESS) {
+            put_nothing(attributes[i], data[i]);
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+    unsigned on;
+    memcpy(&on, value, sizeof on);
+    /* Copies to and from such memory are issued in order in any case; the flag is kept to be read back. */
+    bool set = hws_interval_set_sync_memops(HWS_SIDE_DEVICE, ptr, on != 0)
+        || hws_interval_set_sync_memops(HWS_SIDE_HOST, ptr, on != 0);
+    return set ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,232 @@
+/* Streams: what is asked of one is answered from what its creation said. */
+#include "context.h"
+
+#include "hws_cuda_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct hws_stream {
+    CUcontext context;
+    unsigned flags;
+    int priority;
+    CUsynchronizationPolicy sync_policy;
+    CUaccessPolicyWindow window;
+    CUlaunchMemSyncDomain domain;
+    CUlaunchMemSyncDomainMap domain_map;
+} hws_stream_t;
+
+static hws_stream_t *stream_get(CUstream stream) {
+    return hws_handle_data(HWS_KIND_STREAM, (uint64_t) (uintptr_t) stream);
+}
+
+static bool is_default(CUstream stream) {
+    return (uintptr_t) stream <= 2;
+}
+
+/* Known deviation: a priority outside the device's range is not clamped in what cuStreamGetPriority answers. */
+HWS_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(phStream != NULL && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING));
+    hws_stream_t *kept = calloc(1, sizeof *kept);
+    if (kept == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *kept = (hws_stream_t) {.context = hws_context_current(), .flags = flags, .priority = priority,
+                            .sync_policy = CU_SYNC_POLICY_AUTO};
+    uint64_t handle = hws_handle_new(HWS_KIND_STREAM);
+    CUstream stream = (CUstream) (uintptr_t) handle;
+    CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
+                                  : hws_call_cuStreamCreateWithPriority(stream, flags, priority);
+    if (result != CUDA_SUCCESS) {
+        hws_handle_drop(HWS_KIND_STREAM, handle);
+        free(kept);
+        return result;
+    }
+    hws_handle_attach(HWS_KIND_STREAM, handle, kept);
+    *phStream = stream;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    return hws_call_cuStreamSynchronize(hStream);
+}
+
+HWS_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(flags != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    const hws_stream_t *kept = stream_get(hStream);
+    *flags = kept != NULL ? kept->flags : CU_STREAM_DEFAULT;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(priority != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    const hws_stream_t *kept = stream_get(hStream);
+    *priority = kept != NULL ? kept->priority : 0;
+    return CUDA_SUCCESS;
+}
+
+/* Unique in the process: the default streams of contexts and threads have numbers of their own below 2^48 and from there on. */
+HWS_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(streamId != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    unsigned long long id = (unsigned long long) (uintptr_t) hStream;
+    if (is_default(hStream)) {
+        id = (unsigned long long) hws_tls.context << 32 | 1;
+        if (hStream == CU_STREAM_PER_THREAD) {
+            static _Atomic unsigned long long last;
+            static _Thread_local unsigned long long own;
+            own = own != 0 ? own : atomic_fetch_add(&last, 1) + 1;
+            id = 1ull << 63 | own;
+        }
+    }
+    *streamId = id;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(pctx != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    const hws_stream_t *kept = stream_get(hStream);
+    *pctx = kept != NULL ? kept->context : hws_context_current();
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+    HWS_TRY(cuStreamGetCtx(hStream, pCtx));
+    if (pGreenCtx != NULL) {
+        *pGreenCtx = NULL; /* there are none */
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
+    CUcontext context;
+    HWS_REQUIRE(device != NULL);
+    HWS_TRY(cuStreamGetCtx(hStream, &context));
+    return cuCtxGetDevice_v2(device, context);
+}
+
+HWS_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(captureStatus != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE; /* cuStreamBeginCapture is not supported */
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                              cuuint64_t *id_out, CUgraph *graph_out,
+                                              const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
+    /* Without a capture CUDA sets the status alone. */
+    (void) id_out;
+    (void) graph_out;
+    (void) dependencies_out;
+    (void) numDependencies_out;
+    return cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+HWS_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                           cuuint64_t *id_out) {
+    (void) id_out;
+    return cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+HWS_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                              cuuint64_t *id_out, CUgraph *graph_out,
+                                              const CUgraphNode **dependencies_out,
+                                              const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
+    (void) edgeData_out;
+    return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+                                     numDependencies_out);
+}
+
+HWS_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    static _Thread_local CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(mode != NULL && (unsigned) *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    CUstreamCaptureMode before = own;
+    own = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+/* Attributes of a stream are hints; they are kept, so that a program reads back what it has set. */
+HWS_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(value_out != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    static const hws_stream_t plain = {.sync_policy = CU_SYNC_POLICY_AUTO};
+    const hws_stream_t *kept = stream_get(hStream);
+    kept = kept != NULL ? kept : &plain;
+    memset(value_out, 0, sizeof *value_out);
+    switch (attr) {
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+            value_out->accessPolicyWindow = kept->window;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+            value_out->syncPolicy = kept->sync_policy;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+            value_out->priority = kept->priority;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+            value_out->memSyncDomain = kept->domain;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+            value_out->memSyncDomainMap = kept->domain_map;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+HWS_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(value != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    hws_stream_t *kept = stream_get(hStream), unkept = {0};
+    kept = kept != NULL ? kept : &unkept; /* Known deviation: what is set on a default stream is not read back. */
+    switch (attr) {
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+            kept->window = value->accessPolicyWindow;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+            kept->sync_policy = value->syncPolicy;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+            kept->priority = value->priority;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+            kept->domain = value->memSyncDomain;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+            kept->domain_map = value->memSyncDomainMap;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+HWS_EXPORT CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, dst);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, src);
+    hws_stream_t *to = stream_get(dst);
+    const hws_stream_t *from = stream_get(src);
+    if (to != NULL && from != NULL) {
+        to->sync_policy = from->sync_policy;
+        to->window = from->window;
+        to->domain = from->domain;
+        to->domain_map = from->domain_map;
+    }
+    return CUDA_SUCCESS;
+}
