@@ -1,0 +1,104 @@
+/* Stream capture. Whether a stream is being captured is asked all the time, and answered by the driver locally. */
+#include "runtime.h"
+
+HWS_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus) {
+    CUstreamCaptureStatus status;
+    HWS_REQUIRE(pCaptureStatus != NULL);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_error_from_driver(cuStreamIsCapturing(stream, &status)));
+    *pCaptureStatus = (enum cudaStreamCaptureStatus)status;
+    return cudaSuccess;
+}
+HWS_PTSZ(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus),
+         (hws_stream_ptsz(stream), pCaptureStatus))
+
+static cudaError_t hws_capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
+                                    unsigned long long *id_out, cudaGraph_t *graph_out,
+                                    const cudaGraphNode_t **dependencies_out,
+                                    const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out) {
+    CUstreamCaptureStatus status;
+    cuuint64_t id = 0;
+    HWS_REQUIRE(captureStatus_out != NULL);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_error_from_driver(cuStreamGetCaptureInfo_v3(stream, &status, &id, graph_out, dependencies_out,
+                                                            (const CUgraphEdgeData **)edgeData_out,
+                                                            numDependencies_out)));
+    *captureStatus_out = (enum cudaStreamCaptureStatus)status;
+    if (id_out != NULL && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        *id_out = id;
+    }
+    return cudaSuccess;
+}
+
+#define HWS_CAPTURE_INFO                                                                                               \
+    (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,                 \
+     cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edgeData_out,         \
+     size_t *numDependencies_out)
+#define HWS_CAPTURE_INFO_PTSZ                                                                                          \
+    (hws_stream_ptsz(stream), captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,                    \
+     numDependencies_out)
+
+#if HWS_CUDART_MAJOR >= 13
+
+HWS_API cudaError_t cudaStreamGetCaptureInfo HWS_CAPTURE_INFO {
+    return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
+                            numDependencies_out);
+}
+HWS_PTSZ(cudaStreamGetCaptureInfo, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
+
+#else
+
+/* CUDA 12 has three generations; its headers give the second the plain name. */
+HWS_API cudaError_t cudaStreamGetCaptureInfo_v3 HWS_CAPTURE_INFO;
+HWS_API cudaError_t cudaStreamGetCaptureInfo_v3 HWS_CAPTURE_INFO {
+    return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
+                            numDependencies_out);
+}
+HWS_PTSZ(cudaStreamGetCaptureInfo_v3, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
+
+#define HWS_CAPTURE_INFO_V2                                                                                            \
+    (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,                 \
+     cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, size_t *numDependencies_out)
+
+HWS_API cudaError_t cudaStreamGetCaptureInfo_v2 HWS_CAPTURE_INFO_V2;
+HWS_API cudaError_t cudaStreamGetCaptureInfo_v2 HWS_CAPTURE_INFO_V2 {
+    return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, NULL,
+                            numDependencies_out);
+}
+HWS_PTSZ(cudaStreamGetCaptureInfo_v2, HWS_CAPTURE_INFO_V2,
+         (hws_stream_ptsz(stream), captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
+
+HWS_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
+                                             unsigned long long *id_out);
+HWS_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
+                                             unsigned long long *id_out) {
+    return hws_capture_info(stream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
+}
+HWS_PTSZ(cudaStreamGetCaptureInfo,
+         (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out),
+         (hws_stream_ptsz(stream), captureStatus_out, id_out))
+
+#endif
+
+HWS_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
+}
+HWS_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
+         (hws_stream_ptsz(stream), mode))
+
+HWS_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) {
+    HWS_REQUIRE(pGraph != NULL);
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuStreamEndCapture(stream, pGraph));
+}
+HWS_PTSZ(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *pGraph), (hws_stream_ptsz(stream), pGraph))
+
+HWS_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+    HWS_REQUIRE(mode != NULL);
+    HWS_ENTER_CONTEXT();
+    CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
+    HWS_TRY(hws_error_from_driver(cuThreadExchangeStreamCaptureMode(&exchanged)));
+    *mode = (enum cudaStreamCaptureMode)exchanged;
+    return cudaSuccess;
+}

@@ -1,0 +1,18 @@
+/* What the copying parts share. */
+#ifndef HWS_CUDART_COPY_H
+#define HWS_CUDART_COPY_H
+
+#include "runtime.h"
+
+/* Which stream a copy or fill belongs to, and whether the call waits. */
+typedef enum {
+    HWS_COPY_SYNC,            /* the legacy default stream; waits */
+    HWS_COPY_SYNC_PER_THREAD, /* the calling thread's default stream; waits */
+    HWS_COPY_ASYNC            /* a given stream; does not wait */
+} hws_copy_mode_t;
+
+/* Copies count bytes; records and returns the error. stream matters for HWS_COPY_ASYNC only. */
+cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, hws_copy_mode_t mode,
+                            cudaStream_t stream);
+
+#endif

@@ -1,0 +1,164 @@
+/* Kernel launches: the <<<>>> configuration, the functions that nvcc's host code calls, and the public ones. */
+#include "runtime.h"
+
+/* Nested configurations come from kernel arguments that launch kernels themselves. */
+#define HWS_MAX_CONFIG_DEPTH 16
+
+typedef struct {
+    dim3 gridDim;
+    dim3 blockDim;
+    size_t sharedMem;
+    cudaStream_t stream;
+} hws_call_config_t;
+
+static _Thread_local struct {
+    int depth;
+    hws_call_config_t stack[HWS_MAX_CONFIG_DEPTH];
+} callConfig;
+
+unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+                               cudaStream_t stream);
+
+/* Not 0 makes the caller skip the launch. */
+HWS_API unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
+                                                 struct CUstream_st *stream) {
+    if (callConfig.depth == HWS_MAX_CONFIG_DEPTH) {
+        (void)hws_error_record(cudaErrorMissingConfiguration);
+        return 1;
+    }
+    callConfig.stack[callConfig.depth++] = (hws_call_config_t){gridDim, blockDim, sharedMem, stream};
+    return 0;
+}
+
+HWS_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream) {
+    if (callConfig.depth == 0) {
+        return hws_error_record(cudaErrorMissingConfiguration);
+    }
+    const hws_call_config_t *config = &callConfig.stack[--callConfig.depth];
+    *gridDim = config->gridDim;
+    *blockDim = config->blockDim;
+    *sharedMem = config->sharedMem;
+    *(cudaStream_t *)stream = config->stream;
+    return cudaSuccess;
+}
+
+/* Whether the device can take such a grid and block at all, whatever the kernel. */
+static bool hws_launch_shape_fits(dim3 gridDim, dim3 blockDim) {
+    const unsigned int asked[] = {blockDim.x, blockDim.y, blockDim.z, gridDim.x, gridDim.y, gridDim.z};
+    uint64_t threads = (uint64_t)blockDim.x * blockDim.y;
+    CUdevice device;
+    int limit = 0;
+    if (cuCtxGetDevice(&device) != CUDA_SUCCESS) {
+        return true;
+    }
+    for (int i = 0; i < 6; i++) {
+        CUdevice_attribute attribute = (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+        if (cuDeviceGetAttribute(&limit, attribute, device) == CUDA_SUCCESS
+            && (asked[i] == 0 || asked[i] > (unsigned int)limit)) {
+            return false;
+        }
+    }
+    return cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device) != CUDA_SUCCESS
+           || threads * blockDim.z <= (uint64_t)limit;
+}
+
+static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
+    /* The Runtime API has a code of its own for a grid or block that the device cannot take. */
+    if (result == CUDA_ERROR_INVALID_VALUE && !hws_launch_shape_fits(gridDim, blockDim)) {
+        return hws_error_record(cudaErrorInvalidConfiguration);
+    }
+    return hws_result(result);
+}
+
+static cudaError_t hws_launch(CUkernel kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+                              cudaStream_t stream) {
+    if (sharedMem > UINT32_MAX) {
+        return hws_error_record(cudaErrorInvalidValue);
+    }
+    CUresult result = cuLaunchKernel((CUfunction)kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
+                                     blockDim.z, (unsigned int)sharedMem, stream, args, NULL);
+    return hws_launch_result(result, gridDim, blockDim);
+}
+
+HWS_API cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) {
+    HWS_REQUIRE(kernelPtr != NULL);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_kernel_resolve(entryFuncAddr, kernelPtr));
+    return cudaSuccess;
+}
+
+HWS_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args,
+                                       size_t sharedMem, cudaStream_t stream) {
+    if (kernel == NULL) {
+        /* __cudaGetKernel failed when the program first came here; its error has been recorded then. */
+        return hws_error_record(cudaErrorInvalidDeviceFunction);
+    }
+    HWS_ENTER_CONTEXT();
+    return hws_launch(kernel, gridDim, blockDim, args, sharedMem, stream);
+}
+
+HWS_PTSZ(__cudaLaunchKernel,
+         (cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream),
+         (kernel, gridDim, blockDim, args, sharedMem, hws_stream_ptsz(stream)))
+
+HWS_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+                                     cudaStream_t stream) {
+    CUkernel kernel;
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_kernel_resolve(func, &kernel));
+    return hws_launch(kernel, gridDim, blockDim, args, sharedMem, stream);
+}
+
+HWS_PTSZ(cudaLaunchKernel,
+         (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream),
+         (func, gridDim, blockDim, args, sharedMem, hws_stream_ptsz(stream)))
+
+HWS_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+                                                size_t sharedMem, cudaStream_t stream) {
+    CUkernel kernel;
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_kernel_resolve(func, &kernel));
+    HWS_REQUIRE(sharedMem <= UINT32_MAX);
+    CUresult result = cuLaunchCooperativeKernel((CUfunction)kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
+                                                blockDim.y, blockDim.z, (unsigned int)sharedMem, stream, args);
+    return hws_launch_result(result, gridDim, blockDim);
+}
+
+HWS_PTSZ(cudaLaunchCooperativeKernel,
+         (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream),
+         (func, gridDim, blockDim, args, sharedMem, hws_stream_ptsz(stream)))
+
+static cudaError_t hws_launch_config(const cudaLaunchConfig_t *config, const void *func, void **args,
+                                     cudaStream_t stream) {
+    CUkernel kernel;
+    HWS_REQUIRE(config != NULL && config->dynamicSmemBytes <= UINT32_MAX);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_kernel_resolve(func, &kernel));
+    CUlaunchConfig launch = {
+        .gridDimX = config->gridDim.x,
+        .gridDimY = config->gridDim.y,
+        .gridDimZ = config->gridDim.z,
+        .blockDimX = config->blockDim.x,
+        .blockDimY = config->blockDim.y,
+        .blockDimZ = config->blockDim.z,
+        .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
+        .hStream = stream,
+        /* The attributes are the driver's, bit for bit; tests/conformance compares them. */
+        .attrs = (CUlaunchAttribute *)config->attrs,
+        .numAttrs = config->numAttrs,
+    };
+    CUresult result = cuLaunchKernelEx(&launch, (CUfunction)kernel, args, NULL);
+    return hws_launch_result(result, config->gridDim, config->blockDim);
+}
+
+HWS_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) {
+    return hws_launch_config(config, func, args, config == NULL ? NULL : config->stream);
+}
+
+HWS_API cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args);
+HWS_API cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) {
+    return hws_launch_config(config, func, args, config == NULL ? NULL : hws_stream_ptsz(config->stream));
+}
