@@ -1,5 +1,6 @@
 package io.hawser.cuda.backend;
 
+import io.hawser.cuda.generated.CudaDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
@@ -13,8 +14,8 @@ public interface GpuBackend extends AutoCloseable {
     /** {@code software} or {@code nvidia}. */
     String name();
 
-    // The Driver API on this GPU comes with the generated code:
-    // io.hawser.cuda.generated.CudaDriver driver();
+    /** The Driver API on this GPU. */
+    CudaDriver driver();
 
     /** Number of devices that this backend offers. */
     int deviceCount();

@@ -1,0 +1,13 @@
+package io.hawser.cuda.generator.c;
+
+import io.hawser.cuda.generator.model.SizeExpression;
+
+/** Writes sizes in C: over {@code uint64_t}, with operations of {@code hws_wire.h} that stop at the largest value. */
+final class CSizes {
+    private CSizes() {
+    }
+
+    static String emit(SizeExpression size) {
+        return size.emit(name -> "(uint64_t) " + name, "hws_size_", "u");
+    }
+}

@@ -1,0 +1,2 @@
+/** Emitters for C. */
+package io.hawser.cuda.generator.c;

@@ -1,0 +1,140 @@
+package io.hawser.cuda.generator.java;
+
+import io.hawser.cuda.generator.emit.Code;
+import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType.Enumeration;
+import io.hawser.cuda.generator.model.CType.Field;
+import io.hawser.cuda.generator.model.CType.Structure;
+import io.hawser.cuda.generator.model.Description;
+import io.hawser.cuda.generator.model.HandleKind;
+import io.hawser.cuda.generator.model.Library;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/** Writes classes of constants: opcodes, enumerations, structures' offsets, handle kinds, the description's hash. */
+final class JavaConstantsEmitter {
+    private JavaConstantsEmitter() {
+    }
+
+    static Code handleKinds(Description description) {
+        Code out = new Code();
+        out.line("package io.hawser.cuda.generated;").line();
+        out.line("/** Kinds of handles; a handle on the wire is {@code number << 40 | id}. */");
+        out.open("public enum HandleKind");
+        List<HandleKind> kinds = description.kinds();
+        for (HandleKind kind : kinds) {
+            out.line("/** %s. */", JavaTypes.html(kind.doc()));
+            out.line("%s(%d, %d)%s", kind.name(), kind.number(), kind.special(), kind == kinds.getLast() ? ";" : ",");
+        }
+        out.block("""
+
+                private final int number;
+                private final int special;
+
+                HandleKind(int number, int special) {
+                    this.number = number;
+                    this.special = special;
+                }
+
+                /** Number on the wire. */
+                public int number() {
+                    return number;
+                }
+
+                /** Ids from 0 to this are the library's own constants; 0 for none. */
+                public int special() {
+                    return special;
+                }""");
+        return out.close();
+    }
+
+    static Code hash(Description description) {
+        Code out = new Code();
+        out.line("package io.hawser.cuda.generated;").line();
+        out.line("/** What the generator read. */");
+        out.open("public final class Description");
+        out.line("/** Compared by both ends at the handshake: it changes with the bytes of any record. */");
+        out.line("public static final long HASH = 0x%016xL;", description.hash()).line();
+        out.open("private Description()").close();
+        return out.close();
+    }
+
+    static Code opcodes(Library library) {
+        Code out = new Code();
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("/** Opcodes of the library %s: {@code number << 16 | opcode}. */", library.name());
+        out.open("public final class %sOpcodes", library.javaName());
+        for (ApiFunction function : library.travelling()) {
+            out.line("/** Opcode of %s. */", function.symbol());
+            out.line("public static final int %s = 0x%08x;", function.symbol(), function.opcode()).line();
+        }
+        out.open("private %sOpcodes()", library.javaName()).close().line();
+        out.line("/** The function's name, for logs; {@code unknown 0x...} for none of this library. */");
+        out.open("public static String name(int opcode)").open("return switch (opcode)");
+        library.travelling().forEach(f -> out.line("case %s -> \"%s\";", f.symbol(), f.symbol()));
+        out.line("default -> \"unknown 0x\" + Integer.toHexString(opcode);").close("};").close().line();
+        predicate(out, "isCredited", "Whether a request costs its length of the credit window.",
+                library.travelling().stream().filter(ApiFunction::credited).toList());
+        predicate(out, "isSynchronous", "Whether the guest waits for a reply of its own accord.",
+                library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
+        return out.close();
+    }
+
+    private static void predicate(Code out, String name, String doc, List<ApiFunction> functions) {
+        out.line("/** %s */", doc);
+        out.open("public static boolean %s(int opcode)", name).open("return switch (opcode)");
+        functions.forEach(f -> out.line("case %s -> true;", f.symbol()));
+        out.line("default -> false;").close("};").close().line();
+    }
+
+    static Code enumeration(Library library, Enumeration type) {
+        Code out = new Code();
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("/** Values of %s. */", type.name());
+        out.open("public final class %s", type.name());
+        type.values().forEach((name, value) -> {
+            out.line("/** %s. */", name);
+            out.line("public static final int %s = %s;", name, value == Integer.MIN_VALUE ? "Integer.MIN_VALUE"
+                    : value > Integer.MAX_VALUE ? "0x" + Long.toHexString(value) : Long.toString(value)).line();
+        });
+        out.open("private %s()", type.name()).close().line();
+        out.line("/** The enumerator's name; the number when there is none. */");
+        out.open("public static String name(int value)").open("return switch (value)");
+        Set<Long> seen = new HashSet<>();
+        type.values().forEach((name, value) -> {
+            // Enumerators may share a value; the first name is the older one.
+            if (seen.add((long) value.intValue())) {
+                out.line("case %s -> \"%s\";", name, name);
+            }
+        });
+        out.line("default -> Integer.toString(value);").close("};").close();
+        return out.close();
+    }
+
+    static Code structure(Library library, Structure type) {
+        Code out = new Code();
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("/** Layout of %s: offsets and sizes in bytes. */", type.name());
+        out.open("public final class %s", type.name());
+        out.line("/** Size of the whole. */");
+        out.line("public static final int BYTES = %d;", type.size()).line();
+        fields(out, "", 0, type);
+        out.open("private %s()", type.name()).close();
+        return out.close();
+    }
+
+    private static void fields(Code out, String prefix, int base, Structure type) {
+        for (Field field : type.fields()) {
+            String name = prefix + JavaTypes.upper(field.name());
+            int offset = base + field.offset();
+            String type1 = field.type().name() == null ? "" : field.type().name();
+            out.line("/** Offset of %s%s. */", field.name(), type1.isEmpty() ? "" : ", " + type1
+                    + (field.elements() > 0 ? "[" + field.elements() + "]" : ""));
+            out.line("public static final int %s_OFFSET = %d;", name, offset).line();
+            if (field.type() instanceof Structure inner && inner.name() == null && field.elements() == 0) {
+                fields(out, name + "_", offset, inner);
+            }
+        }
+    }
+}

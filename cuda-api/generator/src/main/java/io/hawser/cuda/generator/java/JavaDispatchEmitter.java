@@ -1,0 +1,241 @@
+package io.hawser.cuda.generator.java;
+
+import io.hawser.cuda.generator.emit.Code;
+import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.Group;
+import io.hawser.cuda.generator.model.Library;
+import io.hawser.cuda.generator.model.Param;
+import io.hawser.cuda.generator.model.Param.Shape;
+import io.hawser.cuda.generator.model.Wire.Slot;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** Writes the dispatcher and, for each group, the serving of its requests: decode, resolve, check, call, answer. */
+final class JavaDispatchEmitter {
+    private final Library library;
+
+    JavaDispatchEmitter(Library library) {
+        this.library = library;
+    }
+
+    Code dispatcher() {
+        Code out = new Code();
+        String name = library.javaName();
+        List<Group> manual = library.groups().stream().filter(g -> !g.only(ApiFunction::manual).isEmpty()).toList();
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.shm.RecordLayout;");
+        out.line("import io.hawser.shm.RecordReader;").line();
+        out.line("/** Serves requests of the library %s; whatever a guest sends, nothing is thrown. */",
+                library.name());
+        out.open("public final class %sDispatcher", name);
+        out.line("private final %sDriver driver;", name);
+        manual.forEach(g -> out.line("private final %sManualCalls %s;", g.javaName(), field(g)));
+        out.line().line("/** Makes a dispatcher. */");
+        String parameters = manual.stream().map(g -> ", " + g.javaName() + "ManualCalls " + field(g))
+                .collect(Collectors.joining());
+        out.open("public %sDispatcher(%sDriver driver%s)", name, name, parameters);
+        out.line("this.driver = driver;");
+        manual.forEach(g -> out.line("this.%s = %s;", field(g), field(g)));
+        out.close().line();
+        out.block("""
+                /**
+                 * Serves one request, which ends by finish, fail or fatal, or is deferred. Decoder's thread only. The
+                 * reply flag is the guest's choice; the credit flag is not, since work without credit would be
+                 * unbounded.
+                 */""");
+        out.open("public void dispatch(CallContext call)");
+        out.line("RecordReader in = call.in();");
+        out.line("int opcode = in.opcode();");
+        out.open("if (((in.flags() & RecordLayout.FLAG_CREDITED) != 0) != %sOpcodes.isCredited(opcode))", name);
+        out.line("call.fatal(\"the credit flag must be the description's: function=\" + %sOpcodes.name(opcode)", name);
+        out.line("        + \", flags=\" + in.flags());").line("return;").close();
+        out.open("switch (opcode)");
+        for (Group group : library.groups()) {
+            for (ApiFunction function : group.travelling()) {
+                out.line("case %sOpcodes.%s -> %sDispatch.%s(call, %s);", name, function.symbol(), group.javaName(),
+                        function.symbol(), function.manual() ? field(group) : "driver");
+            }
+        }
+        out.line("default -> call.fatal(\"an opcode must be described: opcode=\" + %sOpcodes.name(opcode));", name);
+        out.close().close();
+        return out.close();
+    }
+
+    private static String field(Group group) {
+        return group.name() + "Calls";
+    }
+
+    Code group(Group group) {
+        Code out = new Code();
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.cuda.Sizes;");
+        if (!library.javaPackage().equals("io.hawser.cuda.generated")) {
+            out.line("import io.hawser.cuda.generated.HandleKind;");
+        }
+        out.line("import io.hawser.shm.RecordReader;");
+        out.line("import java.lang.foreign.MemorySegment;").line("import java.lang.foreign.ValueLayout;").line();
+        out.line("/** Serves the requests of the group %s. */", group.name());
+        out.open("final class %sDispatch", group.javaName());
+        out.open("private %sDispatch()", group.javaName()).close();
+        for (ApiFunction function : group.travelling()) {
+            out.line().open("static void %s(CallContext call, %s)", function.symbol(), function.manual()
+                    ? group.javaName() + "ManualCalls manual" : library.javaName() + "Driver driver");
+            decode(out, function);
+            resolve(out, function);
+            if (function.manual()) {
+                List<String> arguments = new ArrayList<>(List.of("call"));
+                arguments.addAll(JavaDriverEmitter.manualArguments(function));
+                out.line("manual.%s(%s);", function.symbol(), String.join(", ", arguments));
+            } else {
+                serve(out, group, function);
+            }
+            out.close();
+        }
+        return out.close();
+    }
+
+    private void decode(Code out, ApiFunction function) {
+        out.line("RecordReader in = call.in();");
+        out.line("in.begin(%d);", function.request().fixedBytes());
+        for (Slot slot : function.request().slots()) {
+            Param param = slot.param();
+            String name = param.name();
+            switch (param.shape()) {
+                case NUMBER -> out.line("%s %s = in.%s(%d);", JavaTypes.number(param.value()), name,
+                        JavaTypes.accessor(param.value()), slot.offset());
+                case HANDLE, NEW, DROP -> out.line("long %sId = in.i64(%d);", name, slot.offset());
+                case STRUCT -> out.line("MemorySegment %s = in.slice(%d, %d);", name, slot.offset(),
+                        param.value().size());
+                case INOUT -> out.line("MemorySegment %sIn = in.slice(%d, %d);", name, slot.offset(),
+                        param.value().size());
+                case TEXT -> out.line("String %s = in.string%s(%d, %d);", name, param.nullable() ? "OrNull" : "",
+                        slot.offset(), param.max());
+                case BYTES, HANDLES -> buffer(out, slot, param);
+                default -> throw new IllegalStateException(function.symbol() + "." + name);
+            }
+        }
+        out.open("if (!in.end())").line("call.fatal(\"%s: \" + in.reason());", function.symbol()).line("return;")
+                .close();
+    }
+
+    /** A buffer must have exactly the length that its size says. */
+    private static void buffer(Code out, Slot slot, Param param) {
+        String name = param.shape() == Shape.HANDLES ? param.name() + "Ids" : param.name();
+        out.line("MemorySegment %s = in.buffer%s(%d, %d);", name, param.nullable() ? "OrNull" : "", slot.offset(),
+                param.max());
+    }
+
+    private void resolve(Code out, ApiFunction function) {
+        for (Slot slot : function.request().slots()) {
+            Param param = slot.param();
+            if (param.shape() == Shape.BYTES || param.shape() == Shape.HANDLES) {
+                String name = param.shape() == Shape.HANDLES ? param.name() + "Ids" : param.name();
+                String exempt = param.nullable() ? name + " != null && " : "";
+                out.open("if (%s%s.byteSize() != %s)", exempt, name, size(function, param.bytes()));
+                out.line("call.fatal(\"%s: a buffer must have the described length: %sBytes=\" + %s.byteSize());",
+                        function.symbol(), param.name(), name).line("return;").close();
+            }
+        }
+        for (Param param : function.params()) {
+            switch (param.shape()) {
+                case HANDLE, DROP -> handle(out, function, param);
+                case HANDLES -> handles(out, function, param);
+                case NUMBER -> {
+                    if (param.device() != null) {
+                        out.open("if (!call.checkDevice(%s, %s))", param.name(), size(function, param.device()));
+                        rejected(out, function);
+                    }
+                }
+                default -> { }
+            }
+        }
+    }
+
+    private static void handle(Code out, ApiFunction function, Param param) {
+        String name = param.name();
+        if (param.shape() == Param.Shape.DROP && param.kind().special() > 0) {
+            out.open("if (Long.compareUnsigned(%sId, %d) <= 0)", name, param.kind().special());
+            out.line("call.fatal(\"%s: the library's own handles are not destroyed: %s=\" + %sId);",
+                    function.symbol(), name, name).line("return;").close();
+        }
+        String resolve = "call.handle(HandleKind." + param.kind().name() + ", " + name + "Id)";
+        out.line("long %s = %s%s;", name, param.nullable() ? name + "Id == 0 ? 0 : " : "", resolve);
+        out.open("if (call.isRejected())");
+        rejected(out, function);
+    }
+
+    private static void handles(Code out, ApiFunction function, Param param) {
+        String name = param.name();
+        out.line("MemorySegment %s = call.scratch(%sIds.byteSize());", name, name);
+        out.open("for (long i = 0; i < %s.byteSize(); i += 8)", name);
+        out.line("%s.set(ValueLayout.JAVA_LONG, i, call.handle(HandleKind.%s,", name, param.kind().name());
+        out.line("        %sIds.get(ValueLayout.JAVA_LONG_UNALIGNED, i)));", name);
+        out.open("if (call.isRejected())");
+        rejected(out, function);
+        out.close();
+    }
+
+    /** The call has ended; a handle that it was to create counts as failed. Closes the open block. */
+    private static void rejected(Code out, ApiFunction function) {
+        Param created = function.created();
+        if (created != null) {
+            out.line("call.registerFailed(HandleKind.%s, %sId);", created.kind().name(), created.name());
+        }
+        out.line("return;").close();
+    }
+
+    private void serve(Code out, Group group, ApiFunction function) {
+        for (Param param : function.params()) {
+            switch (param.shape()) {
+                case NEW -> out.line("MemorySegment %s = call.scratch(8);", param.name());
+                case OUT_NUMBER, OUT_STRUCT -> out.line("MemorySegment %s = call.scratch(%d);", param.name(),
+                        param.value().size());
+                case OUT_BYTES -> {
+                    out.line("long %sBytes = %s;", param.name(), size(function, param.bytes()));
+                    out.open("if (%sBytes > %d)", param.name(), param.max());
+                    out.line("call.fatal(\"%s: a reply must not exceed its limit: %sBytes=\" + %sBytes);",
+                            function.symbol(), param.name(), param.name()).line("return;").close();
+                    out.line("MemorySegment %s = call.scratch(%sBytes);", param.name(), param.name());
+                }
+                case INOUT -> out.line("MemorySegment %s = call.scratch(%d).copyFrom(%sIn);", param.name(),
+                        param.value().size(), param.name());
+                default -> { }
+            }
+        }
+        String arguments = function.params().stream().map(Param::name).collect(Collectors.joining(", "));
+        out.line("int cuResult = driver.%s(%s);", function.symbol(), arguments);
+        for (Param param : function.params()) {
+            if (param.shape() == Shape.NEW) {
+                out.open("if (cuResult == 0)");
+                out.line("call.register(HandleKind.%s, %sId, %s.get(ValueLayout.JAVA_LONG, 0));",
+                        param.kind().name(), param.name(), param.name());
+                out.close("} else {");
+                out.line("    call.registerFailed(HandleKind.%s, %sId);", param.kind().name(), param.name());
+                out.line("}");
+            } else if (param.shape() == Shape.DROP) {
+                // Also after a failure: the guest has forgotten it.
+                out.line("call.drop(HandleKind.%s, %sId);", param.kind().name(), param.name());
+            }
+        }
+        if (function.hasOutputs()) {
+            out.open("if (cuResult == 0)");
+            String values = function.answer().slots().stream().map(s -> ", " + value(s.param()))
+                    .collect(Collectors.joining());
+            out.line("%sReplies.%s(call.reply()%s);", group.javaName(), function.symbol(), values);
+            out.close();
+        }
+        out.line("call.finish(cuResult);");
+    }
+
+    private static String value(Param param) {
+        return JavaTypes.answered(param).equals("MemorySegment") ? param.name()
+                : param.name() + ".get(" + JavaTypes.layout(param.value()) + ", 0)";
+    }
+
+    private static String size(ApiFunction function, io.hawser.cuda.generator.model.SizeExpression size) {
+        return size.emit(name -> JavaTypes.unsigned(function.params().stream().filter(p -> p.name().equals(name))
+                .findFirst().orElseThrow()), "Sizes.", "L");
+    }
+
+}

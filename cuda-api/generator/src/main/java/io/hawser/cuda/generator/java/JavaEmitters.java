@@ -1,0 +1,68 @@
+package io.hawser.cuda.generator.java;
+
+import io.hawser.cuda.generator.emit.Code;
+import io.hawser.cuda.generator.emit.OutputFiles;
+import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType.Enumeration;
+import io.hawser.cuda.generator.model.CType.Structure;
+import io.hawser.cuda.generator.model.Description;
+import io.hawser.cuda.generator.model.Group;
+import io.hawser.cuda.generator.model.Library;
+import java.io.IOException;
+
+/** Writes all Java files of a description. */
+public final class JavaEmitters {
+    private static final String SHARED = "io/hawser/cuda/generated/";
+
+    private JavaEmitters() {
+    }
+
+    /** Writes the files. */
+    public static void emit(Description description, OutputFiles files) throws IOException {
+        files.write(SHARED + "HandleKind.java", JavaConstantsEmitter.handleKinds(description));
+        files.write(SHARED + "Description.java", JavaConstantsEmitter.hash(description));
+        for (Library library : description.libraries()) {
+            new LibraryFiles(library, files).emit();
+        }
+    }
+
+    /** The files of one library. */
+    private record LibraryFiles(Library library, OutputFiles files) {
+        void emit() throws IOException {
+            write("package-info", new Code().line("/** Generated from the description of the library %s. */",
+                    library.name()).line("package %s;", library.javaPackage()));
+            write("client.package-info", new Code()
+                    .line("/** The guest's side in Java, for tests and tools: requests and replies of %s. */",
+                            library.name()).line("package %s.client;", library.javaPackage()));
+            write(library.javaName() + "Opcodes", JavaConstantsEmitter.opcodes(library));
+            for (Enumeration type : library.types().all(Enumeration.class)) {
+                write(type.name(), JavaConstantsEmitter.enumeration(library, type));
+            }
+            for (Structure type : library.types().all(Structure.class)) {
+                write(type.name(), JavaConstantsEmitter.structure(library, type));
+            }
+            JavaDriverEmitter driver = new JavaDriverEmitter(library);
+            JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
+            write(library.javaName() + "Driver", driver.driver());
+            write(library.javaName() + "Dispatcher", dispatch.dispatcher());
+            for (Group group : library.groups()) {
+                if (group.travelling().isEmpty()) {
+                    continue;
+                }
+                if (!group.only(ApiFunction::manual).isEmpty()) {
+                    write(group.javaName() + "ManualCalls", driver.manualCalls(group));
+                }
+                write(group.javaName() + "Dispatch", dispatch.group(group));
+                write(group.javaName() + "Replies", new JavaRepliesEmitter(library).writers(group));
+                write("client." + group.javaName() + "Requests", new JavaRequestsEmitter(library).emit(group));
+                write("client." + group.javaName() + "ReplyReader", new JavaRepliesEmitter(library).readers(group));
+            }
+        }
+
+        private void write(String name, Code text) throws IOException {
+            if (text != null) {
+                files.write((library.javaPackage() + "." + name).replace('.', '/') + ".java", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** Emitters for Java. */
+package io.hawser.cuda.generator.java;

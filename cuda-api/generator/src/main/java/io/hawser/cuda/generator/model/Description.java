@@ -1,0 +1,55 @@
+package io.hawser.cuda.generator.model;
+
+import io.hawser.cuda.generator.model.Wire.Slot;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.nio.ByteBuffer;
+import java.util.List;
+
+/** Everything that is described. */
+public record Description(List<Library> libraries) {
+    /** Kinds of handles of all libraries, by number. */
+    public List<HandleKind> kinds() {
+        return libraries.stream().flatMap(l -> l.types().kinds().stream())
+                .sorted((a, b) -> Integer.compare(a.number(), b.number())).toList();
+    }
+
+    /** Result of the first library: what records carry as a status. */
+    public Library library(String name) {
+        return libraries.stream().filter(l -> l.name().equals(name)).findFirst()
+                .orElseThrow(() -> new DescriptionException(name + ": a library must be described"));
+    }
+
+    /** Number that both ends compare at the handshake: it changes with anything that changes the bytes of a record. */
+    public long hash() {
+        StringBuilder text = new StringBuilder();
+        kinds().forEach(kind -> text.append(kind.name()).append('=').append(kind.number()).append('\n'));
+        for (Library library : libraries) {
+            for (ApiFunction function : library.travelling()) {
+                text.append(Integer.toHexString(function.opcode())).append(' ').append(function.symbol()).append(' ')
+                        .append(function.reply()).append(function.credited() ? " credited" : "");
+                function.request().slots().forEach(slot -> append(text, slot));
+                text.append(" ->");
+                function.answer().slots().forEach(slot -> append(text, slot));
+                text.append('\n');
+            }
+        }
+        try {
+            byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.toString()
+                    .getBytes(StandardCharsets.UTF_8));
+            return ByteBuffer.wrap(digest).getLong();
+        } catch (GeneralSecurityException e) {
+            throw new IllegalStateException("every Java platform has SHA-256", e);
+        }
+    }
+
+    private static void append(StringBuilder text, Slot slot) {
+        Param param = slot.param();
+        text.append(' ').append(param.shape()).append('@').append(slot.offset()).append(':')
+                .append(param.fixedSize());
+        if (param.isBuffer()) {
+            text.append("<=").append(param.max());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+package io.hawser.cuda.generator.model;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.Param.Shape;
+import io.hawser.cuda.generator.yaml.GroupYaml;
+import io.hawser.cuda.generator.yaml.GroupYaml.FunctionYaml;
+import io.hawser.cuda.generator.yaml.LibraryYaml;
+import io.hawser.cuda.generator.yaml.TypesYaml;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** Reads the description's files and makes the model of them. */
+public final class DescriptionReader {
+    private final Source source;
+
+    /** Makes a reader. */
+    public DescriptionReader(Source source) {
+        this.source = source;
+    }
+
+    /**
+     * Reads everything and checks it, except for the lock.
+     *
+     * @throws IOException if a file is missing or malformed.
+     * @throws DescriptionException if the description breaks a rule.
+     */
+    public Description read() throws IOException {
+        List<Library> libraries = new ArrayList<>();
+        for (JsonNode name : source.read("libraries.yaml", JsonNode.class).get("libraries")) {
+            libraries.add(library(name.asText()));
+        }
+        Description description = new Description(libraries);
+        DescriptionRules.check(description);
+        return description;
+    }
+
+    private Library library(String folder) throws IOException {
+        LibraryYaml yaml = source.read(folder + "/library.yaml", LibraryYaml.class);
+        List<TypesYaml> files = new ArrayList<>();
+        for (String name : yaml.types()) {
+            files.add(source.read(folder + "/" + name + ".yaml", TypesYaml.class));
+        }
+        TypeTable types = new TypeTable(files);
+        List<Group> groups = new ArrayList<>();
+        for (String name : yaml.groups()) {
+            GroupYaml group = source.read(folder + "/" + name + ".yaml", GroupYaml.class);
+            groups.add(new Group(group.group(), group.functions().stream()
+                    .map(f -> function(types, yaml.number(), group.local(), f)).toList()));
+        }
+        Map<String, Integer> unsupported = new LinkedHashMap<>();
+        if (yaml.unsupported() != null) {
+            source.read(folder + "/" + yaml.unsupported() + ".yaml", JsonNode.class).get("exports").properties()
+                    .forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
+                            e.getValue().isNull() ? null : e.getValue().asText())));
+        }
+        return new Library(yaml.library(), yaml.number(), yaml.javaName(),
+                yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), yaml.result(), types,
+                groups, unsupported);
+    }
+
+    private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml) {
+        boolean travels = yaml.opcode() != null;
+        List<Param> params = yaml.params() == null ? List.of()
+                : yaml.params().stream().map(p -> new ParamReader(types, yaml.symbol(), p).read(travels)).toList();
+        Reply reply = yaml.reply() == null ? null : Reply.valueOf(yaml.reply().toUpperCase(Locale.ROOT));
+        String guest = reason(yaml, "guest", yaml.guest());
+        return new ApiFunction(yaml.symbol(), travels ? library << 16 | yaml.opcode() : null,
+                version(yaml.symbol(), yaml.since()), reply, yaml.credited(),
+                guest == null && reply == Reply.LOCAL ? local : guest,
+                reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),
+                travels && (yaml.context() == null || yaml.context()), yaml.ptsz(), yaml.ptds(), yaml.sameAs(),
+                yaml.with() == null ? Map.of() : yaml.with(), params,
+                Wire.of(params.stream().filter(p -> p.shape() != Shape.LOCAL && p.inRequest()).toList()),
+                Wire.of(params.stream().filter(Param::inReply).toList()));
+    }
+
+    private static String reason(FunctionYaml function, String side, JsonNode node) {
+        if (node == null || node.isTextual() && node.asText().equals("generated")) {
+            return null;
+        }
+        if (!node.isObject() || node.size() != 1 || !node.path("manual").isTextual()) {
+            throw new DescriptionException(function.symbol() + ": " + side
+                    + " must be generated or { manual: \"reason\" }: " + side + "=" + node);
+        }
+        return node.get("manual").asText();
+    }
+
+    /** 11.2 becomes 11020. */
+    private static int version(String symbol, String since) {
+        if (since == null || since.equals("~")) {
+            return 0;
+        }
+        String[] parts = since.split("\\.");
+        if (parts.length != 2) {
+            throw new DescriptionException(symbol + ": a version must read major.minor: since=" + since);
+        }
+        return Integer.parseInt(parts[0]) * 1000 + Integer.parseInt(parts[1]) * 10;
+    }
+}

@@ -1,0 +1,125 @@
+package io.hawser.cuda.generator.model;
+
+import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.Param.Shape;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** Rules that a description has to keep beyond its form. */
+final class DescriptionRules {
+    /** Names that generated code uses for itself. */
+    private static final Set<String> RESERVED = Set.of("call", "driver", "in", "cuResult", "manual", "reply", "writer");
+
+    private final Map<String, ApiFunction> functions = new HashMap<>();
+
+    private DescriptionRules() {
+    }
+
+    static void check(Description description) {
+        DescriptionRules rules = new DescriptionRules();
+        for (Library library : description.libraries()) {
+            library.functions().forEach(rules::add);
+            library.functions().forEach(rules::checkFunction);
+            library.unsupported().keySet().forEach(name -> {
+                if (rules.functions.containsKey(name)) {
+                    throw bad(name, "an export is either described or unsupported", "");
+                }
+            });
+        }
+    }
+
+    private void add(ApiFunction function) {
+        if (functions.put(function.symbol(), function) != null) {
+            throw bad(function.symbol(), "a function must be described once", "");
+        }
+    }
+
+    private void checkFunction(ApiFunction function) {
+        String symbol = function.symbol();
+        if (function.sameAs() != null) {
+            checkSameAs(function);
+            return;
+        }
+        if (function.reply() == null) {
+            throw bad(symbol, "reply must be sync, async, data or local", "");
+        }
+        if (function.travels() == (function.reply() == Reply.LOCAL)) {
+            throw bad(symbol, "a function has an opcode unless it is local", "reply=" + function.reply());
+        }
+        if (function.travels() && (function.opcode() & 0xFFFF) == 0) {
+            throw bad(symbol, "an opcode's number must not be 0", "");
+        }
+        if (function.reply() == Reply.LOCAL && function.guestReason() == null) {
+            throw bad(symbol, "a local function is manual in the guest", "");
+        }
+        if (function.exported() && function.since() == 0) {
+            throw bad(symbol, "an exported function must say since when", "");
+        }
+        if (function.reply() != Reply.SYNC && function.hasOutputs()) {
+            throw bad(symbol, "only a synchronous function has outputs", "reply=" + function.reply());
+        }
+        if (!function.backend() && function.travels() && function.workerReason() == null) {
+            throw bad(symbol, "a function without a backend method is manual in the worker", "");
+        }
+        if (function.params().stream().filter(p -> p.shape() == Shape.NEW).count() > 1) {
+            throw bad(symbol, "a function creates at most one handle", "");
+        }
+        if (function.travels()) {
+            function.params().forEach(param -> checkParam(function, param));
+            checkBulk(function);
+        }
+    }
+
+    private void checkSameAs(ApiFunction function) {
+        ApiFunction target = functions.get(function.sameAs());
+        if (target == null || target.sameAs() != null) {
+            throw bad(function.symbol(), "sameAs must name a described function", "sameAs=" + function.sameAs());
+        }
+        for (Param wanted : target.params()) {
+            boolean given = function.params().stream().anyMatch(p -> p.name().equals(wanted.name()));
+            if (!given && !function.with().containsKey(wanted.name()) && !wanted.type().equals("CUstream")) {
+                throw bad(function.symbol(), "sameAs needs a value for each parameter of its target",
+                        "parameter=" + wanted.name());
+            }
+        }
+    }
+
+    private static void checkParam(ApiFunction function, Param param) {
+        String owner = function.symbol() + "." + param.name();
+        if (RESERVED.contains(param.name())) {
+            throw bad(owner, "generated code needs this name", "reserved=" + RESERVED);
+        }
+        for (SizeExpression size : new SizeExpression[] {param.bytes(), param.device()}) {
+            for (String name : size == null ? List.<String>of() : size.references()) {
+                if (function.params().stream().noneMatch(p -> p.name().equals(name) && p.shape() == Shape.NUMBER)) {
+                    throw bad(owner, "a size is made of numbers that the call passes", "name=" + name);
+                }
+            }
+        }
+        if (param.variable() && (param.shape() != Shape.OUT_BYTES || !function.manual())) {
+            throw bad(owner, "variable is for output buffers of functions that are manual in the worker", "");
+        }
+        if (param.nullable() && (param.shape() == Shape.STRUCT || param.shape() == Shape.NUMBER)) {
+            throw bad(owner, "nullable is for buffers, texts, handles and outputs", "shape=" + param.shape());
+        }
+        if (param.device() != null && (param.shape() != Shape.NUMBER || param.value().size() != 8)) {
+            throw bad(owner, "device is for addresses", "shape=" + param.shape());
+        }
+    }
+
+    private static void checkBulk(ApiFunction function) {
+        List<Wire.Slot> buffers = function.request().buffers();
+        for (int i = 0; i < buffers.size(); i++) {
+            if (buffers.get(i).param().bulk() && i != buffers.size() - 1) {
+                throw bad(function.symbol(), "only the last buffer is bulk", "parameter="
+                        + buffers.get(i).param().name());
+            }
+        }
+    }
+
+    private static DescriptionException bad(String owner, String rule, String values) {
+        return new DescriptionException(owner + ": " + rule + (values.isEmpty() ? "" : ": " + values));
+    }
+}

@@ -1,0 +1,35 @@
+package io.hawser.cuda.generator.model;
+
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A described library.
+ *
+ * @param name lower case: part of C file names.
+ * @param number upper half of its opcodes.
+ * @param javaName prefix of class names.
+ * @param javaPackage package of its classes.
+ * @param result type of results.
+ * @param types its types.
+ * @param groups its functions.
+ * @param unsupported exports without a description, and the version that brought each (0: unknown).
+ */
+public record Library(String name, int number, String javaName, String javaPackage, String result, TypeTable types,
+        List<Group> groups, Map<String, Integer> unsupported) {
+
+    /** All functions. */
+    public List<ApiFunction> functions() {
+        return groups.stream().flatMap(g -> g.functions().stream()).toList();
+    }
+
+    /** All functions with a record of their own. */
+    public List<ApiFunction> travelling() {
+        return functions().stream().filter(ApiFunction::travels).toList();
+    }
+
+    /** The name in macros. */
+    public String upperName() {
+        return name.toUpperCase(java.util.Locale.ROOT);
+    }
+}

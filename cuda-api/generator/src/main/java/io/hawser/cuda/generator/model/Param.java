@@ -1,0 +1,96 @@
+package io.hawser.cuda.generator.model;
+
+/**
+ * A parameter of a function.
+ *
+ * @param name C's name.
+ * @param type C's type.
+ * @param shape what it is on the wire.
+ * @param value the type that travels: of the number, of what a pointer points to, of an array's elements; null for
+ * bytes
+ *     and texts, and where nothing travels.
+ * @param bytes size of a buffer; null for anything else.
+ * @param max most bytes of a buffer or text.
+ * @param nullable whether NULL (or the null handle) is legal.
+ * @param variable whether an output buffer may be shorter than {@code bytes}.
+ * @param bulk whether a buffer is sent without copying it first.
+ * @param device bytes of device memory that must lie behind this address; null for none.
+ * @param conversion macro of the guest that turns C's argument into the structure that travels; null for none.
+ */
+public record Param(String name, String type, Shape shape, CType value, SizeExpression bytes, int max,
+        boolean nullable, boolean variable, boolean bulk, SizeExpression device, String conversion) {
+
+    /** What a parameter is on the wire. */
+    public enum Shape {
+        /** Nothing: the function is answered in the guest. */
+        LOCAL,
+        /** A number or enumerator. */
+        NUMBER,
+        /** A handle that must exist. */
+        HANDLE,
+        /** A handle that the call creates; the guest has chosen its id. */
+        NEW,
+        /** A handle that the call destroys. */
+        DROP,
+        /** A structure (or number) behind a pointer. */
+        STRUCT,
+        /** A text. */
+        TEXT,
+        /** A buffer or an array of plain elements. */
+        BYTES,
+        /** An array of handles. */
+        HANDLES,
+        /** A number that comes back. */
+        OUT_NUMBER,
+        /** A structure that comes back. */
+        OUT_STRUCT,
+        /** A buffer that comes back. */
+        OUT_BYTES,
+        /** A number or structure that goes and comes back. */
+        INOUT
+    }
+
+    /** Whether it is part of the request. */
+    public boolean inRequest() {
+        return switch (shape) {
+            case NUMBER, HANDLE, NEW, DROP, STRUCT, TEXT, BYTES, HANDLES, INOUT -> true;
+            case LOCAL, OUT_NUMBER, OUT_STRUCT, OUT_BYTES -> false;
+        };
+    }
+
+    /** Whether it is part of the reply. */
+    public boolean inReply() {
+        return switch (shape) {
+            case OUT_NUMBER, OUT_STRUCT, OUT_BYTES, INOUT -> true;
+            default -> false;
+        };
+    }
+
+    /** Whether its bytes lie behind the fixed part, which holds their length. */
+    public boolean isBuffer() {
+        return switch (shape) {
+            case TEXT, BYTES, HANDLES, OUT_BYTES -> true;
+            default -> false;
+        };
+    }
+
+    /** Size in the fixed part, in bytes. */
+    int fixedSize() {
+        return switch (shape) {
+            case HANDLE, NEW, DROP -> 8;
+            case TEXT, BYTES, HANDLES, OUT_BYTES -> 4;
+            case NUMBER, STRUCT, OUT_NUMBER, OUT_STRUCT, INOUT -> value.size();
+            case LOCAL -> 0;
+        };
+    }
+
+    /** Alignment in the fixed part, in bytes. */
+    int fixedAlignment() {
+        return value instanceof CType.Structure && !isBuffer() ? 8 : fixedSize();
+    }
+
+    /** The kind of its handles. */
+    public HandleKind kind() {
+        return ((CType.Handle) value).kind();
+    }
+}

@@ -1,0 +1,155 @@
+package io.hawser.cuda.generator.model;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+
+/**
+ * A size in bytes over parameters: numbers, names, {@code +}, {@code *}, parentheses and {@code box(pitch, rows,
+ * width)},
+ * the span of rows in memory. Both languages evaluate it in 64 bits and stop at the largest value instead of wrapping.
+ */
+public sealed interface SizeExpression {
+    /** A number. */
+    record Constant(long value) implements SizeExpression {
+    }
+
+    /** A parameter. */
+    record Reference(String name) implements SizeExpression {
+    }
+
+    /** {@code add}, {@code multiply} or {@code box} of operands. */
+    record Operation(String name, List<SizeExpression> operands) implements SizeExpression {
+    }
+
+    /** Parses a text; {@code owner} is named in errors. */
+    static SizeExpression parse(String owner, String text) {
+        return new Parser(owner, text).parse();
+    }
+
+    /** Names that it uses. */
+    default List<String> references() {
+        return switch (this) {
+            case Constant ignored -> List.of();
+            case Reference reference -> List.of(reference.name());
+            case Operation operation -> operation.operands().stream().flatMap(o -> o.references().stream()).toList();
+        };
+    }
+
+    /**
+     * Writes it in a language.
+     *
+     * @param reference writes a parameter's value as an unsigned 64-bit number.
+     * @param prefix what stands before the operations' names.
+     * @param suffix what stands behind numbers.
+     */
+    default String emit(Function<String, String> reference, String prefix, String suffix) {
+        return switch (this) {
+            case Constant constant -> constant.value() + suffix;
+            case Reference used -> reference.apply(used.name());
+            case Operation operation -> prefix + operation.name() + "(" + String.join(", ",
+                    operation.operands().stream().map(o -> o.emit(reference, prefix, suffix)).toList()) + ")";
+        };
+    }
+
+    /** Evaluates it, for tests: {@code value} gives a parameter's value; must not overflow. */
+    default long evaluate(Function<String, Long> value) {
+        return switch (this) {
+            case Constant constant -> constant.value();
+            case Reference used -> value.apply(used.name());
+            case Operation operation -> {
+                List<Long> operands = operation.operands().stream().map(o -> o.evaluate(value)).toList();
+                yield switch (operation.name()) {
+                    case "add" -> Math.addExact(operands.get(0), operands.get(1));
+                    case "multiply" -> Math.multiplyExact(operands.get(0), operands.get(1));
+                    default -> operands.get(1) == 0 || operands.get(2) == 0 ? 0
+                            : Math.addExact(Math.multiplyExact(operands.get(0), operands.get(1) - 1), operands.get(2));
+                };
+            }
+        };
+    }
+
+    /** A parser by recursive descent. */
+    final class Parser {
+        private final String owner;
+        private final String text;
+        private int at;
+
+        private Parser(String owner, String text) {
+            this.owner = owner;
+            this.text = text.replace(" ", "");
+        }
+
+        private SizeExpression parse() {
+            SizeExpression whole = sum();
+            if (at != text.length()) {
+                throw bad();
+            }
+            return whole;
+        }
+
+        private SizeExpression sum() {
+            SizeExpression left = product();
+            while (take('+')) {
+                left = new Operation("add", List.of(left, product()));
+            }
+            return left;
+        }
+
+        private SizeExpression product() {
+            SizeExpression left = atom();
+            while (take('*')) {
+                left = new Operation("multiply", List.of(left, atom()));
+            }
+            return left;
+        }
+
+        private SizeExpression atom() {
+            if (take('(')) {
+                SizeExpression inner = sum();
+                expect(')');
+                return inner;
+            }
+            int start = at;
+            while (at < text.length() && (Character.isLetterOrDigit(text.charAt(at)) || text.charAt(at) == '_')) {
+                at++;
+            }
+            String word = text.substring(start, at);
+            if (word.isEmpty()) {
+                throw bad();
+            }
+            if (Character.isDigit(word.charAt(0))) {
+                return new Constant(Long.parseLong(word));
+            }
+            return word.equals("box") && take('(') ? box() : new Reference(word);
+        }
+
+        private SizeExpression box() {
+            List<SizeExpression> operands = new ArrayList<>();
+            operands.add(sum());
+            expect(',');
+            operands.add(sum());
+            expect(',');
+            operands.add(sum());
+            expect(')');
+            return new Operation("box", operands);
+        }
+
+        private boolean take(char c) {
+            boolean there = at < text.length() && text.charAt(at) == c;
+            at += there ? 1 : 0;
+            return there;
+        }
+
+        private void expect(char c) {
+            if (!take(c)) {
+                throw bad();
+            }
+        }
+
+        private DescriptionException bad() {
+            return new DescriptionException(owner + ": a size is made of names, numbers, +, *, () and box(pitch, rows,"
+                    + " width): size=" + text + ", at=" + at);
+        }
+    }
+}

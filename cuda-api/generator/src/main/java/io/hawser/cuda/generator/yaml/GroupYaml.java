@@ -1,0 +1,63 @@
+package io.hawser.cuda.generator.yaml;
+
+import com.fasterxml.jackson.annotation.JsonProperty;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A file of functions of one object.
+ *
+ * @param library name of the library.
+ * @param group name of the group.
+ * @param local why the local functions that give no reason of their own are manual in the guest.
+ * @param functions its functions.
+ */
+public record GroupYaml(String library, String group, String local, List<FunctionYaml> functions) {
+
+    /**
+     * A function.
+     *
+     * @param symbol exported name, or a name that exists on the wire only.
+     * @param opcode number within the library; null when it does not travel.
+     * @param since version that brought it, for example 11.2; null for wire functions.
+     * @param reply sync, async, data or local; null with {@code sameAs}.
+     * @param credited whether it costs credit.
+     * @param guest generated (default) or {manual: reason}.
+     * @param worker generated (default) or {manual: reason}.
+     * @param backend whether the backend interface has it; default true for what travels.
+     * @param context whether the guest refuses it without a current context; default true for what travels.
+     * @param ptsz whether it is also exported with _ptsz.
+     * @param ptds whether it is also exported with _ptds.
+     * @param sameAs the function that it amounts to.
+     * @param with values of the target's parameters that this one lacks.
+     * @param params parameters in C's order.
+     */
+    public record FunctionYaml(String symbol, Integer opcode, String since, String reply, boolean credited,
+            JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
+            String sameAs, Map<String, String> with, List<ParamYaml> params) {
+    }
+
+    /**
+     * A parameter.
+     *
+     * @param name C's name.
+     * @param type C's type.
+     * @param dir in, out, inout, new or drop.
+     * @param bytes size of a buffer, an expression over parameters.
+     * @param count number of elements of an array.
+     * @param string whether it is a text.
+     * @param max most bytes of a buffer or text.
+     * @param limit which abuse {@code max} stops.
+     * @param nullable whether NULL is legal.
+     * @param variable whether an output buffer may be shorter than {@code bytes}.
+     * @param bulk whether a buffer is sent without copying it first; the last one only.
+     * @param device bytes of device memory that must lie behind an address.
+     * @param descriptor the structure that travels for a descriptor kept in the guest.
+     * @param scalar bytes of a number by pointer, on host or device.
+     */
+    public record ParamYaml(String name, String type, String dir, String bytes, String count, boolean string,
+            Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,
+            String descriptor, @JsonProperty("scalar") String scalar) {
+    }
+}

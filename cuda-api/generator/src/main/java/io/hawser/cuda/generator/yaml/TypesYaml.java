@@ -1,0 +1,48 @@
+package io.hawser.cuda.generator.yaml;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A file of types; every part may be missing.
+ *
+ * @param handles opaque pointers; {@code kind} says under which kind they travel.
+ * @param kinds kinds of handles.
+ * @param scalars names for numbers.
+ * @param aliases second names of enumerations and structures.
+ * @param callbacks C types of functions, {@code RESULT (*)(PARAMETERS)}.
+ * @param opaque structures that are only pointed to.
+ * @param macros macros of the library's header.
+ * @param results the enumeration of results.
+ * @param enums enumerations.
+ * @param structs structures and unions.
+ */
+public record TypesYaml(Map<String, Handle> handles, List<Kind> kinds, Map<String, String> scalars,
+        Map<String, String> aliases, Map<String, String> callbacks, List<String> opaque, Map<String, String> macros,
+        Results results, Map<String, Enumeration> enums, Map<String, Structure> structs) {
+
+    /** An opaque pointer. */
+    public record Handle(String tag, String kind) {
+    }
+
+    /** A kind of handles; ids up to {@code special} are the library's own constants (CUDA's default streams). */
+    public record Kind(String name, int number, String doc, int special) {
+    }
+
+    /** The enumeration of results, with texts. */
+    public record Results(String type, String tag, Map<String, Result> values) {
+    }
+
+    /** A result. */
+    public record Result(int value, String text) {
+    }
+
+    /** An enumeration. */
+    public record Enumeration(String tag, Map<String, Long> values) {
+    }
+
+    /** A structure ({@code fields}) or a union. */
+    public record Structure(String tag, List<JsonNode> fields, List<JsonNode> union) {
+    }
+}

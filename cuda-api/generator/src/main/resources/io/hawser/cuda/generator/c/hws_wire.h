@@ -1,0 +1,64 @@
+/*
+ * What generated calls need: values into and out of a payload, and sizes that stop at the largest value instead of wrapping.
+ */
+#ifndef HWS_WIRE_H
+#define HWS_WIRE_H
+
+#include "hws_channel.h"
+#include "hws_layout.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* memcpy, since a payload's values need not be aligned for the compiler; it becomes one store. */
+#define HWS_PUT(payload, offset, type, value)                      \
+    do {                                                           \
+        type hws_value = (type) (value);                           \
+        memcpy((payload) + (offset), &hws_value, sizeof hws_value); \
+    } while (0)
+
+#define HWS_GET(payload, offset, type)                             \
+    (__extension__({                                               \
+        type hws_value;                                            \
+        memcpy(&hws_value, (payload) + (offset), sizeof hws_value); \
+        hws_value;                                                 \
+    }))
+
+/* Bytes that a buffer takes behind the fixed part: none for a NULL. */
+static inline uint64_t hws_padded(uint64_t bytes) {
+    return bytes == HWS_NULL_LENGTH ? 0 : (bytes + 7) & ~(uint64_t) 7;
+}
+
+/* Appends a buffer and zeroes up to the next multiple of 8. Returns where the next one begins. */
+static inline uint32_t hws_put_bytes(uint8_t *payload, uint32_t at, const void *bytes, uint64_t length) {
+    if (length == 0 || length == HWS_NULL_LENGTH) {
+        return at;
+    }
+    uint32_t next = at + (uint32_t) hws_padded(length);
+    memset(payload + next - 8, 0, 8);
+    memcpy(payload + at, bytes, length);
+    return next;
+}
+
+static inline uint64_t hws_size_add(uint64_t a, uint64_t b) {
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static inline uint64_t hws_size_multiply(uint64_t a, uint64_t b) {
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* Span in memory of `rows` rows of `width` bytes that are `pitch` bytes apart. */
+static inline uint64_t hws_size_box(uint64_t pitch, uint64_t rows, uint64_t width) {
+    return rows == 0 || width == 0 ? 0 : hws_size_add(hws_size_multiply(pitch, rows - 1), width);
+}
+
+/* A reply that does not have the length that its fields imply: the worker is not one of ours, the session is over. */
+__attribute__((cold)) static inline int hws_bad_reply(const char *function, uint32_t reply_bytes) {
+    return hws_channel_fail(HWS_LOST_STATUS, "the reply to %s has a wrong length: replyBytes=%u", function, reply_bytes);
+}
+
+#endif

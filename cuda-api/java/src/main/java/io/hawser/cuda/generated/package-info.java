@@ -1,2 +1,0 @@
-/** Code that the generator writes from the description. */
-package io.hawser.cuda.generated;
