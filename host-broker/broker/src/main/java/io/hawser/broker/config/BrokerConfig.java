@@ -1,0 +1,157 @@
+package io.hawser.broker.config;
+
+import io.smallrye.config.ConfigMapping;
+import io.smallrye.config.WithDefault;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Settings of the broker, read once at start: {@code -Dhawser.listen.port=7654}, {@code HAWSER_LISTEN_PORT=7654}, or a
+ * line of {@code config/application.properties} beside the place it is started from.
+ */
+@ConfigMapping(prefix = "hawser")
+public interface BrokerConfig {
+
+    /** The front door, where guests connect. */
+    Listen listen();
+
+    /** The REST interface and the page. */
+    Http http();
+
+    /**
+     * Folder of the lock, the tokens and {@code endpoints.json}; created with mode 0700 when it is missing. One broker
+     * at a time uses it.
+     */
+    @WithDefault("${user.home}/.local/state/hawser")
+    Path stateDir();
+
+    /** Tokens of the guests, a line each: {@code keyId:hexSha256(secret):vgpu}. Default: {@code <state-dir>/tokens}. */
+    Optional<Path> tokenFile();
+
+    /** Worker processes. */
+    Worker worker();
+
+    /** The GPU that workers open. */
+    Gpu gpu();
+
+    /** Limits and times of sessions. */
+    Sessions sessions();
+
+    /** Shares by name; {@code default} exists without being named here. */
+    Map<String, Vgpu> vgpus();
+
+    /** The front door, where guests connect. */
+    interface Listen {
+        /** Address to listen on; {@code 0.0.0.0} for guests of other machines. */
+        @WithDefault("127.0.0.1")
+        String host();
+
+        /** TCP port; 0 takes any, which {@code endpoints.json} then names. */
+        @WithDefault("7654")
+        int port();
+
+        /**
+         * Connections that have not proved who they are, over all peers; stops a flood of connects from taking
+         * descriptors.
+         */
+        @WithDefault("128")
+        int maxHalfOpen();
+
+        /** Connections and sessions of one peer address; stops one machine from taking every place. */
+        @WithDefault("64")
+        int maxPerPeer();
+
+        /** Time for a whole handshake; stops a slow peer from holding a place. */
+        @WithDefault("5s")
+        Duration handshakeTimeout();
+    }
+
+    /** The REST interface and the page. */
+    interface Http {
+        /** Address to listen on. */
+        @WithDefault("127.0.0.1")
+        String host();
+
+        /** TCP port; 0 takes any, which {@code endpoints.json} then names. */
+        @WithDefault("7655")
+        int port();
+
+        /**
+         * Whether GET is answered without the admin token to peers on the loopback interface. Off by default: it shows
+         * every local user, and a proxy on this machine shows everyone, which programs run from where.
+         */
+        @WithDefault("false")
+        boolean loopbackRead();
+    }
+
+    /** Worker processes. */
+    interface Worker {
+        /**
+         * Command line of a worker, split at spaces; double quotes keep a part together. Default: the Java that runs
+         * the broker, {@code hawser.worker.flags}, the jars of {@code hawser.worker.dir} and the worker's main class.
+         */
+        Optional<String> command();
+
+        /** Folder of the worker's jars. */
+        @WithDefault("worker")
+        Path dir();
+
+        /** JVM flags of the default command, split like it. */
+        @WithDefault("--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -XX:+UseSerialGC "
+            + "-XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
+            + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData")
+        String flags();
+
+        /** Names of the environment variables that a worker inherits; it gets no other. */
+        @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES")
+        List<String> environment();
+
+        /** Workers kept ready; 0 starts each when it is asked for. */
+        @WithDefault("2")
+        int poolSize();
+
+        /** Time from the start of a worker to its {@code ready}. */
+        @WithDefault("30s")
+        Duration startTimeout();
+
+        /** Wait after a failed start; doubles with each further failure up to {@link #maxBackOff()}. */
+        @WithDefault("250ms")
+        Duration minBackOff();
+
+        /** Longest wait between failing starts. */
+        @WithDefault("30s")
+        Duration maxBackOff();
+    }
+
+    /** The GPU that workers open. */
+    interface Gpu {
+        /** {@code auto} (NVIDIA where there is one, else software), {@code nvidia} or {@code software}. */
+        @WithDefault("auto")
+        String backend();
+    }
+
+    /** Limits and times of sessions. */
+    interface Sessions {
+        /** Sessions at a time. */
+        @WithDefault("32")
+        int max();
+
+        /** Time that a worker has to end after it was told to; then it is killed. */
+        @WithDefault("2s")
+        Duration endTimeout();
+    }
+
+    /** A named share. */
+    interface Vgpu {
+        /** Device memory of a session in bytes; 0 is all that the device has, and is not reserved. */
+        @WithDefault("0")
+        long memoryBytes();
+
+        /** Sessions of this vGPU at a time; 0 is as many as {@code hawser.sessions.max}. */
+        @WithDefault("0")
+        int maxSessions();
+    }
+}
