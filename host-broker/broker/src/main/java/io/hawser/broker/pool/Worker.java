@@ -1,0 +1,265 @@
+package io.hawser.broker.pool;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.hawser.broker.posix.ChildProcess;
+import io.hawser.broker.posix.ExitStatus;
+import io.hawser.broker.posix.Posix;
+import io.hawser.broker.posix.PosixException;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.EventLoop;
+import io.netty.channel.SimpleChannelInboundHandler;
+import io.netty.channel.epoll.EpollDomainSocketChannel;
+import io.netty.handler.codec.LengthFieldBasedFrameDecoder;
+import io.netty.util.concurrent.ScheduledFuture;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/**
+ * One worker process: its control socket, its log and its end. Everything is called, and calls back, on one event loop.
+ *
+ * <p>A frame in either direction is {@code u32 little-endian length, JSON}.
+ */
+public final class Worker {
+    private static final Logger LOG = Logger.getLogger(Worker.class);
+    private static final ObjectMapper JSON = new ObjectMapper();
+    /** Messages in a second; an honest worker sends two. Stops one worker from keeping the broker busy. */
+    private static final int MAX_MESSAGES_A_SECOND = 100;
+    private static final int LINGER_MS = 500;
+
+    /** Told what happens to a worker, on the event loop. */
+    public interface Listener {
+        /** The worker said something well-formed. */
+        void said(Worker worker, WorkerMessage message);
+
+        /** The process is gone, and nothing of it is left. Last call. */
+        void gone(Worker worker, String reason);
+    }
+
+    private final long id;
+    private final EventLoop loop;
+    private final Duration endTimeout;
+    private final Listener listener;
+    private final long startedNs = System.nanoTime();
+    private ChildProcess child;
+    private EpollDomainSocketChannel control;
+    private EpollDomainSocketChannel log;
+    private ScheduledFuture<?> deadline;
+    private String cause;
+    private boolean gone;
+    private long windowNs = startedNs;
+    private int messagesInWindow;
+
+    private Worker(long id, EventLoop loop, Duration endTimeout, Listener listener) {
+        this.id = id;
+        this.loop = loop;
+        this.endTimeout = endTimeout;
+        this.listener = listener;
+    }
+
+    /**
+     * Starts a worker process.
+     *
+     * @param endTimeout from being told to end, or from closing its socket, to being killed.
+     * @throws PosixException when the process cannot be started.
+     */
+    static Worker start(long id, EventLoop loop, List<String> command, List<String> environment, Duration endTimeout,
+        Listener listener) throws PosixException {
+        Worker worker = new Worker(id, loop, endTimeout, listener);
+        int[] controlPair = Posix.socketPair();
+        int[] logPair;
+        try {
+            logPair = Posix.socketPair();
+        } catch (PosixException e) {
+            Posix.close(controlPair[0]);
+            Posix.close(controlPair[1]);
+            throw e;
+        }
+        try {
+            worker.child = ChildProcess.start(command, environment, logPair[1], controlPair[1],
+                status -> loop.execute(() -> worker.exited(status)));
+        } catch (PosixException e) {
+            Posix.close(controlPair[0]);
+            Posix.close(logPair[0]);
+            throw e;
+        } finally {
+            Posix.close(controlPair[1]);
+            Posix.close(logPair[1]);
+        }
+        worker.open(controlPair[0], logPair[0]);
+        return worker;
+    }
+
+    private void open(int controlDescriptor, int logDescriptor) {
+        control = new EpollDomainSocketChannel(controlDescriptor);
+        control.pipeline().addLast(new LengthFieldBasedFrameDecoder(ByteOrder.LITTLE_ENDIAN,
+            WorkerMessage.MAX_MESSAGE_BYTES + Integer.BYTES, 0, Integer.BYTES, 0, Integer.BYTES, true));
+        control.pipeline().addLast(new ControlHandler());
+        log = new EpollDomainSocketChannel(logDescriptor);
+        log.pipeline().addLast(new WorkerLog(id));
+        loop.register(control);
+        loop.register(log);
+    }
+
+    /** Counts up from 1; names the worker in logs. */
+    public long id() {
+        return id;
+    }
+
+    /** Whether it can still be given a session. */
+    public boolean usable() {
+        return !gone && cause == null && control.isActive();
+    }
+
+    /** Process id. */
+    public int pid() {
+        return child.pid();
+    }
+
+    /** Time since the process was started. */
+    public Duration age() {
+        return Duration.ofNanos(System.nanoTime() - startedNs);
+    }
+
+    /**
+     * Gives it its session and the guest's socket. The caller still owns its copy of the descriptor.
+     *
+     * @throws PosixException when the worker does not take it; it is of no further use then.
+     */
+    public void assign(Assignment assignment, int descriptor) throws PosixException {
+        ObjectNode message = JSON.createObjectNode().put("type", "assign").put("sessionId", assignment.sessionId())
+            .put("vgpu", assignment.vgpu()).put("memoryBytes", assignment.memoryBytes())
+            .put("peer", assignment.peer()).put("program", assignment.program());
+        if (!usable()) {
+            throw new IllegalStateException("a worker must be usable to be assigned: worker=" + id);
+        }
+        try {
+            Posix.sendWithDescriptor(control.fd().intValue(), frame(message), descriptor);
+        } catch (PosixException e) {
+            kill("it did not take its session: " + e.getMessage());
+            throw e;
+        }
+    }
+
+    /** Tells it to end its session; it is killed when it has not ended in time. */
+    public void end(String reason) {
+        if (gone || deadline != null) {
+            return;
+        }
+        cause = reason;
+        control.writeAndFlush(Unpooled.wrappedBuffer(frame(JSON.createObjectNode().put("type", "end")
+            .put("reason", reason))));
+        killAfterTimeout();
+    }
+
+    /** Ends the process at once. */
+    public void kill(String reason) {
+        if (gone) {
+            return;
+        }
+        if (cause == null) {
+            cause = reason;
+        }
+        child.kill(Posix.SIGKILL);
+    }
+
+    private void killAfterTimeout() {
+        if (deadline == null) {
+            deadline = loop.schedule(() -> {
+                LOG.warnf("worker %d has not ended in time and is killed: pid=%d timeoutMs=%d", id, pid(),
+                    endTimeout.toMillis());
+                child.kill(Posix.SIGKILL);
+            }, endTimeout.toMillis(), TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private static byte[] frame(ObjectNode message) {
+        try {
+            byte[] json = JSON.writeValueAsBytes(message);
+            return Unpooled.buffer(Integer.BYTES + json.length).writeIntLE(json.length).writeBytes(json).array();
+        } catch (JsonProcessingException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private void exited(ExitStatus status) {
+        // What the process wrote before it ended is still in the sockets: read it before telling of the end. A process
+        // that left its group may hold the other ends open; it must not hold up the news.
+        loop.schedule(() -> {
+            control.close();
+            log.close();
+        }, LINGER_MS, TimeUnit.MILLISECONDS);
+        control.closeFuture().addListener(closed -> {
+            gone = true;
+            if (deadline != null) {
+                deadline.cancel(false);
+            }
+            listener.gone(this, cause == null ? status.toString() : cause + " (" + status + ")");
+        });
+    }
+
+    private void malformed(String reason) {
+        LOG.warnf("worker %d broke the control protocol and is killed: pid=%d: %s", id, pid(), reason);
+        kill("it broke the control protocol: " + reason);
+        control.close();
+    }
+
+    private boolean tooMany() {
+        long now = System.nanoTime();
+        if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
+            windowNs = now;
+            messagesInWindow = 0;
+        }
+        return ++messagesInWindow > MAX_MESSAGES_A_SECOND;
+    }
+
+    /** Reads frames. */
+    private final class ControlHandler extends SimpleChannelInboundHandler<ByteBuf> {
+        @Override
+        protected void channelRead0(ChannelHandlerContext context, ByteBuf frame) {
+            if (!context.channel().isActive()) {
+                return;
+            }
+            if (tooMany()) {
+                malformed("messages in a second must be at most " + MAX_MESSAGES_A_SECOND);
+                return;
+            }
+            byte[] json = new byte[frame.readableBytes()];
+            frame.readBytes(json);
+            WorkerMessage message;
+            try {
+                message = WorkerMessage.parse(json);
+            } catch (WorkerMessage.MalformedException e) {
+                malformed(e.getMessage());
+                return;
+            }
+            if (message instanceof WorkerMessage.Ended) {
+                killAfterTimeout();
+            }
+            listener.said(Worker.this, message);
+        }
+
+        @Override
+        public void channelInactive(ChannelHandlerContext context) {
+            killAfterTimeout();
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+            if (failure instanceof java.io.IOException) {
+                // ECONNRESET: it died with a message of ours unread; its exit is told by the watcher.
+                LOG.debugf("worker %d: control socket: %s", id, failure.getMessage());
+                context.close();
+            } else {
+                malformed("a frame must be at most " + WorkerMessage.MAX_MESSAGE_BYTES + " bytes: "
+                    + failure.getClass().getSimpleName());
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+package io.hawser.broker.pool;
+
+import io.hawser.broker.config.BrokerConfig;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The command line and environment of a worker.
+ *
+ * @param command program and arguments.
+ * @param environment {@code NAME=value} each; nothing in it is secret.
+ */
+public record WorkerCommand(List<String> command, List<String> environment) {
+    private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
+
+    /**
+     * Takes the configured command, or puts the default one together.
+     *
+     * @throws IllegalArgumentException when there is no such program, or the worker's jars are missing; says what to
+     * set.
+     */
+    public static WorkerCommand of(BrokerConfig config, Map<String, String> environment) {
+        BrokerConfig.Worker worker = config.worker();
+        List<String> command = worker.command().map(WorkerCommand::split).orElseGet(() -> standard(config));
+        if (command.isEmpty()) {
+            throw new IllegalArgumentException("hawser.worker.command must name a program");
+        }
+        requireProgram(command.getFirst(), environment.getOrDefault("PATH", "/usr/bin:/bin"));
+        List<String> passed = new ArrayList<>();
+        for (String name : worker.environment()) {
+            String value = environment.get(name.strip());
+            if (value != null) {
+                passed.add(name.strip() + "=" + value);
+            }
+        }
+        return new WorkerCommand(command, List.copyOf(passed));
+    }
+
+    private static List<String> standard(BrokerConfig config) {
+        Path jars = config.worker().dir().toAbsolutePath();
+        if (!hasJar(jars)) {
+            throw new IllegalArgumentException("the worker's jars are missing: hawser.worker.dir=" + jars
+                + " (set it, or hawser.worker.command)");
+        }
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(split(config.worker().flags()));
+        command.add("-cp");
+        command.add(jars + "/*");
+        command.add(MAIN_CLASS);
+        command.add("--backend");
+        command.add(config.gpu().backend());
+        return List.copyOf(command);
+    }
+
+    private static boolean hasJar(Path folder) {
+        try (DirectoryStream<Path> jars = Files.newDirectoryStream(folder, "*.jar")) {
+            return jars.iterator().hasNext();
+        } catch (IOException e) {
+            // A folder that cannot be listed holds no jar for us; the caller names it.
+            return false;
+        }
+    }
+
+    private static void requireProgram(String program, String path) {
+        List<Path> candidates = new ArrayList<>();
+        if (program.contains("/")) {
+            candidates.add(Path.of(program));
+        } else {
+            for (String folder : path.split(":")) {
+                candidates.add(Path.of(folder.isEmpty() ? "." : folder, program));
+            }
+        }
+        if (candidates.stream().noneMatch(c -> Files.isRegularFile(c) && Files.isExecutable(c))) {
+            throw new IllegalArgumentException("the worker's program is missing or not executable: program=" + program
+                + " (hawser.worker.command)");
+        }
+    }
+
+    /** Splits at spaces; double quotes keep a part together and are removed. */
+    static List<String> split(String line) {
+        List<String> parts = new ArrayList<>();
+        StringBuilder part = new StringBuilder();
+        boolean quoted = false;
+        boolean started = false;
+        for (char c : line.toCharArray()) {
+            if (c == '"') {
+                quoted = !quoted;
+                started = true;
+            } else if (Character.isWhitespace(c) && !quoted) {
+                if (started) {
+                    parts.add(part.toString());
+                    part.setLength(0);
+                    started = false;
+                }
+            } else {
+                part.append(c);
+                started = true;
+            }
+        }
+        if (quoted) {
+            throw new IllegalArgumentException("quotes must be closed: command=" + line);
+        }
+        if (started) {
+            parts.add(part.toString());
+        }
+        return List.copyOf(parts);
+    }
+}

@@ -1,0 +1,85 @@
+package io.hawser.broker.pool;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/** Puts a worker's standard output and error into the broker's log, line by line, bounded in length and rate. */
+final class WorkerLog extends ChannelInboundHandlerAdapter {
+    private static final Logger LOG = Logger.getLogger("io.hawser.worker");
+    /** A line; what is longer is cut. Stops a worker from making the broker hold its output. */
+    private static final int MAX_LINE_BYTES = 4096;
+    /**
+     * Lines in a second; the rest is counted and dropped. Stops a worker from filling the disk and hiding what others
+     * say.
+     */
+    private static final int MAX_LINES_A_SECOND = 200;
+
+    private final long workerId;
+    private final byte[] line = new byte[MAX_LINE_BYTES];
+    private int lineBytes;
+    private long windowNs = System.nanoTime();
+    private int linesInWindow;
+    private long dropped;
+
+    WorkerLog(long workerId) {
+        this.workerId = workerId;
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        ByteBuf bytes = (ByteBuf) message;
+        try {
+            while (bytes.isReadable()) {
+                byte next = bytes.readByte();
+                if (next == '\n') {
+                    flush();
+                } else if (lineBytes < line.length) {
+                    line[lineBytes++] = next;
+                }
+            }
+        } finally {
+            bytes.release();
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        if (lineBytes > 0) {
+            flush();
+        }
+        tellDropped();
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+        LOG.debugf("[worker %d] log: %s", workerId, failure.getMessage());
+        context.close();
+    }
+
+    private void flush() {
+        String text = new String(line, 0, lineBytes, StandardCharsets.UTF_8);
+        lineBytes = 0;
+        long now = System.nanoTime();
+        if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
+            windowNs = now;
+            linesInWindow = 0;
+            tellDropped();
+        }
+        if (++linesInWindow > MAX_LINES_A_SECOND) {
+            dropped++;
+        } else {
+            LOG.infof("[worker %d] %s", workerId, Printable.text(text, MAX_LINE_BYTES));
+        }
+    }
+
+    private void tellDropped() {
+        if (dropped > 0) {
+            LOG.warnf("[worker %d] wrote too much: droppedLines=%d", workerId, dropped);
+            dropped = 0;
+        }
+    }
+}

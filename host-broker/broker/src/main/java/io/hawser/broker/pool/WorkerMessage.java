@@ -1,0 +1,128 @@
+package io.hawser.broker.pool;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a worker says on its control socket. A worker is assumed to be its guest's, so every field is bounded here and
+ * is never used as a path, a query or a format.
+ */
+public sealed interface WorkerMessage {
+    /** A worker's whole message; bounds what one worker makes the broker hold. */
+    int MAX_MESSAGE_BYTES = 64 * 1024;
+    /** Devices of one worker; stops a list that fills the inventory. */
+    int MAX_DEVICES = 64;
+    /** A name or reason; what is longer is cut, since a worker's reason may quote its guest. */
+    int MAX_TEXT_CHARACTERS = 512;
+
+    /** The worker has opened its GPU and waits for a session. */
+    record Ready(long pid, String backend, List<Device> devices) implements WorkerMessage { }
+
+    /** Totals since the session began. */
+    record Stats(WorkerStats totals) implements WorkerMessage { }
+
+    /** The session is over; {@code error} says whether something went wrong. */
+    record Ended(String reason, boolean error) implements WorkerMessage { }
+
+    /** A device as the worker describes it; {@code totalBytes} is 0 or more. */
+    record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
+
+    /**
+     * Parses a message.
+     *
+     * @throws MalformedException when it is no JSON object of a known type with fields of the right type and range.
+     */
+    static WorkerMessage parse(byte[] json) throws MalformedException {
+        return Parser.parse(json);
+    }
+
+    /** A message that no honest worker sends; the worker is killed. */
+    final class MalformedException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        MalformedException(String message) {
+            super(message);
+        }
+    }
+
+    /** Reads the JSON. */
+    final class Parser {
+        private static final ObjectMapper JSON = new ObjectMapper(JsonFactory.builder()
+            .streamReadConstraints(StreamReadConstraints.builder().maxNestingDepth(8).maxNumberLength(20)
+                .maxStringLength(MAX_MESSAGE_BYTES).build()).build());
+
+        private Parser() {
+        }
+
+        private static WorkerMessage parse(byte[] json) throws MalformedException {
+            JsonNode message;
+            try {
+                message = JSON.readTree(json);
+            } catch (IOException e) {
+                // The text of the exception would quote what the worker sent.
+                throw new MalformedException("a message must be JSON: bytes=" + json.length);
+            }
+            if (message == null || !message.isObject()) {
+                throw new MalformedException("a message must be a JSON object: bytes=" + json.length);
+            }
+            String type = text(message, "type");
+            return switch (type) {
+                case "ready" -> ready(message);
+                case "stats" -> new Stats(stats(message));
+                case "ended" -> ended(message);
+                default -> throw new MalformedException("a message must have a known type: type=" + type);
+            };
+        }
+
+        private static Ready ready(JsonNode message) throws MalformedException {
+            JsonNode list = message.path("devices");
+            if (!list.isArray() || list.size() > MAX_DEVICES) {
+                throw new MalformedException("devices must be a list of at most " + MAX_DEVICES);
+            }
+            List<Device> devices = new ArrayList<>();
+            for (JsonNode device : list) {
+                devices.add(new Device(text(device, "name"), optionalText(device, "uuid"), number(device, "totalBytes"),
+                    optionalText(device, "pciBusId"), optionalText(device, "computeCapability")));
+            }
+            return new Ready(number(message, "pid"), text(message, "backend"), List.copyOf(devices));
+        }
+
+        private static Ended ended(JsonNode message) throws MalformedException {
+            if (!message.path("error").isBoolean()) {
+                throw new MalformedException("a field must be true or false: field=error");
+            }
+            return new Ended(text(message, "reason"), message.path("error").booleanValue());
+        }
+
+        private static WorkerStats stats(JsonNode message) throws MalformedException {
+            return new WorkerStats(number(message, "calls"), number(message, "replies"), number(message, "roundTrips"),
+                number(message, "bytesIn"), number(message, "bytesOut"), number(message, "refusedRecords"),
+                number(message, "deviceBytes"), number(message, "kernels"));
+        }
+
+        private static long number(JsonNode object, String field) throws MalformedException {
+            JsonNode value = object.path(field);
+            if (!value.isIntegralNumber() || !value.canConvertToLong() || value.longValue() < 0) {
+                throw new MalformedException("a field must be a number of 0 or more: field=" + field);
+            }
+            return value.longValue();
+        }
+
+        private static String text(JsonNode object, String field) throws MalformedException {
+            if (!object.path(field).isTextual()) {
+                throw new MalformedException("a field must be a string: field=" + field);
+            }
+            return Printable.text(object.path(field).textValue(), MAX_TEXT_CHARACTERS);
+        }
+
+        private static String optionalText(JsonNode object, String field) throws MalformedException {
+            JsonNode value = object.path(field);
+            return value.isMissingNode() || value.isNull() ? "" : text(object, field);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+package io.hawser.broker.pool;
+
+import io.hawser.broker.posix.PosixException;
+import io.netty.channel.EventLoop;
+import io.netty.util.concurrent.ScheduledFuture;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/**
+ * Workers started ahead. A worker that dies before it has a session counts as a failed start; the next start waits,
+ * longer each time. Event loop only, except {@link #state()}.
+ */
+public final class WorkerPool {
+    private static final Logger LOG = Logger.getLogger(WorkerPool.class);
+
+    /** Told of the pool's workers, on the event loop. */
+    public interface Listener {
+        /** A worker with a session said something. */
+        void said(Worker worker, WorkerMessage message);
+
+        /** A worker with a session is gone. */
+        void gone(Worker worker, String reason);
+
+        /** A worker became ready, this long after it was started. */
+        void started(Duration time);
+    }
+
+    /** No worker can be had; the message says why. */
+    public static final class NoWorkerException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        NoWorkerException(String message) {
+            super(message);
+        }
+    }
+
+    /** Sizes and times. */
+    public record Limits(int size, Duration startTimeout, Duration minBackOff, Duration maxBackOff,
+        Duration endTimeout) { }
+
+    private enum Phase { STARTING, READY, ASSIGNED, ENDING }
+
+    private final EventLoop loop;
+    private final WorkerCommand command;
+    private final Limits limits;
+    private final Listener listener;
+    private final Map<Worker, Phase> workers = new HashMap<>();
+    private final Map<Worker, ScheduledFuture<?>> startDeadlines = new HashMap<>();
+    private final Deque<Worker> ready = new ArrayDeque<>();
+    private final Deque<CompletableFuture<Worker>> waiting = new ArrayDeque<>();
+    private final CompletableFuture<Void> stopped = new CompletableFuture<>();
+    private long nextId = 1;
+    private int failures;
+    private String lastFailure = "";
+    private ScheduledFuture<?> backOff;
+    private boolean stopping;
+    private String backend = "";
+    private List<WorkerMessage.Device> devices = List.of();
+    private volatile PoolState state;
+
+    /** Makes a pool; {@link #start()} starts its workers. */
+    public WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener) {
+        this.loop = loop;
+        this.command = command;
+        this.limits = limits;
+        this.listener = listener;
+        publish();
+    }
+
+    /** Starts the first workers; at least one, since the GPU is known only from a worker. */
+    public void start() {
+        refill();
+    }
+
+    /** A picture of now; any thread. */
+    public PoolState state() {
+        return state;
+    }
+
+    /**
+     * Takes a ready worker, or waits for one. The caller assigns it, or {@link Worker#kill kills} it. Completes
+     * exceptionally with {@link NoWorkerException}. Cancelling the future gives up the place in the queue.
+     */
+    public CompletableFuture<Worker> take() {
+        CompletableFuture<Worker> taken = new CompletableFuture<>();
+        if (stopping) {
+            taken.completeExceptionally(new NoWorkerException("the broker is shutting down"));
+            return taken;
+        }
+        Worker worker = pollReady();
+        if (worker != null) {
+            workers.put(worker, Phase.ASSIGNED);
+            taken.complete(worker);
+        } else if (backOff != null) {
+            taken.completeExceptionally(new NoWorkerException("no worker can be started: " + lastFailure));
+        } else {
+            waiting.add(taken);
+        }
+        refill();
+        return taken;
+    }
+
+    /** Ends all workers; completes when none is left. Those that do not end in time are killed. */
+    public CompletableFuture<Void> stop(String reason) {
+        stopping = true;
+        if (backOff != null) {
+            backOff.cancel(false);
+        }
+        waiting.forEach(w -> w.completeExceptionally(new NoWorkerException(reason)));
+        waiting.clear();
+        ready.clear();
+        for (Worker worker : List.copyOf(workers.keySet())) {
+            if (workers.get(worker) == Phase.STARTING) {
+                worker.kill(reason);
+            } else {
+                worker.end(reason);
+            }
+        }
+        publish();
+        return stopped;
+    }
+
+    private Worker pollReady() {
+        Worker worker;
+        do {
+            worker = ready.poll();
+        } while (worker != null && !worker.usable());
+        return worker;
+    }
+
+    private void refill() {
+        waiting.removeIf(CompletableFuture::isDone);
+        int probe = devices.isEmpty() ? 1 : 0;
+        int wanted = Math.max(limits.size() + waiting.size(), probe);
+        while (!stopping && backOff == null && ready.size() + count(Phase.STARTING) < wanted) {
+            startOne();
+        }
+        if (stopping && workers.isEmpty()) {
+            stopped.complete(null);
+        }
+        publish();
+    }
+
+    private void startOne() {
+        try {
+            Worker worker = Worker.start(nextId++, loop, command.command(), command.environment(), limits.endTimeout(),
+                new WorkerListener());
+            workers.put(worker, Phase.STARTING);
+            startDeadlines.put(worker, loop.schedule(() -> worker.kill("it was not ready in time: timeoutMs="
+                + limits.startTimeout().toMillis()), limits.startTimeout().toMillis(), TimeUnit.MILLISECONDS));
+            LOG.debugf("worker %d started: pid=%d", worker.id(), worker.pid());
+        } catch (PosixException e) {
+            failed(e.getMessage());
+        }
+    }
+
+    private void failed(String reason) {
+        failures++;
+        lastFailure = reason;
+        long factor = 1L << Math.min(failures - 1, 20);
+        long delayMs = Math.min(limits.minBackOff().toMillis() * factor, limits.maxBackOff().toMillis());
+        LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d: %s", delayMs, failures,
+            reason);
+        CompletableFuture<Worker> next;
+        while ((next = waiting.poll()) != null) {
+            next.completeExceptionally(new NoWorkerException("no worker can be started: " + reason));
+        }
+        if (backOff == null && !stopping) {
+            backOff = loop.schedule(() -> {
+                backOff = null;
+                refill();
+            }, delayMs, TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private int count(Phase phase) {
+        return (int) workers.values().stream().filter(p -> p == phase).count();
+    }
+
+    private void publish() {
+        state = new PoolState(limits.size(), ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED), failures,
+            lastFailure, backend, devices);
+    }
+
+    private void becameReady(Worker worker, WorkerMessage.Ready message) {
+        startDeadlines.remove(worker).cancel(false);
+        failures = 0;
+        lastFailure = "";
+        backend = message.backend();
+        devices = message.devices();
+        publish();
+        listener.started(worker.age());
+        LOG.infof("worker %d is ready: pid=%d backend=%s startMs=%d", worker.id(), worker.pid(), backend,
+            worker.age().toMillis());
+        CompletableFuture<Worker> next;
+        do {
+            next = waiting.poll();
+        } while (next != null && next.isDone());
+        if (next != null) {
+            workers.put(worker, Phase.ASSIGNED);
+            next.complete(worker);
+        } else if (ready.size() < limits.size()) {
+            workers.put(worker, Phase.READY);
+            ready.add(worker);
+        } else {
+            workers.put(worker, Phase.ENDING);
+            worker.end("it is not needed");
+        }
+        refill();
+    }
+
+    /** Sorts what workers say by their phase. */
+    private final class WorkerListener implements Worker.Listener {
+        @Override
+        public void said(Worker worker, WorkerMessage message) {
+            Phase phase = workers.get(worker);
+            if (phase == Phase.STARTING && message instanceof WorkerMessage.Ready first) {
+                becameReady(worker, first);
+            } else if (phase == Phase.ASSIGNED && !(message instanceof WorkerMessage.Ready)) {
+                listener.said(worker, message);
+            } else if (phase == Phase.STARTING && message instanceof WorkerMessage.Ended ended) {
+                worker.kill("it ended before it was ready: " + ended.reason());
+            } else if (phase != Phase.ENDING) {
+                worker.kill("it sent a message out of turn: " + message.getClass().getSimpleName() + " when " + phase);
+            }
+        }
+
+        @Override
+        public void gone(Worker worker, String reason) {
+            Phase phase = workers.remove(worker);
+            ready.remove(worker);
+            ScheduledFuture<?> deadline = startDeadlines.remove(worker);
+            if (deadline != null) {
+                deadline.cancel(false);
+            }
+            if (phase == Phase.ASSIGNED) {
+                listener.gone(worker, reason);
+            } else if (phase != Phase.ENDING && !stopping) {
+                failed("worker " + worker.id() + ": " + reason);
+            }
+            refill();
+        }
+    }
+}
