@@ -1,0 +1,96 @@
+package io.hawser.broker.session;
+
+import io.hawser.broker.pool.Assignment;
+import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.WorkerStats;
+import java.time.Instant;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+
+/** A session. Changed on the event loop only; {@link #view()} from any thread. */
+public final class Session {
+    private final long id;
+    private final Guest guest;
+    private final long memoryBytes;
+    private final Instant started = Instant.now();
+    private final Runnable freed;
+    private final CompletableFuture<Void> over = new CompletableFuture<>();
+    private Worker worker;
+    private Consumer<String> cancel = reason -> { };
+    private boolean told;
+    private volatile SessionView view;
+
+    Session(long id, Guest guest, long memoryBytes, Runnable freed) {
+        this.id = id;
+        this.guest = guest;
+        this.memoryBytes = memoryBytes;
+        this.freed = freed;
+        view = new SessionView(id, guest, 0, started, SessionState.STARTING, memoryBytes, WorkerStats.NONE);
+    }
+
+    /** Counts up from 1 since the broker started. */
+    public long id() {
+        return id;
+    }
+
+    /** A picture of now; any thread. */
+    public SessionView view() {
+        return view;
+    }
+
+    /** What a worker is told of it. */
+    public Assignment assignment() {
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program());
+    }
+
+    /**
+     * What ends it while it has no worker: called at most once, with the reason; must abandon the session. Event loop
+     * only.
+     */
+    public void onCancel(Consumer<String> action) {
+        cancel = action;
+    }
+
+    void end(String reason) {
+        ending();
+        if (worker == null) {
+            cancel.accept(reason);
+        } else {
+            worker.end(reason);
+        }
+    }
+
+    void run(Worker taken) {
+        worker = taken;
+        view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, memoryBytes, WorkerStats.NONE);
+    }
+
+    /** It says that it ends, or was told to. */
+    void ending() {
+        change(SessionState.ENDING, view.statistics());
+    }
+
+    void count(WorkerStats totals) {
+        change(view.state(), view.statistics().advance(totals));
+    }
+
+    /** Whether its end has been logged; true from the second call on. */
+    boolean toldEnd() {
+        boolean before = told;
+        told = true;
+        return before;
+    }
+
+    CompletableFuture<Void> over() {
+        return over;
+    }
+
+    void finish() {
+        freed.run();
+        over.complete(null);
+    }
+
+    private void change(SessionState state, WorkerStats statistics) {
+        view = new SessionView(id, guest, view.workerPid(), started, state, memoryBytes, statistics);
+    }
+}

@@ -1,0 +1,212 @@
+package io.hawser.broker.session;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.pool.WorkerStats;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.Executor;
+import java.util.function.LongSupplier;
+import org.jboss.logging.Logger;
+
+/**
+ * The sessions: who is let in, what they do, and their end. Changed on the event loop; {@link #list}, {@link #find},
+ * {@link #totals} and {@link #end} from any thread.
+ */
+public final class SessionRegistry {
+    private static final Logger LOG = Logger.getLogger(SessionRegistry.class);
+    private static final String DEFAULT_VGPU = "default";
+
+    /** A guest is not let in; the message says why and is for the guest too. */
+    public static final class RefusedException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        RefusedException(String message) {
+            super(message);
+        }
+    }
+
+    /** A share's limits; see {@link BrokerConfig.Vgpu}. */
+    public record Share(long memoryBytes, int maxSessions) { }
+
+    private final Executor loop;
+    private final int maxSessions;
+    private final Map<String, Share> shares;
+    private final LongSupplier deviceBytes;
+    private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
+    private final Map<Worker, Session> byWorker = new HashMap<>();
+    private long nextId = 1;
+    private boolean closed;
+    private volatile long startedCount;
+    // Guarded by this, together with the removal from the sessions: a reader never sees a total shrink.
+    private WorkerStats retired = WorkerStats.NONE;
+
+    /**
+     * Makes an empty registry.
+     *
+     * @param loop the event loop that changes it.
+     * @param maxSessions sessions at a time.
+     * @param vgpus shares by name; {@code default} is added when it is not among them.
+     * @param deviceBytes memory of the device, 0 when it is not known yet.
+     */
+    public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, LongSupplier deviceBytes) {
+        this.loop = loop;
+        this.maxSessions = maxSessions;
+        Map<String, Share> all = new HashMap<>(vgpus);
+        all.putIfAbsent(DEFAULT_VGPU, new Share(0, 0));
+        shares = Map.copyOf(all);
+        this.deviceBytes = deviceBytes;
+    }
+
+    /** The shares by name, from settings. */
+    public static Map<String, Share> shares(BrokerConfig config) {
+        Map<String, Share> shares = new HashMap<>();
+        config.vgpus().forEach((name, vgpu) -> shares.put(name, new Share(vgpu.memoryBytes(), vgpu.maxSessions())));
+        return shares;
+    }
+
+    /**
+     * Lets a guest in. Event loop only. The session must be {@link #run run} or {@link #abandon abandoned}.
+     *
+     * @param freed called once when the session is over.
+     * @throws RefusedException when a limit is reached; the message names it.
+     */
+    public Session admit(Guest guest, Runnable freed) throws RefusedException {
+        if (closed) {
+            throw new RefusedException("the broker is shutting down");
+        }
+        Share share = shares.get(guest.vgpu());
+        if (share == null) {
+            throw new RefusedException("the token's vGPU does not exist: vgpu=" + guest.vgpu());
+        }
+        if (sessions.size() >= maxSessions) {
+            throw new RefusedException("the broker's sessions are all in use: max=" + maxSessions);
+        }
+        if (share.maxSessions > 0 && count(guest.vgpu()) >= share.maxSessions) {
+            throw new RefusedException("the vGPU's sessions are all in use: vgpu=" + guest.vgpu() + " max="
+                + share.maxSessions);
+        }
+        long total = deviceBytes.getAsLong();
+        long reserved = sessions.values().stream().mapToLong(s -> s.view().memoryBytes()).sum();
+        if (share.memoryBytes > 0 && total > 0 && reserved + share.memoryBytes > total) {
+            throw new RefusedException("the GPU's memory is all reserved: wantedBytes=" + share.memoryBytes
+                + " freeBytes=" + Math.max(0, total - reserved));
+        }
+        Session session = new Session(nextId++, guest, share.memoryBytes, freed);
+        sessions.put(session.id(), session);
+        return session;
+    }
+
+    /** The worker has the guest's socket. Event loop only. */
+    public void run(Session session, Worker worker) {
+        session.run(worker);
+        byWorker.put(worker, session);
+        startedCount++;
+        Guest guest = session.view().guest();
+        LOG.infof("session %d started: vgpu=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d workerPid=%d",
+            session.id(), guest.vgpu(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
+            worker.id(), worker.pid());
+    }
+
+    /** The session never got a worker. Event loop only. */
+    public void abandon(Session session) {
+        if (sessions.remove(session.id()) != null) {
+            session.finish();
+        }
+    }
+
+    /** A worker said something of its session. Event loop only. */
+    public void said(Worker worker, WorkerMessage message) {
+        Session session = byWorker.get(worker);
+        if (session == null) {
+            return;
+        }
+        switch (message) {
+            case WorkerMessage.Stats stats -> session.count(stats.totals());
+            case WorkerMessage.Ended ended -> {
+                session.ending();
+                session.toldEnd();
+                String text = "session %d ended%s: %s";
+                if (ended.error()) {
+                    LOG.warnf(text, session.id(), " with an error", ended.reason());
+                } else {
+                    LOG.infof(text, session.id(), "", ended.reason());
+                }
+            }
+            case WorkerMessage.Ready ready -> throw new IllegalStateException("the pool keeps this one: " + ready);
+        }
+    }
+
+    /** A worker is gone, and with it its session. Event loop only. */
+    public void gone(Worker worker, String reason) {
+        Session session = byWorker.remove(worker);
+        if (session == null) {
+            return;
+        }
+        synchronized (this) {
+            retired = retired.plus(session.view().statistics().retired());
+            sessions.remove(session.id());
+        }
+        if (!session.toldEnd()) {
+            LOG.warnf("session %d ended with its worker: worker=%d: %s", session.id(), worker.id(), reason);
+        }
+        session.finish();
+    }
+
+    /** Lets nobody in any more. Event loop only. */
+    public void close() {
+        closed = true;
+    }
+
+    /** The sessions, oldest first. */
+    public List<SessionView> list() {
+        return sessions.values().stream().map(Session::view).toList();
+    }
+
+    /** A session by its id. */
+    public Optional<SessionView> find(long id) {
+        return Optional.ofNullable(sessions.get(id)).map(Session::view);
+    }
+
+    /** Sessions that got a worker since the broker started. */
+    public long startedCount() {
+        return startedCount;
+    }
+
+    /** What all sessions, those that are over too, have done; {@code deviceBytes} is what is held now. */
+    public synchronized WorkerStats totals() {
+        WorkerStats sum = retired;
+        for (Session session : sessions.values()) {
+            sum = sum.plus(session.view().statistics());
+        }
+        return sum;
+    }
+
+    /**
+     * Ends a session; its worker is killed when it does not end in time.
+     *
+     * @return completes with whether there was such a session, once nothing of it is left.
+     */
+    public CompletableFuture<Boolean> end(long id, String reason) {
+        CompletableFuture<Boolean> ended = new CompletableFuture<>();
+        loop.execute(() -> {
+            Session session = sessions.get(id);
+            if (session == null) {
+                ended.complete(false);
+                return;
+            }
+            session.over().thenRun(() -> ended.complete(true));
+            session.end(reason);
+        });
+        return ended;
+    }
+
+    private long count(String vgpu) {
+        return sessions.values().stream().filter(s -> s.view().guest().vgpu().equals(vgpu)).count();
+    }
+}

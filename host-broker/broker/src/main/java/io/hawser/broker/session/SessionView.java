@@ -1,0 +1,13 @@
+package io.hawser.broker.session;
+
+import io.hawser.broker.pool.WorkerStats;
+import java.time.Instant;
+
+/**
+ * A session at one moment.
+ *
+ * @param workerPid 0 while it has no worker.
+ * @param memoryBytes its device memory quota; 0 is all of the device.
+ */
+public record SessionView(long id, Guest guest, long workerPid, Instant started, SessionState state, long memoryBytes,
+    WorkerStats statistics) { }

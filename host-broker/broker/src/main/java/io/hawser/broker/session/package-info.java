@@ -1,0 +1,2 @@
+/** Sessions: admission, registry, statistics and their end. */
+package io.hawser.broker.session;

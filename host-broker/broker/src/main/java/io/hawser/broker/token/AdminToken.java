@@ -1,0 +1,35 @@
+package io.hawser.broker.token;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+
+/** The token of the REST interface: the one line of a file, made at the first start. */
+public final class AdminToken {
+    private static final String SCHEME = "Bearer ";
+
+    private final byte[] expected;
+
+    /** Reads the token, after making it when it is missing. */
+    public AdminToken(Path path) throws IOException {
+        Secrets.createAdminToken(path);
+        String token = Files.readString(path).strip();
+        if (token.isEmpty()) {
+            throw new IOException("the admin token must not be empty: path=" + path + " (delete it for a new one)");
+        }
+        expected = token.getBytes(StandardCharsets.UTF_8);
+    }
+
+    /**
+     * Whether an Authorization header (null when there is none) carries it; takes the same time for every wrong token.
+     */
+    public boolean matches(String authorization) {
+        if (authorization == null || !authorization.regionMatches(true, 0, SCHEME, 0, SCHEME.length())) {
+            return false;
+        }
+        byte[] given = authorization.substring(SCHEME.length()).strip().getBytes(StandardCharsets.UTF_8);
+        return MessageDigest.isEqual(expected, given);
+    }
+}
