@@ -1,0 +1,15 @@
+package io.hawser.broker.door;
+
+import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.token.TokenFile;
+import java.time.Duration;
+
+/**
+ * What every connection needs.
+ *
+ * @param descriptionHash of the API that the workers speak.
+ * @param handshakeTimeout from connect to PROOF.
+ */
+record DoorContext(TokenFile tokens, SessionRegistry sessions, WorkerPool pool, ConnectionLimits limits,
+    LogLimiter logLimiter, DoorListener listener, long descriptionHash, Duration handshakeTimeout) { }

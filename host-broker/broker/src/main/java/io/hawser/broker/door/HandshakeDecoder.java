@@ -1,0 +1,42 @@
+package io.hawser.broker.door;
+
+import io.hawser.shm.RecordLayout;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.handler.codec.ByteToMessageDecoder;
+import io.netty.handler.codec.CorruptedFrameException;
+import java.util.List;
+
+/** Cuts a peer's bytes into records of the handshake; refuses a bad length as soon as it is there. */
+final class HandshakeDecoder extends ByteToMessageDecoder {
+    private boolean broken;
+
+    @Override
+    protected void decode(ChannelHandlerContext context, ByteBuf in, List<Object> out) {
+        if (broken) {
+            in.skipBytes(in.readableBytes());
+            return;
+        }
+        if (in.readableBytes() < Integer.BYTES) {
+            return;
+        }
+        int lengthBytes = in.getIntLE(in.readerIndex());
+        if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > HandshakeRecords.MAX_RECORD_BYTES
+            || lengthBytes % RecordLayout.ALIGNMENT_BYTES != 0) {
+            broken = true;
+            throw new CorruptedFrameException("a record of the handshake must be " + RecordLayout.HEADER_BYTES + " to "
+                + HandshakeRecords.MAX_RECORD_BYTES + " bytes, a multiple of " + RecordLayout.ALIGNMENT_BYTES
+                + ": lengthBytes=" + lengthBytes);
+        }
+        if (in.readableBytes() >= lengthBytes) {
+            byte[] record = new byte[lengthBytes];
+            in.readBytes(record);
+            out.add(record);
+        }
+    }
+
+    /** Whether bytes are here that no record has taken. */
+    boolean holdsBytes() {
+        return actualReadableBytes() > 0;
+    }
+}

@@ -1,0 +1,239 @@
+package io.hawser.broker.door;
+
+import io.hawser.broker.pool.Printable;
+import io.hawser.broker.session.Guest;
+import io.hawser.broker.session.Session;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.token.Secrets;
+import io.hawser.broker.token.TokenFile;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.epoll.EpollSocketChannel;
+import io.netty.handler.codec.DecoderException;
+import io.netty.util.ReferenceCountUtil;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.util.Optional;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/** The broker's part of a connection: HELLO, CHALLENGE, PROOF, then the hand-over to a worker. Event loop only. */
+final class HandshakeHandler extends ChannelInboundHandlerAdapter {
+    private static final Logger LOG = Logger.getLogger(HandshakeHandler.class);
+    private static final int PROTOCOL_VERSION = RecordLayout.PROTOCOL_VERSION;
+    /** Time that a refused peer has to read why; closing at once would reset the connection under the message. */
+    private static final int LINGER_MS = 1000;
+    /**
+     * For a key id that does not exist, so that its answer takes as long and says the same as that to a wrong secret.
+     */
+    private static final byte[] NO_KEY = Secrets.random(RecordLayout.PROOF_BYTES);
+
+    private static final String TOO_EARLY = "the guest must send nothing between PROOF and WELCOME";
+
+    private enum Step { HELLO, PROOF, ADMITTED, REFUSED, HANDED_OVER }
+
+    private final DoorContext door;
+    private final HandshakeDecoder decoder;
+    private final long connectedNs = System.nanoTime();
+    private Step step = Step.HELLO;
+    private ConnectionLimits.Place place;
+    private String address = "";
+    private int port;
+    private Future<?> timeout;
+    private HandshakeRecords.Hello hello;
+    private byte[] serverNonce;
+    private Session session;
+    private Handover handover;
+
+    HandshakeHandler(DoorContext door, HandshakeDecoder decoder) {
+        this.door = door;
+        this.decoder = decoder;
+    }
+
+    @Override
+    public void channelActive(ChannelHandlerContext context) {
+        if (!(context.channel().remoteAddress() instanceof InetSocketAddress remote)) {
+            // Gone between accept and here.
+            context.close();
+            return;
+        }
+        address = remote.getAddress().getHostAddress();
+        port = remote.getPort();
+        place = door.limits().enter(address);
+        if (door.limits().flooded()) {
+            door.listener().refused(Refusal.CONNECTIONS);
+            context.close();
+            return;
+        }
+        String excess = door.limits().excess(address);
+        if (excess != null) {
+            refuse(context, Refusal.CONNECTIONS, excess);
+            return;
+        }
+        long timeoutMs = door.handshakeTimeout().toMillis();
+        timeout = context.executor().schedule(() -> refuse(context, Refusal.TIMEOUT,
+            "the handshake must be over in time: timeoutMs=" + timeoutMs), timeoutMs, TimeUnit.MILLISECONDS);
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        try {
+            switch (step) {
+                case HELLO -> hello(context, (byte[]) message);
+                case PROOF -> proof(context, (byte[]) message);
+                case ADMITTED -> refuse(context, Refusal.PROTOCOL, TOO_EARLY);
+                case REFUSED, HANDED_OVER -> LOG.tracef("dropped after the handshake: peer=%s", address);
+            }
+        } catch (HandshakeRecords.MalformedException e) {
+            refuse(context, Refusal.PROTOCOL, e.getMessage());
+        } finally {
+            ReferenceCountUtil.release(message);
+        }
+    }
+
+    private void hello(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
+        int version = HandshakeRecords.versionOf(record);
+        if (version != PROTOCOL_VERSION) {
+            refuse(context, Refusal.VERSION, "guest and broker must speak the same protocol: guest="
+                + Integer.toUnsignedString(version) + " broker=" + PROTOCOL_VERSION);
+            return;
+        }
+        hello = HandshakeRecords.hello(record);
+        if (hello.descriptionHash() != door.descriptionHash()) {
+            refuse(context, Refusal.VERSION, String.format("guest libraries and broker must be made from the same "
+                + "description of the API: guest=%016x broker=%016x", hello.descriptionHash(), door.descriptionHash()));
+            return;
+        }
+        serverNonce = Secrets.random(RecordLayout.NONCE_SERVER_BYTES);
+        step = Step.PROOF;
+        context.writeAndFlush(Unpooled.wrappedBuffer(HandshakeRecords.challenge(serverNonce)));
+    }
+
+    private void proof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
+        byte[] given = HandshakeRecords.proof(record);
+        Optional<TokenFile.Token> token = door.tokens().find(hello.keyId());
+        byte[] expected = HandshakeProof.of(token.map(TokenFile.Token::key).orElse(NO_KEY), serverNonce,
+            hello.clientNonce(), hello.keyId());
+        if (!HandshakeProof.matches(expected, given) || token.isEmpty()) {
+            refuse(context, Refusal.TOKEN, "the token is not known to this broker");
+            return;
+        }
+        timeout.cancel(false);
+        place.opened();
+        step = Step.ADMITTED;
+        if (decoder.holdsBytes()) {
+            refuse(context, Refusal.PROTOCOL, TOO_EARLY);
+            return;
+        }
+        Guest guest = new Guest(hello.keyId(), token.get().vgpu(), address, port, hello.pid(),
+            Printable.text(hello.program(), 256), Printable.text(hello.host(), 256));
+        try {
+            session = door.sessions().admit(guest, place::release);
+        } catch (SessionRegistry.RefusedException e) {
+            refuse(context, Refusal.CAPACITY, e.getMessage());
+            return;
+        }
+        session.onCancel(reason -> refuse(context, Refusal.CAPACITY, reason));
+        handover = new Handover(door, (EpollSocketChannel) context.channel(), session, connectedNs, outcome(context));
+        handover.start();
+    }
+
+    private Handover.Outcome outcome(ChannelHandlerContext context) {
+        return new Handover.Outcome() {
+            @Override
+            public boolean ready() {
+                return step == Step.ADMITTED && !decoder.holdsBytes();
+            }
+
+            @Override
+            public void handedOver() {
+                step = Step.HANDED_OVER;
+            }
+
+            @Override
+            public void failed(Refusal refusal, String reason) {
+                refuse(context, refusal, reason);
+            }
+        };
+    }
+
+    private void refuse(ChannelHandlerContext context, Refusal refusal, String reason) {
+        if (step == Step.REFUSED || step == Step.HANDED_OVER) {
+            return;
+        }
+        step = Step.REFUSED;
+        if (timeout != null) {
+            timeout.cancel(false);
+        }
+        door.listener().refused(refusal);
+        log(refusal, reason);
+        giveUp();
+        byte[] record = HandshakeRecords.refused(refusal, reason);
+        EpollSocketChannel channel = (EpollSocketChannel) context.channel();
+        if (!channel.isRegistered()) {
+            Handover.tellAndClose(channel, record);
+            return;
+        }
+        context.writeAndFlush(Unpooled.wrappedBuffer(record)).addListener(written -> {
+            if (written.isSuccess()) {
+                channel.shutdownOutput();
+            } else {
+                channel.close();
+            }
+        });
+        context.executor().schedule(() -> channel.close(), LINGER_MS, TimeUnit.MILLISECONDS);
+    }
+
+    private void giveUp() {
+        if (handover != null) {
+            handover.cancel();
+        }
+        if (session != null) {
+            door.sessions().abandon(session);
+        }
+    }
+
+    private void log(Refusal refusal, String reason) {
+        if (door.logLimiter().allows()) {
+            long dropped = door.logLimiter().takeDropped();
+            String more = dropped == 0 ? "" : " (and " + dropped + " more not logged)";
+            LOG.warnf("connection refused: peer=%s:%d reason=%s: %s%s", address, port, refusal.label(), reason, more);
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        if (timeout != null) {
+            timeout.cancel(false);
+        }
+        if (step == Step.HANDED_OVER) {
+            return;
+        }
+        if (step != Step.REFUSED) {
+            LOG.debugf("connection closed by its peer: peer=%s:%d step=%s", address, port, step);
+            giveUp();
+        }
+        if (place != null) {
+            place.release();
+        }
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+        switch (failure) {
+            case DecoderException bad -> refuse(context, Refusal.PROTOCOL, bad.getMessage());
+            case IOException lost -> {
+                LOG.debugf("connection lost: peer=%s:%d: %s", address, port, lost.getMessage());
+                context.close();
+            }
+            default -> {
+                LOG.errorf(failure, "handshake failed: peer=%s:%d", address, port);
+                refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+package io.hawser.broker.door;
+
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordReader;
+import io.hawser.shm.RecordWriter;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+
+/** Decodes and encodes the records of the handshake (architecture, 2.3). */
+final class HandshakeRecords {
+    /** A record of the handshake; stops a peer that has proved nothing from making the broker hold more. */
+    static final int MAX_RECORD_BYTES = 4096;
+    /** A name that a guest gives itself; it ends up in logs and lists. */
+    private static final int MAX_NAME_BYTES = 256;
+    /** A key id; what a token file may hold. */
+    private static final int MAX_KEY_ID_BYTES = 64;
+    private static final long HELLO_SEQUENCE = 1;
+    private static final long PROOF_SEQUENCE = 2;
+
+    private HandshakeRecords() {
+    }
+
+    /** What a guest says first. */
+    record Hello(int protocolVersion, long pid, long descriptionHash, byte[] clientNonce, String keyId, String program,
+        String host) { }
+
+    /** A record that no honest guest sends. */
+    static final class MalformedException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        MalformedException(String message) {
+            super(message);
+        }
+    }
+
+    /** The protocol version of a HELLO: it alone has the same place in every version. */
+    static int versionOf(byte[] record) throws MalformedException {
+        RecordReader reader = open(record, RecordLayout.CONTROL_HELLO, HELLO_SEQUENCE);
+        int version = reader.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET);
+        if (reader.isMalformed()) {
+            throw new MalformedException(reader.reason());
+        }
+        return version;
+    }
+
+    static Hello hello(byte[] record) throws MalformedException {
+        RecordReader reader = open(record, RecordLayout.CONTROL_HELLO, HELLO_SEQUENCE);
+        reader.begin(RecordLayout.HELLO_FIXED_BYTES);
+        byte[] nonce = reader.slice(RecordLayout.HELLO_CLIENT_NONCE_OFFSET, RecordLayout.NONCE_CLIENT_BYTES)
+            .toArray(ValueLayout.JAVA_BYTE);
+        Hello hello = new Hello(reader.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET),
+            reader.u32(RecordLayout.HELLO_PID_OFFSET), reader.i64(RecordLayout.HELLO_DESCRIPTION_HASH_OFFSET), nonce,
+            reader.string(RecordLayout.HELLO_KEY_ID_OFFSET, MAX_KEY_ID_BYTES),
+            reader.string(RecordLayout.HELLO_PROGRAM_OFFSET, MAX_NAME_BYTES),
+            reader.string(RecordLayout.HELLO_HOST_OFFSET, MAX_NAME_BYTES));
+        close(reader);
+        return hello;
+    }
+
+    static byte[] proof(byte[] record) throws MalformedException {
+        RecordReader reader = open(record, RecordLayout.CONTROL_PROOF, PROOF_SEQUENCE);
+        reader.begin(RecordLayout.PROOF_FIXED_BYTES);
+        byte[] proof = reader.slice(RecordLayout.PROOF_HMAC_OFFSET, RecordLayout.PROOF_BYTES)
+            .toArray(ValueLayout.JAVA_BYTE);
+        close(reader);
+        return proof;
+    }
+
+    static byte[] challenge(byte[] serverNonce) {
+        RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.CHALLENGE_FIXED_BYTES);
+        writer.begin(RecordLayout.CONTROL_CHALLENGE, HELLO_SEQUENCE, 0, 0, 0);
+        writer.fixed(RecordLayout.CHALLENGE_FIXED_BYTES);
+        writer.struct(RecordLayout.CHALLENGE_SERVER_NONCE_OFFSET, MemorySegment.ofArray(serverNonce), 0,
+            serverNonce.length);
+        return bytes(writer);
+    }
+
+    static byte[] refused(Refusal refusal, String message) {
+        RecordWriter writer = new RecordWriter(256);
+        writer.begin(RecordLayout.CONTROL_REFUSED, 0, 0, 0, 0);
+        writer.fixed(RecordLayout.REFUSED_FIXED_BYTES);
+        writer.i32(RecordLayout.REFUSED_CODE_OFFSET, refusal.code());
+        writer.string(RecordLayout.REFUSED_MESSAGE_OFFSET, message);
+        return bytes(writer);
+    }
+
+    private static byte[] bytes(RecordWriter writer) {
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
+    private static RecordReader open(byte[] record, int opcode, long sequence) throws MalformedException {
+        RecordReader reader = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length);
+        if (reader.opcode() != opcode || reader.sequence() != sequence) {
+            throw new MalformedException("the handshake must be HELLO, then PROOF: opcode="
+                + Integer.toUnsignedString(reader.opcode()) + " sequence=" + Long.toUnsignedString(reader.sequence()));
+        }
+        if (reader.flags() != 0 || reader.thread() != 0 || reader.context() != 0) {
+            throw new MalformedException("a record of the handshake must have no thread, context or flags");
+        }
+        return reader;
+    }
+
+    private static void close(RecordReader reader) throws MalformedException {
+        if (!reader.end()) {
+            throw new MalformedException(reader.reason());
+        }
+    }
+}

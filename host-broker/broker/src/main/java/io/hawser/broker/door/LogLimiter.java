@@ -1,0 +1,43 @@
+package io.hawser.broker.door;
+
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+
+/**
+ * Keeps a flood of refused peers from filling the log: so many lines a second, the rest is counted. Event loop only.
+ */
+final class LogLimiter {
+    private final int linesASecond;
+    private final LongSupplier nowNs;
+    private long windowNs;
+    private int lines;
+    private long dropped;
+
+    LogLimiter(int linesASecond, LongSupplier nowNs) {
+        this.linesASecond = linesASecond;
+        this.nowNs = nowNs;
+        windowNs = nowNs.getAsLong();
+    }
+
+    /** Whether this line may be written. */
+    boolean allows() {
+        long now = nowNs.getAsLong();
+        if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
+            windowNs = now;
+            lines = 0;
+        }
+        if (lines < linesASecond) {
+            lines++;
+            return true;
+        }
+        dropped++;
+        return false;
+    }
+
+    /** Lines dropped since this was asked last. */
+    long takeDropped() {
+        long count = dropped;
+        dropped = 0;
+        return count;
+    }
+}
