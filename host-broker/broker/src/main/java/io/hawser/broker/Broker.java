@@ -1,0 +1,244 @@
+package io.hawser.broker;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.DoorListener;
+import io.hawser.broker.door.FrontDoor;
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.WorkerCommand;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.token.AdminToken;
+import io.hawser.broker.token.Secrets;
+import io.hawser.broker.token.TokenFile;
+import io.netty.channel.EventLoop;
+import io.netty.channel.epoll.Epoll;
+import io.netty.channel.epoll.EpollEventLoopGroup;
+import io.netty.util.concurrent.DefaultThreadFactory;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jboss.logging.Logger;
+
+/**
+ * The broker without its REST interface: front door, sessions and workers on one event loop, which is never on the path
+ * of a CUDA call. Thread-safe.
+ */
+public final class Broker {
+    private static final Logger LOG = Logger.getLogger(Broker.class);
+    /** Past the time that workers have to end: what a stop may take in all. */
+    private static final Duration STOP_MARGIN = Duration.ofSeconds(3);
+
+    /** Told what happens, for metrics; on the event loop. */
+    public interface Listener extends DoorListener {
+        /** A worker became ready, this long after it was started. */
+        void workerStarted(Duration time);
+
+        /** For whoever does not care. */
+        Listener NONE = new Listener() {
+            @Override
+            public void refused(Refusal refusal) {
+                LOG.tracef("refused: %s", refusal);
+            }
+
+            @Override
+            public void sessionStarted(Duration time) {
+                LOG.tracef("session started: %s", time);
+            }
+
+            @Override
+            public void workerStarted(Duration time) {
+                LOG.tracef("worker started: %s", time);
+            }
+        };
+    }
+
+    private final Instant started = Instant.now();
+    private final BrokerConfig config;
+    private final StateDir stateDir;
+    private final EpollEventLoopGroup group;
+    private final AdminToken adminToken;
+    private final TokenFile tokens;
+    private final WorkerPool pool;
+    private final SessionRegistry sessions;
+    private final FrontDoor door;
+    private final CompletableFuture<PoolState> gpuKnown = new CompletableFuture<>();
+
+    private Broker(BrokerConfig config, Map<String, String> environment, Listener listener, StateDir stateDir,
+        long descriptionHash) throws IOException {
+        this.config = config;
+        this.stateDir = stateDir;
+        WorkerCommand command = WorkerCommand.of(config, environment);
+        Path tokenFile = config.tokenFile().orElseGet(() -> stateDir.resolve("tokens"));
+        Path clearToken = stateDir.resolve("default.token");
+        if (Secrets.createTokens(tokenFile, clearToken)) {
+            LOG.infof("a first token for the vGPU default was made: %s", clearToken);
+        }
+        tokens = new TokenFile(tokenFile);
+        adminToken = new AdminToken(stateDir.resolve("admin.token"));
+        group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
+        EventLoop loop = group.next();
+        sessions = new SessionRegistry(loop, config.sessions().max(), SessionRegistry.shares(config),
+            this::deviceBytes);
+        pool = new WorkerPool(loop, command, limits(config), new PoolListener(listener));
+        door = new FrontDoor(loop, config.listen(), tokens, sessions, pool, listener, descriptionHash);
+    }
+
+    /**
+     * Starts a broker: its port is open and its first workers are on their way when this returns.
+     *
+     * @param environment what workers may inherit from.
+     * @param descriptionHash of the API that the workers speak.
+     * @throws StartException when it cannot start; nothing of it is left.
+     */
+    public static Broker start(BrokerConfig config, Map<String, String> environment, Listener listener,
+        long descriptionHash) {
+        if (!Epoll.isAvailable()) {
+            throw new StartException("the broker needs Linux on x86_64: " + Epoll.unavailabilityCause());
+        }
+        StateDir stateDir = StateDir.open(config.stateDir());
+        Broker broker = null;
+        try {
+            broker = new Broker(config, environment, listener, stateDir, descriptionHash);
+            broker.door.open();
+            broker.group.next().submit(broker.pool::start).syncUninterruptibly();
+            return broker;
+        } catch (IOException | IllegalArgumentException e) {
+            if (broker != null) {
+                broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+            }
+            closeQuietly(stateDir);
+            throw new StartException(e.getMessage());
+        }
+    }
+
+    private static WorkerPool.Limits limits(BrokerConfig config) {
+        BrokerConfig.Worker worker = config.worker();
+        return new WorkerPool.Limits(worker.poolSize(), worker.startTimeout(), worker.minBackOff(),
+            worker.maxBackOff(), config.sessions().endTimeout());
+    }
+
+    private static void closeQuietly(StateDir stateDir) {
+        try {
+            stateDir.close();
+        } catch (IOException e) {
+            LOG.warnf("the state folder could not be tidied: %s", e.getMessage());
+        }
+    }
+
+    private long deviceBytes() {
+        return pool.state().devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum();
+    }
+
+    /** Writes {@code endpoints.json}. */
+    public void publishEndpoints(String http) throws IOException {
+        stateDir.writeEndpoints(guestEndpoint(), http);
+    }
+
+    /** Where guests connect, {@code host:port}. */
+    public String guestEndpoint() {
+        InetSocketAddress address = door.address();
+        String host = address.getAddress().getHostAddress();
+        return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + address.getPort();
+    }
+
+    /** When it was started. */
+    public Instant started() {
+        return started;
+    }
+
+    /** Its settings. */
+    public BrokerConfig config() {
+        return config;
+    }
+
+    /** The pool as it is now. */
+    public PoolState pool() {
+        return pool.state();
+    }
+
+    /** Its sessions. */
+    public SessionRegistry sessions() {
+        return sessions;
+    }
+
+    /** The token of the REST interface. */
+    public AdminToken adminToken() {
+        return adminToken;
+    }
+
+    /** Why the token file as it is now is not in use; empty when it is. */
+    public String tokenProblem() {
+        return tokens.problem();
+    }
+
+    /** Completes when the first worker has told which GPU there is. */
+    public CompletableFuture<PoolState> gpuKnown() {
+        return gpuKnown;
+    }
+
+    /** Whether the event loop answers within a second. Not on the event loop. */
+    public boolean answers() {
+        return group.next().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);
+    }
+
+    /** Ends sessions and workers, in bounded time, and frees the state folder. */
+    public void stop(String reason) {
+        door.close();
+        EventLoop loop = group.next();
+        CompletableFuture<Void> stopped = new CompletableFuture<>();
+        loop.execute(() -> {
+            sessions.close();
+            List<Long> running = sessions.list().stream().map(s -> s.id()).toList();
+            running.forEach(id -> sessions.end(id, reason));
+            pool.stop(reason).thenRun(() -> stopped.complete(null));
+        });
+        Duration limit = config.sessions().endTimeout().plus(STOP_MARGIN);
+        try {
+            stopped.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            LOG.errorf("workers are left behind; they end when the broker's end of their control sockets closes");
+        } catch (ExecutionException e) {
+            LOG.errorf(e.getCause(), "the workers could not be ended");
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
+        closeQuietly(stateDir);
+    }
+
+    /** Passes the pool's news on. */
+    private final class PoolListener implements WorkerPool.Listener {
+        private final Listener listener;
+
+        PoolListener(Listener listener) {
+            this.listener = listener;
+        }
+
+        @Override
+        public void said(Worker worker, WorkerMessage message) {
+            sessions.said(worker, message);
+        }
+
+        @Override
+        public void gone(Worker worker, String reason) {
+            sessions.gone(worker, reason);
+        }
+
+        @Override
+        public void started(Duration time) {
+            listener.workerStarted(time);
+            gpuKnown.complete(pool.state());
+        }
+    }
+}

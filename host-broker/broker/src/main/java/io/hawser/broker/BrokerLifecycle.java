@@ -1,0 +1,68 @@
+package io.hawser.broker;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.metrics.BrokerMetrics;
+import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.WorkerMessage;
+import io.quarkus.runtime.ShutdownEvent;
+import io.quarkus.runtime.StartupEvent;
+import io.quarkus.vertx.http.HttpServer;
+import io.quarkus.vertx.http.HttpServerStart;
+import jakarta.enterprise.context.ApplicationScoped;
+import jakarta.enterprise.event.Observes;
+import jakarta.enterprise.event.ObservesAsync;
+import jakarta.inject.Inject;
+import java.io.IOException;
+import java.util.stream.Collectors;
+import org.jboss.logging.Logger;
+
+/** Ties the broker to the life of the application. */
+@ApplicationScoped
+public class BrokerLifecycle {
+    private static final Logger LOG = Logger.getLogger("io.hawser.broker");
+
+    @Inject
+    BrokerConfig config;
+    @Inject
+    BrokerMetrics metrics;
+    @Inject
+    HttpServer httpServer;
+
+    private volatile Broker broker;
+    private volatile String httpEndpoint = "";
+
+    void start(@Observes StartupEvent event) {
+        broker = Broker.start(config, System.getenv(), metrics, ApiDescription.HASH);
+        metrics.watch(broker);
+    }
+
+    void listening(@ObservesAsync HttpServerStart event) throws IOException {
+        String host = event.options().getHost();
+        httpEndpoint = "http://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + httpServer.getPort();
+        broker.publishEndpoints(httpEndpoint);
+        broker.gpuKnown().thenAccept(this::banner);
+    }
+
+    private void banner(PoolState pool) {
+        String gpus = pool.devices().isEmpty() ? "none" : pool.devices().stream().map(WorkerMessage.Device::name)
+            .collect(Collectors.joining(", "));
+        LOG.infof("Hawser broker is ready: guests=%s http=%s gpu=%s (%s) pool=%d state=%s", broker.guestEndpoint(),
+            httpEndpoint, gpus, pool.backend(), pool.size(), config.stateDir().toAbsolutePath());
+    }
+
+    void stop(@Observes ShutdownEvent event) {
+        if (broker != null) {
+            broker.stop("the broker is shutting down");
+        }
+    }
+
+    /** The broker; only after the start. */
+    public Broker broker() {
+        return broker;
+    }
+
+    /** Where the REST interface is, {@code http://host:port}; empty before it listens. */
+    public String httpEndpoint() {
+        return httpEndpoint;
+    }
+}

@@ -1,0 +1,92 @@
+package io.hawser.broker;
+
+import io.hawser.broker.token.PrivateFile;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Set;
+
+/** The broker's folder, locked as long as this is open: two brokers would overwrite each other's files. */
+final class StateDir implements AutoCloseable {
+    private static final int MAX_PID_CHARACTERS = 20;
+
+    private final Path path;
+    private final FileChannel lockFile;
+
+    private StateDir(Path path, FileChannel lockFile) {
+        this.path = path;
+        this.lockFile = lockFile;
+    }
+
+    /**
+     * Makes the folder when it is missing, with mode 0700, and locks it.
+     *
+     * @throws StartException when it cannot be used, or another broker uses it.
+     */
+    static StateDir open(Path path) {
+        Path absolute = path.toAbsolutePath();
+        FileChannel file = null;
+        try {
+            if (!Files.isDirectory(absolute)) {
+                Files.createDirectories(absolute.getParent());
+                Files.createDirectory(absolute,
+                    PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+            }
+            file = FileChannel.open(absolute.resolve("lock"), Set.of(StandardOpenOption.CREATE,
+                StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS),
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+            FileLock lock = lock(file);
+            if (lock == null) {
+                String pid = readPid(file);
+                file.close();
+                throw new StartException("another broker uses the state folder: hawser.state-dir=" + absolute + " pid="
+                    + pid);
+            }
+            file.truncate(0);
+            file.write(StandardCharsets.US_ASCII.encode(ProcessHandle.current().pid() + "\n"));
+            return new StateDir(absolute, file);
+        } catch (IOException e) {
+            throw new StartException("the state folder cannot be used: hawser.state-dir=" + absolute + ": " + e);
+        }
+    }
+
+    private static FileLock lock(FileChannel file) throws IOException {
+        try {
+            return file.tryLock();
+        } catch (OverlappingFileLockException e) {
+            // Held by this JVM: the same answer as from another one.
+            return null;
+        }
+    }
+
+    private static String readPid(FileChannel file) throws IOException {
+        ByteBuffer text = ByteBuffer.allocate(MAX_PID_CHARACTERS);
+        file.read(text, 0);
+        return StandardCharsets.US_ASCII.decode(text.flip()).toString().strip();
+    }
+
+    /** A file of the folder. */
+    Path resolve(String name) {
+        return path.resolve(name);
+    }
+
+    /** Writes where the broker can be reached; readers see the old file or the new. */
+    void writeEndpoints(String guest, String http) throws IOException {
+        PrivateFile.write(resolve("endpoints.json"),
+            "{\"guest\":\"" + guest + "\",\"http\":\"" + http + "\"}\n");
+    }
+
+    @Override
+    public void close() throws IOException {
+        Files.deleteIfExists(resolve("endpoints.json"));
+        lockFile.close();
+    }
+}

@@ -1,0 +1,2 @@
+/** Liveness and readiness. */
+package io.hawser.broker.health;

@@ -1,0 +1,113 @@
+package io.hawser.broker.metrics;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.session.SessionState;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Timer;
+import jakarta.enterprise.context.ApplicationScoped;
+import jakarta.inject.Inject;
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.ToLongFunction;
+
+/**
+ * The metrics of {@code /q/metrics}. Names here are Micrometer's; Prometheus sees {@code hawser_calls_total} and so on.
+ * Totals count sessions that are over too, so they never shrink while the broker runs.
+ */
+@ApplicationScoped
+public class BrokerMetrics implements Broker.Listener {
+    private final MeterRegistry registry;
+    private final Map<Refusal, Counter> refused = new EnumMap<>(Refusal.class);
+    private final Timer workerStart;
+    private final Timer sessionStart;
+
+    /** Registers what does not need the broker. */
+    @Inject
+    public BrokerMetrics(MeterRegistry registry) {
+        this.registry = registry;
+        for (Refusal refusal : Refusal.values()) {
+            refused.put(refusal, Counter.builder("hawser.refused.connections")
+                .description("Connections refused at the front door").tag("reason", refusal.label())
+                .register(registry));
+        }
+        workerStart = Timer.builder("hawser.worker.start").description("From the start of a worker to its being ready")
+            .serviceLevelObjectives(Duration.ofMillis(200), Duration.ofMillis(400), Duration.ofMillis(600),
+                Duration.ofSeconds(1), Duration.ofSeconds(3), Duration.ofSeconds(10)).register(registry);
+        sessionStart = Timer.builder("hawser.session.start")
+            .description("From a guest's connect to a worker having its socket")
+            .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
+                Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3)).register(registry);
+    }
+
+    /** Registers what is read from a broker, once. */
+    public void watch(Broker broker) {
+        total(broker, "hawser.calls", "Records received from guests", WorkerStats::calls);
+        total(broker, "hawser.synchronous.round.trips", "Calls whose caller waited for the reply",
+            WorkerStats::roundTrips);
+        total(broker, "hawser.refused.records", "Records that no honest guest library sends",
+            WorkerStats::refusedRecords);
+        total(broker, "hawser.kernels", "Kernels launched", WorkerStats::kernels);
+        bytes(broker, "in", WorkerStats::bytesIn);
+        bytes(broker, "out", WorkerStats::bytesOut);
+        FunctionCounter.builder("hawser.sessions.started", broker, b -> b.sessions().startedCount())
+            .description("Sessions that got a worker").register(registry);
+        for (SessionState state : SessionState.values()) {
+            Gauge.builder("hawser.sessions", broker, b -> count(b, state)).description("Sessions")
+                .tag("state", state.name().toLowerCase(Locale.ROOT)).register(registry);
+        }
+        workers(broker, "ready", PoolState::ready);
+        workers(broker, "starting", PoolState::starting);
+        workers(broker, "assigned", PoolState::assigned);
+        memory(broker, "total", b -> b.pool().devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum());
+        memory(broker, "used", b -> b.sessions().totals().deviceBytes());
+        memory(broker, "reserved", b -> b.sessions().list().stream().mapToLong(s -> s.memoryBytes()).sum());
+    }
+
+    private static double count(Broker broker, SessionState state) {
+        return broker.sessions().list().stream().filter(s -> s.state() == state).count();
+    }
+
+    private void total(Broker broker, String name, String description, ToLongFunction<WorkerStats> value) {
+        FunctionCounter.builder(name, broker, b -> value.applyAsLong(b.sessions().totals())).description(description)
+            .register(registry);
+    }
+
+    private void bytes(Broker broker, String direction, ToLongFunction<WorkerStats> value) {
+        FunctionCounter.builder("hawser.bytes", broker, b -> value.applyAsLong(b.sessions().totals()))
+            .description("Bytes of records, seen from the worker").tag("direction", direction).register(registry);
+    }
+
+    private void workers(Broker broker, String state, ToLongFunction<PoolState> value) {
+        Gauge.builder("hawser.workers", broker, b -> value.applyAsLong(b.pool())).description("Worker processes")
+            .tag("state", state).register(registry);
+    }
+
+    private void memory(Broker broker, String kind, ToLongFunction<Broker> value) {
+        Gauge.builder("hawser.device.memory", broker, value::applyAsLong).description("Device memory")
+            .baseUnit("bytes").tag("kind", kind).register(registry);
+    }
+
+    @Override
+    public void refused(Refusal refusal) {
+        refused.get(refusal).increment();
+    }
+
+    @Override
+    public void sessionStarted(Duration time) {
+        sessionStart.record(time);
+    }
+
+    @Override
+    public void workerStarted(Duration time) {
+        workerStart.record(time);
+    }
+}

@@ -1,0 +1,2 @@
+/** The Prometheus metrics. */
+package io.hawser.broker.metrics;

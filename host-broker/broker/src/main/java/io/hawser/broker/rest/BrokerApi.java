@@ -1,0 +1,40 @@
+package io.hawser.broker.rest;
+
+import jakarta.ws.rs.DELETE;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.PathParam;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.core.MediaType;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+
+/** The operations of openapi.yml, by their operationId; a test compares the two. */
+@Path("/api/v1")
+@Produces(MediaType.APPLICATION_JSON)
+public interface BrokerApi {
+    /** The broker itself. */
+    @GET
+    @Path("/broker")
+    BrokerInfo getBroker();
+
+    /** The GPUs that workers see. */
+    @GET
+    @Path("/gpus")
+    List<GpuInfo> listGpus();
+
+    /** The sessions, oldest first. */
+    @GET
+    @Path("/sessions")
+    List<SessionInfo> listSessions();
+
+    /** A session; 404 when there is none. */
+    @GET
+    @Path("/sessions/{id}")
+    SessionInfo getSession(@PathParam("id") long id);
+
+    /** Ends a session; completes when nothing of it is left; 404 when there is none. */
+    @DELETE
+    @Path("/sessions/{id}")
+    CompletionStage<Void> endSession(@PathParam("id") long id);
+}

@@ -1,0 +1,11 @@
+package io.hawser.broker.rest;
+
+import java.time.Instant;
+
+/** The broker itself; see openapi.yml. */
+public record BrokerInfo(String version, int protocolVersion, String descriptionHash, Instant started,
+    String guestEndpoint, String httpEndpoint, String backend, int maxSessions, Pool pool) {
+
+    /** Its workers; see openapi.yml. */
+    public record Pool(int size, int ready, int starting, int assigned, int failures, String lastFailure) { }
+}

@@ -1,0 +1,74 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.ApiDescription;
+import io.hawser.broker.Broker;
+import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.session.SessionView;
+import io.hawser.shm.RecordLayout;
+import io.smallrye.common.annotation.NonBlocking;
+import jakarta.inject.Inject;
+import jakarta.ws.rs.NotFoundException;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import org.eclipse.microprofile.config.inject.ConfigProperty;
+
+/** Answers from pictures that the broker publishes; nothing here waits for its event loop. */
+@NonBlocking
+public class BrokerResource implements BrokerApi {
+    @Inject
+    BrokerLifecycle lifecycle;
+    @ConfigProperty(name = "quarkus.application.version")
+    String version;
+
+    @Override
+    public BrokerInfo getBroker() {
+        Broker broker = lifecycle.broker();
+        PoolState pool = broker.pool();
+        return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(ApiDescription.HASH),
+            broker.started(), broker.guestEndpoint(), lifecycle.httpEndpoint(), pool.backend(),
+            broker.config().sessions().max(), new BrokerInfo.Pool(pool.size(), pool.ready(), pool.starting(),
+                pool.assigned(), pool.failures(), pool.lastFailure()));
+    }
+
+    @Override
+    public List<GpuInfo> listGpus() {
+        Broker broker = lifecycle.broker();
+        PoolState pool = broker.pool();
+        List<SessionView> sessions = broker.sessions().list();
+        // A session tells one figure for all its devices; the software GPU, the only backend so far, has one.
+        long used = sessions.stream().mapToLong(s -> s.statistics().deviceBytes()).sum();
+        List<GpuInfo> gpus = new ArrayList<>();
+        for (WorkerMessage.Device device : pool.devices()) {
+            gpus.add(new GpuInfo(device.name(), device.uuid(), pool.backend(), device.totalBytes(),
+                gpus.isEmpty() ? used : 0, device.pciBusId(), device.computeCapability(), sessions.size()));
+        }
+        return gpus;
+    }
+
+    @Override
+    public List<SessionInfo> listSessions() {
+        return lifecycle.broker().sessions().list().stream().map(SessionInfo::of).toList();
+    }
+
+    @Override
+    public SessionInfo getSession(long id) {
+        return lifecycle.broker().sessions().find(id).map(SessionInfo::of).orElseThrow(() -> missing(id));
+    }
+
+    @Override
+    public CompletionStage<Void> endSession(long id) {
+        return lifecycle.broker().sessions().end(id, "the administrator ended the session").thenAccept(existed -> {
+            if (!existed) {
+                throw missing(id);
+            }
+        });
+    }
+
+    private static NotFoundException missing(long id) {
+        return new NotFoundException("there is no such session: id=" + id);
+    }
+}

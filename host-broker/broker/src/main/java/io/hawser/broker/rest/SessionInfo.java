@@ -1,0 +1,25 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.session.SessionView;
+import java.time.Instant;
+import java.util.Locale;
+
+/** A session; see openapi.yml. */
+public record SessionInfo(long id, String vgpu, String keyId, String state, Instant started, String peer, String host,
+    String program, long guestPid, long workerPid, long memoryBytes, Statistics statistics) {
+
+    /** Its totals; see openapi.yml. */
+    public record Statistics(long calls, long replies, long roundTrips, long bytesIn, long bytesOut,
+        long refusedRecords, long deviceBytes, long kernels) { }
+
+    /** As the interface shows it. */
+    static SessionInfo of(SessionView view) {
+        WorkerStats totals = view.statistics();
+        return new SessionInfo(view.id(), view.guest().vgpu(), view.guest().keyId(),
+            view.state().name().toLowerCase(Locale.ROOT), view.started(), view.guest().peer(), view.guest().host(),
+            view.guest().program(), view.guest().pid(), view.workerPid(), view.memoryBytes(),
+            new Statistics(totals.calls(), totals.replies(), totals.roundTrips(), totals.bytesIn(), totals.bytesOut(),
+                totals.refusedRecords(), totals.deviceBytes(), totals.kernels()));
+    }
+}

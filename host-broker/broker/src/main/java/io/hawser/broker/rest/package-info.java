@@ -1,0 +1,2 @@
+/** The REST interface of openapi.yml. */
+package io.hawser.broker.rest;
