@@ -1,9 +1,13 @@
 package io.hawser.gpu.software.compile;
 
+import io.hawser.gpu.software.exec.CodeLoader;
 import io.hawser.gpu.software.exec.CtaSlot;
 import io.hawser.gpu.software.exec.DeviceFault;
 import io.hawser.gpu.software.exec.KernelLaunch;
+import io.hawser.gpu.software.exec.KernelPlan;
+import io.hawser.gpu.software.exec.Scheduler;
 import io.hawser.gpu.software.ptx.PtxException;
+import io.hawser.gpu.software.ptx.Variable;
 import java.util.List;
 
 /** An entry function of a linked image. Thread-safe once the image is placed. */
@@ -16,62 +20,101 @@ public final class PtxKernel {
      */
     public record Param(int offset, int bytes) { }
 
-    private PtxKernel() {
+    private final PtxImage image;
+    private final PtxModule module;
+    private final FunctionRef kernel;
+    private final SharedLayout shared;
+    private volatile KernelPlan plan;
+    private int registers;
+
+    PtxKernel(PtxImage image, PtxModule module, FunctionRef kernel) throws PtxException {
+        this.image = image;
+        this.module = module;
+        this.kernel = kernel;
+        try {
+            this.shared = new SharedLayout(image.linker(), kernel);
+        } catch (Refusal e) {
+            throw PtxException.unsupported(kernel.function().line(), e.getMessage());
+        }
     }
 
     /** The mangled name. */
     public String name() {
-        return "";
+        return kernel.name();
     }
 
     /** Parameters in order. */
     public List<Param> params() {
-        return List.of();
+        return ParamLayout.of(kernel.function());
     }
 
     /** Size of the packed parameter buffer. */
     public int paramBytes() {
-        return 0;
+        return ParamLayout.bytes(kernel.function());
     }
 
     /** CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: shared memory without the dynamic part. */
     public int staticSharedBytes() {
-        return 0;
+        return shared.staticBytes;
     }
 
-    /** CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES of one thread. */
+    /**
+     * CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES of one thread: the local variables of all functions that the kernel reaches.
+     */
     public int localBytesPerThread() {
-        return 0;
+        long bytes = 0;
+        for (FunctionRef function : image.linker().reachable(kernel)) {
+            bytes += function.function().variables().stream().filter(v -> v.space() == Variable.Space.LOCAL)
+                .mapToLong(Variable::bytes).sum();
+        }
+        return (int) Math.min(bytes, Integer.MAX_VALUE);
     }
 
     /** CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: const variables of the kernel's module. */
     public int constBytes() {
-        return 0;
+        return module.constBytes();
     }
 
-    /** CU_FUNC_ATTRIBUTE_NUM_REGS: an estimate from the most 32-bit values alive at once, 1..255. */
-    public int registers() {
-        return 0;
+    /** CU_FUNC_ATTRIBUTE_NUM_REGS: an estimate from the most 32-bit values alive at once, 16..255. */
+    public synchronized int registers() {
+        if (registers == 0) {
+            try {
+                Code code = Lowering.lower(kernel, LinkContext.CHECK);
+                Liveness liveness = new Liveness(code);
+                int most = 0;
+                for (Block block : code.blocks) {
+                    most = Math.max(most, liveness.in(block).stream().map(id -> code.registers.get(id).width()).sum());
+                }
+                // Addresses and results of a block come on top of what is alive at its start.
+                registers = Math.clamp(most + 8, 16, 255);
+            } catch (PtxException e) {
+                throw new AssertionError("module was checked when it was loaded", e);
+            }
+        }
+        return registers;
     }
 
     /** CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: 1024 or what .maxntid or .reqntid says. */
     public int maxThreadsPerBlock() {
-        return 1024;
+        int[] block = kernel.function().requiredBlock() != null ? kernel.function().requiredBlock()
+            : kernel.function().maxBlock();
+        return block == null ? 1024 : (int) Math.min(1024, (long) block[0] * block[1] * block[2]);
     }
 
     /** The block that .reqntid demands as {x, y, z}, or null. */
     public int[] requiredBlock() {
-        return null;
+        int[] block = kernel.function().requiredBlock();
+        return block == null ? null : block.clone();
     }
 
     /** PTX .version of the kernel's module as major * 10 + minor, for CU_FUNC_ATTRIBUTE_PTX_VERSION. */
     public int ptxVersion() {
-        return 0;
+        return module.scope.tree.version();
     }
 
     /** .target of the kernel's module, for example 75. */
     public int targetSm() {
-        return 0;
+        return module.scope.tree.target();
     }
 
     /**
@@ -80,6 +123,19 @@ public final class PtxKernel {
      * @throws PtxException CUDA_ERROR_NOT_SUPPORTED if the kernel is beyond what can be translated.
      */
     public void prepare() throws PtxException {
+        if (plan == null) {
+            make();
+        }
+    }
+
+    private synchronized void make() throws PtxException {
+        if (plan != null) {
+            return;
+        }
+        KernelCompiler.Result result = new KernelCompiler(image.linker()).compile(kernel, new Places());
+        plan = new KernelPlan(name(), CodeLoader.load(result.classFile(), image.globals()), result.savedInts(),
+            result.savedLongs(), shared.totalBytes, result.localBytes(), image.linker().recursionBelow(kernel),
+            image.linker().warpOps(kernel));
     }
 
     /**
@@ -89,14 +145,27 @@ public final class PtxKernel {
      * @throws DeviceFault if the kernel faults or the launch is cancelled; the slot stays usable.
      */
     public void runCta(KernelLaunch launch, int ctaX, int ctaY, int ctaZ, CtaSlot slot) {
+        begin(launch, ctaX, ctaY, ctaZ, slot);
+        while (!resume(slot)) {
+            // All of its threads wait for other CTAs: those run on other host threads.
+            Thread.yield();
+        }
     }
 
     /**
      * Begins a CTA that {@link #resume} carries on: for cooperative launches, where every CTA has a slot of its own
-     * and a few
-     * host threads take turns at them. {@code begin; while (!resume(slot)) other CTAs;} equals {@link #runCta}.
+     * and a
+     * few host threads take turns at them. {@code begin; while (!resume(slot)) other CTAs;} equals {@link #runCta}.
+     *
+     * @throws DeviceFault CUDA_ERROR_NOT_SUPPORTED if {@link #prepare} was not called before and would have failed.
      */
     public void begin(KernelLaunch launch, int ctaX, int ctaY, int ctaZ, CtaSlot slot) {
+        try {
+            prepare();
+        } catch (PtxException e) {
+            throw new DeviceFault(e.cuResult(), e.getMessage());
+        }
+        Scheduler.begin(plan, launch, ctaX, ctaY, ctaZ, slot);
     }
 
     /**
@@ -106,6 +175,29 @@ public final class PtxKernel {
      * @throws DeviceFault as {@link #runCta}.
      */
     public boolean resume(CtaSlot slot) {
-        return true;
+        return Scheduler.resume(slot);
+    }
+
+    /** Addresses for the code of this kernel. */
+    private final class Places implements Placement {
+        @Override
+        public long address(ModuleScope scope, String name) {
+            return image.address(scope, name);
+        }
+
+        @Override
+        public long shared(ModuleScope scope, Variable variable) {
+            return shared.offset(scope, variable);
+        }
+
+        @Override
+        public void special(Gen g, String name) {
+            Specials.push(g, name);
+        }
+
+        @Override
+        public void invoke(Gen g, FunctionRef function) {
+            throw new AssertionError("calls are the kernel compiler's: " + function.name());
+        }
     }
 }

@@ -1,11 +1,56 @@
 package io.hawser.gpu.software.compile;
 
+import io.hawser.gpu.software.ptx.Function;
+import io.hawser.gpu.software.ptx.ModuleTree;
+import io.hawser.gpu.software.ptx.Parser;
 import io.hawser.gpu.software.ptx.PtxException;
+import io.hawser.gpu.software.ptx.Variable;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 
 /** One PTX text, parsed and checked: every instruction in it is one that the software GPU does. Immutable. */
 public final class PtxModule {
-    private PtxModule() {
+    final ModuleScope scope;
+    final Map<Variable, PtxVariable> placed = new IdentityHashMap<>();
+    private final List<PtxVariable> variables = new ArrayList<>();
+
+    private PtxModule(ModuleTree tree) throws PtxException {
+        this.scope = new ModuleScope(tree);
+        for (Variable variable : tree.variables().values()) {
+            PtxVariable.Space space = switch (variable.space()) {
+                case GLOBAL -> PtxVariable.Space.GLOBAL;
+                case CONST -> PtxVariable.Space.CONST;
+                default -> null;
+            };
+            if (space != null) {
+                PtxVariable made = new PtxVariable(variable.name(), space, variable.bytes(), variable.alignment(),
+                    variable.linkage() == Variable.Linkage.EXTERN,
+                    variable.linkage() != Variable.Linkage.EXTERN, variable.managed(), variable.initial() != null);
+                placed.put(variable, made);
+                variables.add(made);
+            }
+        }
+        for (Function function : tree.functions().values()) {
+            check(function);
+        }
+    }
+
+    private void check(Function function) throws PtxException {
+        if (function.cluster()) {
+            throw PtxException.unsupported(function.line(), "clusters: " + function.name());
+        }
+        if (function.entry()) {
+            try {
+                ParamLayout.of(function);
+            } catch (Refusal e) {
+                throw PtxException.unsupported(function.line(), e.getMessage());
+            }
+        }
+        if (function.body() != null) {
+            Lowering.lower(new FunctionRef(scope, function), LinkContext.CHECK);
+        }
     }
 
     /**
@@ -15,11 +60,17 @@ public final class PtxModule {
      * @throws PtxException CUDA_ERROR_INVALID_PTX or CUDA_ERROR_NOT_SUPPORTED, naming line and instruction.
      */
     public static PtxModule compile(String ptx) throws PtxException {
-        throw PtxException.unsupported(1, "all of it");
+        return new PtxModule(Parser.parse(ptx));
     }
 
     /** Module-scope variables in the order of the text, external ones too. */
     public List<PtxVariable> variables() {
-        return List.of();
+        return List.copyOf(variables);
+    }
+
+    /** Bytes of all const variables. */
+    int constBytes() {
+        return (int) variables.stream().filter(v -> v.space() == PtxVariable.Space.CONST && !v.external())
+            .mapToLong(PtxVariable::bytes).sum();
     }
 }

@@ -1,6 +1,7 @@
 package io.hawser.gpu.software.exec;
 
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /** One launch of a kernel: what all of its CTAs share. Any number of threads may run CTAs of it at once. */
@@ -14,6 +15,8 @@ public final class KernelLaunch {
         boolean free(long address);
     }
 
+    private static final AtomicLong GRIDS = new AtomicLong();
+
     final int gridX;
     final int gridY;
     final int gridZ;
@@ -26,6 +29,7 @@ public final class KernelLaunch {
     DeviceHeap heap;
     int stackBytes = 1024;
     long gridWorkspace;
+    final long gridId = GRIDS.incrementAndGet();
     volatile boolean cancelled;
 
     /**

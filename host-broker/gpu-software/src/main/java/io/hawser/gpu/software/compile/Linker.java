@@ -1,0 +1,249 @@
+package io.hawser.gpu.software.compile;
+
+import io.hawser.gpu.software.ptx.Function;
+import io.hawser.gpu.software.ptx.PtxException;
+import io.hawser.gpu.software.ptx.Statement;
+import io.hawser.gpu.software.ptx.Variable;
+import io.hawser.gpu.software.ptx.Variable.Linkage;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** Resolves names between the modules of an image and knows which function reaches which. */
+final class Linker implements LinkContext {
+    // Matches Window.CODE: addresses of functions are told apart from all memory.
+    private static final long CODE_BASE = 4L << 56;
+
+    private final List<ModuleScope> scopes;
+    private final Map<String, FunctionRef> exportedFunctions = new HashMap<>();
+    private final Map<String, Variable> exportedVariables = new HashMap<>();
+    private final Map<Function, FunctionRef> definitions = new IdentityHashMap<>();
+    private final Map<Function, Facts> facts = new IdentityHashMap<>();
+    private final Map<Function, Boolean> waits = new IdentityHashMap<>();
+    private final Map<Function, Boolean> expands = new IdentityHashMap<>();
+    private final Map<Function, Long> addresses = new IdentityHashMap<>();
+    private final List<FunctionRef> addressTaken = new ArrayList<>();
+
+    Linker(List<ModuleScope> scopes) throws PtxException {
+        this.scopes = scopes;
+        for (ModuleScope scope : scopes) {
+            export(scope);
+        }
+        for (ModuleScope scope : scopes) {
+            for (Function function : scope.tree.functions().values()) {
+                facts.put(function, new Facts(function));
+            }
+        }
+        for (ModuleScope scope : scopes) {
+            check(scope);
+        }
+        spread();
+    }
+
+    private void export(ModuleScope scope) throws PtxException {
+        for (Function function : scope.tree.functions().values()) {
+            if (function.body() == null) {
+                continue;
+            }
+            FunctionRef ref = new FunctionRef(scope, function);
+            definitions.put(function, ref);
+            if (function.linkage() == Linkage.NONE && !function.entry()) {
+                continue;
+            }
+            FunctionRef old = exportedFunctions.get(function.name());
+            if (old == null || old.function().linkage() == Linkage.WEAK) {
+                exportedFunctions.put(function.name(), ref);
+            } else if (function.linkage() != Linkage.WEAK) {
+                throw PtxException.invalid(function.line(), "symbol must be defined by one module only: "
+                    + function.name());
+            }
+        }
+        for (Variable variable : scope.tree.variables().values()) {
+            Linkage linkage = variable.linkage();
+            if (linkage == Linkage.NONE || linkage == Linkage.EXTERN) {
+                continue;
+            }
+            Variable old = exportedVariables.get(variable.name());
+            boolean weakOld = old == null || old.linkage() == Linkage.WEAK || old.linkage() == Linkage.COMMON;
+            if (weakOld && (old == null || linkage == Linkage.VISIBLE)) {
+                exportedVariables.put(variable.name(), variable);
+            } else if (!weakOld && linkage == Linkage.VISIBLE) {
+                throw PtxException.invalid(1, "symbol must be defined by one module only: " + variable.name());
+            }
+        }
+    }
+
+    /** Every name that code or an initial value uses must be defined somewhere; notes whose address is taken. */
+    private void check(ModuleScope scope) throws PtxException {
+        for (Function function : scope.tree.functions().values()) {
+            Facts of = facts.get(function);
+            for (String name : of.calls) {
+                Function declared = scope.function(name);
+                boolean builtIn = declared != null && declared.body() == null
+                    && CallRules.BUILT_IN.containsKey(name);
+                if (!builtIn && resolve(scope, name) == null) {
+                    throw unresolved(name);
+                }
+            }
+            for (String name : of.names) {
+                if (scope.variable(name) != null) {
+                    if (variable(scope, name) == null) {
+                        throw unresolved(name);
+                    }
+                } else {
+                    takeAddress(scope, name);
+                }
+            }
+        }
+        for (Variable variable : scope.tree.variables().values()) {
+            for (Variable.Relocation relocation : variable.relocations()) {
+                if (scope.variable(relocation.symbol()) == null) {
+                    takeAddress(scope, relocation.symbol());
+                } else if (variable(scope, relocation.symbol()) == null) {
+                    throw unresolved(relocation.symbol());
+                }
+            }
+        }
+    }
+
+    private static PtxException unresolved(String name) {
+        return new PtxException(PtxException.NOT_FOUND, "symbol must be defined by a module of the image: " + name);
+    }
+
+    private void takeAddress(ModuleScope scope, String name) throws PtxException {
+        FunctionRef ref = resolve(scope, name);
+        if (ref == null) {
+            throw unresolved(name);
+        }
+        if (!addresses.containsKey(ref.function())) {
+            addresses.put(ref.function(), CODE_BASE + 16L * (addresses.size() + 1));
+            if (!ref.function().entry()) {
+                addressTaken.add(ref);
+            }
+        }
+    }
+
+    /** Carries along calls: who waits, and who cannot be expanded because calls come back to it. */
+    private void spread() {
+        for (boolean again = true; again;) {
+            again = false;
+            for (FunctionRef ref : definitions.values()) {
+                Facts of = facts.get(ref.function());
+                boolean waiting = of.waits;
+                boolean preferring = of.prefersExpansion;
+                for (FunctionRef callee : callees(ref)) {
+                    waiting |= waits.getOrDefault(callee.function(), false);
+                    preferring |= expands.getOrDefault(callee.function(), false);
+                }
+                again |= waiting != waits.getOrDefault(ref.function(), false)
+                    || preferring != expands.getOrDefault(ref.function(), false);
+                waits.put(ref.function(), waiting);
+                expands.put(ref.function(), preferring);
+            }
+        }
+        for (FunctionRef ref : definitions.values()) {
+            if (expands.get(ref.function()) && !waits.get(ref.function()) && recursive(ref)) {
+                expands.put(ref.function(), false);
+            }
+        }
+    }
+
+    /** Functions that one calls, directly or perhaps indirectly. */
+    List<FunctionRef> callees(FunctionRef ref) {
+        List<FunctionRef> result = new ArrayList<>();
+        Facts of = facts.get(ref.function());
+        for (String name : of.calls) {
+            FunctionRef callee = resolve(ref.scope(), name);
+            if (callee != null) {
+                result.add(callee);
+            }
+        }
+        of.indirect.forEach(p -> result.addAll(candidates(p)));
+        return result;
+    }
+
+    /** All functions that one reaches, itself first. */
+    Set<FunctionRef> reachable(FunctionRef from) {
+        Set<FunctionRef> result = new LinkedHashSet<>();
+        List<FunctionRef> work = new ArrayList<>(List.of(from));
+        while (!work.isEmpty()) {
+            FunctionRef next = work.removeLast();
+            if (result.add(next)) {
+                work.addAll(callees(next));
+            }
+        }
+        return result;
+    }
+
+    /** Whether calls from one may come back to one that is still running. */
+    boolean recursionBelow(FunctionRef from) {
+        return reachable(from).stream().anyMatch(this::recursive);
+    }
+
+    private boolean recursive(FunctionRef ref) {
+        Set<FunctionRef> below = new HashSet<>();
+        callees(ref).forEach(c -> below.addAll(reachable(c)));
+        return below.contains(ref);
+    }
+
+    @Override
+    public FunctionRef resolve(ModuleScope scope, String name) {
+        Function function = scope.function(name);
+        if (function == null) {
+            return null;
+        }
+        if (function.body() != null && function.linkage() == Linkage.NONE) {
+            return definitions.get(function);
+        }
+        FunctionRef exported = exportedFunctions.get(function.name());
+        return exported != null ? exported : function.body() != null ? definitions.get(function) : null;
+    }
+
+    /** The definition behind a variable's name; a dynamic shared array stands for itself. */
+    Variable variable(ModuleScope scope, String name) {
+        Variable variable = scope.variable(name);
+        if (variable.linkage() == Linkage.NONE) {
+            return variable;
+        }
+        Variable exported = exportedVariables.get(name);
+        boolean dynamic = variable.space() == Variable.Space.SHARED && variable.unsized();
+        return exported != null ? exported : dynamic ? variable
+            : variable.linkage() == Linkage.EXTERN ? null : variable;
+    }
+
+    Variable exportedVariable(String name) {
+        return exportedVariables.get(name);
+    }
+
+    @Override
+    public boolean inline(FunctionRef function) {
+        return waits.getOrDefault(function.function(), false) || expands.getOrDefault(function.function(), false);
+    }
+
+    @Override
+    public List<FunctionRef> candidates(Statement.Prototype prototype) {
+        return addressTaken.stream().filter(f -> f.function().prototype().matches(prototype)).toList();
+    }
+
+    long address(FunctionRef function) {
+        return addresses.get(function.function());
+    }
+
+    Facts facts(FunctionRef ref) {
+        return facts.get(ref.function());
+    }
+
+    List<ModuleScope> scopes() {
+        return scopes;
+    }
+
+    /** Whether threads of it wait for others of their warp. */
+    boolean warpOps(FunctionRef kernel) {
+        return reachable(kernel).stream().anyMatch(f -> facts.get(f.function()).warpOps);
+    }
+}

@@ -1,0 +1,36 @@
+package io.hawser.gpu.software.compile;
+
+import io.hawser.gpu.software.ptx.Function;
+import io.hawser.gpu.software.ptx.Variable;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Where the parameters of a kernel lie in its parameter buffer. */
+final class ParamLayout {
+    private ParamLayout() {
+    }
+
+    static List<PtxKernel.Param> of(Function kernel) {
+        List<PtxKernel.Param> result = new ArrayList<>();
+        long at = 0;
+        for (Variable parameter : kernel.params()) {
+            at = (at + parameter.alignment() - 1) / parameter.alignment() * parameter.alignment();
+            result.add(new PtxKernel.Param((int) at, (int) parameter.bytes()));
+            at += parameter.bytes();
+            // CUDA 12.1 and newer allow 32,764 bytes; more cannot be launched.
+            if (at > 32_764) {
+                throw new Refusal("kernel parameters over 32764 bytes");
+            }
+        }
+        return result;
+    }
+
+    static int bytes(Function kernel) {
+        List<PtxKernel.Param> params = of(kernel);
+        return params.isEmpty() ? 0 : params.getLast().offset() + params.getLast().bytes();
+    }
+
+    static int offset(Function kernel, Variable parameter) {
+        return of(kernel).get(kernel.params().indexOf(parameter)).offset();
+    }
+}

@@ -1,0 +1,26 @@
+package io.hawser.gpu.software.exec;
+
+/** Makes the faults of memory accesses; kept out of the hot methods so that those stay small. */
+final class Faults {
+    private Faults() {
+    }
+
+    static DeviceFault global(long address, int bytes) {
+        String at = ": address=0x" + Long.toHexString(address) + " bytes=" + bytes;
+        if ((address & bytes - 1) != 0) {
+            return new DeviceFault(DeviceFault.MISALIGNED_ADDRESS, "access must be aligned to its size" + at);
+        }
+        return new DeviceFault(DeviceFault.ILLEGAL_ADDRESS, "access must lie inside an allocation" + at);
+    }
+
+    static DeviceFault window(long offset) {
+        return new DeviceFault(DeviceFault.ILLEGAL_ADDRESS,
+            "access must lie inside the shared, local or parameter memory: offset=0x" + Long.toHexString(offset));
+    }
+
+    static DeviceFault misaligned(int offset, int bytes) {
+        return new DeviceFault(DeviceFault.MISALIGNED_ADDRESS,
+            "access to shared or local memory must be aligned to its size: offset=0x" + Integer.toHexString(offset)
+            + " bytes=" + bytes);
+    }
+}

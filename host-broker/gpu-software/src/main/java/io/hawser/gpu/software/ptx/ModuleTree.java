@@ -1,0 +1,41 @@
+package io.hawser.gpu.software.ptx;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** A parsed module. */
+public final class ModuleTree {
+    int version;
+    int target;
+    final Map<String, Variable> variables = new LinkedHashMap<>();
+    final Map<String, Function> functions = new LinkedHashMap<>();
+    final Map<String, String> aliases = new LinkedHashMap<>();
+
+    ModuleTree() {
+    }
+
+    /** .version as major * 10 + minor. */
+    public int version() {
+        return version;
+    }
+
+    /** .target, for example 75. */
+    public int target() {
+        return target;
+    }
+
+    /** Module-scope variables by name. */
+    public Map<String, Variable> variables() {
+        return variables;
+    }
+
+    /** Functions and kernels by name; a definition replaces its declarations. */
+    public Map<String, Function> functions() {
+        return functions;
+    }
+
+    /** .alias: name to the function it stands for. */
+    public Map<String, String> aliases() {
+        return aliases;
+    }
+}

@@ -1,0 +1,44 @@
+package io.hawser.gpu.software.ptx;
+
+import java.util.List;
+
+/** An operand as written. */
+public sealed interface Operand {
+    /** A register, negated for {@code !%p}. */
+    record Register(Reg reg, boolean negated) implements Operand { }
+
+    /** An integer constant. */
+    record IntImm(long value) implements Operand { }
+
+    /** A floating constant: {@code 0f} gives 32 bits, all else 64 bits of a double. */
+    record FpImm(long bits, boolean single) implements Operand {
+        /** The value as a double. */
+        public double value() {
+            return single ? Float.intBitsToFloat((int) bits) : Double.longBitsToDouble(bits);
+        }
+    }
+
+    /** A variable of the function or one of its scopes. */
+    record Local(Variable variable, long offset) implements Operand { }
+
+    /** A name of module scope: a variable or function, perhaps of another module. */
+    record Name(String name, long offset) implements Operand { }
+
+    /** A memory operand; base is a Register, Local, Name or IntImm. */
+    record Address(Operand base, long offset) implements Operand { }
+
+    /** {@code {a, b, ...}}. */
+    record Vector(List<Operand> elements) implements Operand { }
+
+    /** {@code a|b}. */
+    record Pair(Operand first, Operand second) implements Operand { }
+
+    /** {@code _}. */
+    record Sink() implements Operand { }
+
+    /** A special register, its component included: {@code tid.x}. */
+    record Special(String name) implements Operand { }
+
+    /** A branch target. */
+    record Target(Label label) implements Operand { }
+}

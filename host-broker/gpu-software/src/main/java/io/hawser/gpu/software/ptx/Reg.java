@@ -1,0 +1,28 @@
+package io.hawser.gpu.software.ptx;
+
+/** A virtual register. Identity counts: registers of inner scopes may share a name. */
+public final class Reg {
+    private final String name;
+    private final PtxType type;
+
+    /** A new register. */
+    public Reg(String name, PtxType type) {
+        this.name = name;
+        this.type = type;
+    }
+
+    /** Name as declared, with its percent sign. */
+    public String name() {
+        return name;
+    }
+
+    /** Declared type. */
+    public PtxType type() {
+        return type;
+    }
+
+    @Override
+    public String toString() {
+        return name;
+    }
+}
