@@ -1,0 +1,110 @@
+package io.hawser.interop;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType;
+import io.hawser.cuda.generator.model.Group;
+import io.hawser.cuda.generator.model.Library;
+import io.hawser.cuda.generator.model.Param;
+import io.hawser.cuda.generator.model.Wire.Slot;
+import io.hawser.shm.RecordReader;
+import io.hawser.shm.RecordWriter;
+import java.lang.foreign.MemorySegment;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** The generated Java of a library, reached by the names of its functions. */
+final class GeneratedJava {
+    private final Library library;
+    private final ClassLoader loader;
+
+    GeneratedJava(Library library, ClassLoader loader) {
+        this.library = library;
+        this.loader = loader;
+    }
+
+    /** A dispatcher whose driver and manual calls all go to one handler. */
+    Object dispatcher(InvocationHandler served) throws ReflectiveOperationException {
+        Class<?> type = load(library.javaName() + "Dispatcher");
+        Constructor<?> constructor = type.getConstructors()[0];
+        Object[] arguments = Arrays.stream(constructor.getParameterTypes())
+                .map(wanted -> Proxy.newProxyInstance(loader, new Class<?>[] {wanted}, served)).toArray();
+        return constructor.newInstance(arguments);
+    }
+
+    static void dispatch(Object dispatcher, CallContext call) throws ReflectiveOperationException {
+        dispatcher.getClass().getMethod("dispatch", CallContext.class).invoke(dispatcher, call);
+    }
+
+    /** A whole request as the generated encoder writes it. */
+    byte[] request(ApiFunction function, CallValues values) throws ReflectiveOperationException {
+        RecordWriter writer = new RecordWriter(64);
+        List<Object> arguments = new ArrayList<>(List.of(writer, 7L, 8, 9));
+        function.request().slots().forEach(slot -> arguments.add(argument(slot.param(), values.get(slot.param()))));
+        int length = (int) method("client." + group(function).javaName() + "Requests", function).invoke(null,
+                arguments.toArray());
+        return Arrays.copyOf(writer.array(), length);
+    }
+
+    /** Writes a function's outputs by the generated encoder. */
+    void reply(ApiFunction function, CallValues values, RecordWriter reply) throws ReflectiveOperationException {
+        List<Object> arguments = new ArrayList<>(List.of(reply));
+        function.answer().slots().forEach(slot -> arguments.add(argument(slot.param(), answer(slot, values))));
+        method(group(function).javaName() + "Replies", function).invoke(null, arguments.toArray());
+    }
+
+    /** A function's outputs as the generated decoder reads them: a record; null when malformed. */
+    Record readReply(ApiFunction function, RecordReader in) throws ReflectiveOperationException {
+        return (Record) method("client." + group(function).javaName() + "ReplyReader", function).invoke(null, in);
+    }
+
+    static Object answer(Slot slot, CallValues values) {
+        return slot.param().shape() == Param.Shape.INOUT ? values.answered(slot.param()) : values.get(slot.param());
+    }
+
+    /** A value as Java's generated signatures want it. */
+    static Object argument(Param param, Object value) {
+        if (value instanceof byte[] bytes) {
+            if (param.shape() == Param.Shape.TEXT) {
+                return new String(bytes, StandardCharsets.UTF_8);
+            }
+            boolean number = param.shape() == Param.Shape.INOUT && !(param.value() instanceof CType.Structure);
+            return number ? java.nio.ByteBuffer.wrap(Arrays.copyOf(bytes, 8)).order(java.nio.ByteOrder.LITTLE_ENDIAN)
+                    .getLong() : MemorySegment.ofArray(bytes);
+        }
+        return value == null || !(param.value() instanceof CType type) || type instanceof CType.Handle ? value
+                : number(type, (Long) value);
+    }
+
+    /** A number's raw bits as Java's type of the same size. */
+    static Object number(CType type, long bits) {
+        CType.Number number = type instanceof CType.Scalar scalar ? scalar.number() : CType.Number.I32;
+        return switch (number) {
+            case I8, U8 -> (byte) bits;
+            case I16, U16 -> (short) bits;
+            case I32, U32 -> (int) bits;
+            case I64, U64 -> bits;
+            case F32 -> Float.intBitsToFloat((int) bits);
+            case F64 -> Double.longBitsToDouble(bits);
+        };
+    }
+
+    private Group group(ApiFunction function) {
+        return library.groups().stream().filter(g -> g.functions().contains(function)).findFirst().orElseThrow();
+    }
+
+    private Method method(String type, ApiFunction function) throws ReflectiveOperationException {
+        return Arrays.stream(load(type).getMethods()).filter(m -> m.getName().equals(function.symbol())).findFirst()
+                .orElseThrow();
+    }
+
+    private Class<?> load(String name) throws ReflectiveOperationException {
+        return Class.forName(library.javaPackage() + "." + name, true, loader);
+    }
+}

@@ -1,0 +1,263 @@
+package io.hawser.interop;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.Param;
+import io.hawser.cuda.generator.model.Param.Shape;
+import io.hawser.cuda.generator.model.Wire.Slot;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordReader;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.Random;
+
+/** Holds the generated C and Java of a function against {@link CallValues}, and against each other. */
+final class InteropSuite {
+    private static final int ROUNDS = 12;
+
+    private final GeneratedJava java;
+    private final CProgram c;
+
+    InteropSuite(GeneratedJava java, CProgram c) {
+        this.java = java;
+        this.c = c;
+    }
+
+    /** Java encodes, C decodes and encodes again, Java serves; and the reply the same way back. */
+    void shouldRoundTrip(ApiFunction function) throws Exception {
+        Random random = new Random(function.opcode());
+        for (int round = 0; round < ROUNDS; round++) {
+            CallValues values = new CallValues(function, random);
+            byte[] request = java.request(function, values);
+            assertArrayEquals(values.requestPayload(), payload(request), "Java's request");
+            CProgram.Answer mirrored = c.call(function.opcode(), payload(request), values.replyPayload());
+            assertEquals(0, mirrored.result(), "C's result");
+            assertEquals(function.opcode(), mirrored.opcode(), "C's opcode");
+            assertEquals(flags(function), mirrored.flags(), "C's flags");
+            assertArrayEquals(values.requestPayload(), mirrored.captured(), "C's request");
+            assertArrayEquals(values.replyPayload(), mirrored.outputs(), "C's outputs");
+            try (Arena arena = Arena.ofConfined()) {
+                TestCall call = serve(arena, function, values, record(function, mirrored.captured()));
+                assertNull(call.fatal());
+                assertEquals(0, call.finished());
+                assertEquals(1, call.ends());
+                if (function.hasOutputs()) {
+                    assertArrayEquals(values.replyPayload(), call.replyPayload(), "Java's reply");
+                    checkReplyReader(function, values, mirrored.outputs());
+                }
+                checkHandles(function, values, call);
+            }
+        }
+    }
+
+    /** The dispatcher ends the session for a request that is cut anywhere, or longer than it says. */
+    void shouldRefuseEveryOtherLengthOfRequest(ApiFunction function) throws Exception {
+        CallValues values = small(function);
+        byte[] whole = record(function, values.requestPayload());
+        for (int length = RecordLayout.HEADER_BYTES; length <= whole.length + 8; length++) {
+            if (length != whole.length) {
+                byte[] cut = Arrays.copyOf(whole, length);
+                ByteBuffer.wrap(cut).order(ByteOrder.LITTLE_ENDIAN).putInt(RecordLayout.LENGTH_OFFSET, length);
+                try (Arena arena = Arena.ofConfined()) {
+                    TestCall call = serve(arena, function, values, cut);
+                    assertNotNull(call.fatal(), "length=" + length);
+                    assertEquals(1, call.ends(), "length=" + length);
+                }
+            }
+        }
+    }
+
+    /** The dispatcher ends the session for a buffer that is not as long as the call's numbers say. */
+    void shouldRefuseBufferOfOtherLengthThanDescribed(ApiFunction function) throws Exception {
+        for (Slot slot : function.request().buffers()) {
+            Param param = slot.param();
+            CallValues values = small(function);
+            if (param.shape() != Shape.TEXT && values.get(param) != null) {
+                values.lengthen(param);
+                try (Arena arena = Arena.ofConfined()) {
+                    TestCall call = serve(arena, function, values, record(function, values.requestPayload()));
+                    assertNotNull(call.fatal(), param.name());
+                    assertEquals(1, call.ends(), param.name());
+                }
+            }
+        }
+    }
+
+    /** C ends the session for a reply that is cut anywhere, or longer than it says. */
+    void shouldRefuseEveryOtherLengthOfReply(ApiFunction function) throws Exception {
+        if (function.reply() != Reply.SYNC) {
+            return;
+        }
+        CallValues values = small(function);
+        byte[] whole = values.replyPayload();
+        for (int length = 0; length <= whole.length + 8; length++) {
+            if (length != whole.length) {
+                CProgram.Answer answer = c.call(function.opcode(), values.requestPayload(),
+                        Arrays.copyOf(whole, length));
+                assertEquals(46, answer.result(), "length=" + length);
+                assertEquals(0, answer.outputs().length, "length=" + length);
+                if (function.hasOutputs()) {
+                    RecordReader in = new RecordReader().wrap(MemorySegment.ofArray(replyRecord(
+                            Arrays.copyOf(whole, length))), 0, RecordLayout.HEADER_BYTES + length);
+                    assertNull(java.readReply(function, in), "length=" + length);
+                }
+            }
+        }
+    }
+
+    /**
+     * Values whose payloads are short enough to be cut at every length, but hold a buffer's bytes where there is
+     * one.
+     */
+    private static CallValues small(ApiFunction function) {
+        CallValues values = null;
+        for (int seed = 0; seed < 64; seed++) {
+            CallValues next = new CallValues(function, new Random(seed));
+            int length = next.requestPayload().length + next.replyPayload().length;
+            int best = values == null ? 0 : values.requestPayload().length + values.replyPayload().length;
+            if (values == null || best > 1 << 12 && length < best || length > best && length < 1 << 10) {
+                values = next;
+            }
+        }
+        return values;
+    }
+
+    private TestCall serve(Arena arena, ApiFunction function, CallValues values, byte[] record) throws Exception {
+        TestCall call = new TestCall(arena, record, () -> 0);
+        Object dispatcher = java.dispatcher((proxy, method, arguments) -> {
+            assertEquals(function.symbol(), method.getName());
+            return function.manual() ? manual(function, values, arguments) : driver(function, values, arguments);
+        });
+        GeneratedJava.dispatch(dispatcher, call);
+        return call;
+    }
+
+    private Object manual(ApiFunction function, CallValues values, Object[] arguments)
+            throws ReflectiveOperationException {
+        Iterator<Object> given = Arrays.asList(arguments).iterator();
+        TestCall call = (TestCall) given.next();
+        for (Param param : function.params()) {
+            if (param.shape() == Shape.NEW) {
+                assertEquals(values.get(param), given.next(), param.name());
+            } else if (param.inRequest()) {
+                compare(param, values, given.next());
+                if (param.shape() == Shape.DROP) {
+                    assertEquals(values.get(param), given.next(), param.name());
+                    call.drop(null, (Long) values.get(param));
+                }
+            }
+        }
+        if (function.hasOutputs()) {
+            java.reply(function, values, call.reply());
+        }
+        call.finish(0);
+        return null;
+    }
+
+    private Object driver(ApiFunction function, CallValues values, Object[] arguments) {
+        int at = 0;
+        for (Param param : function.params()) {
+            Object given = arguments[at++];
+            if (param.shape() == Shape.NEW) {
+                ((MemorySegment) given).set(ValueLayout.JAVA_LONG, 0,
+                        CallValues.nativeHandle((Long) values.get(param)));
+            } else if (param.inRequest()) {
+                compare(param, values, given);
+            }
+            if (param.inReply()) {
+                set((MemorySegment) given, param, values);
+            }
+        }
+        return 0;
+    }
+
+    private static void set(MemorySegment target, Param param, CallValues values) {
+        Object value = param.shape() == Shape.INOUT ? values.answered(param) : values.get(param);
+        if (value instanceof byte[] bytes) {
+            MemorySegment.copy(bytes, 0, target, ValueLayout.JAVA_BYTE, 0, bytes.length);
+        } else {
+            byte[] bits = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong((Long) value).array();
+            MemorySegment.copy(bits, 0, target, ValueLayout.JAVA_BYTE, 0, param.value().size());
+        }
+    }
+
+    private static void compare(Param param, CallValues values, Object given) {
+        Object expected = values.get(param);
+        switch (param.shape()) {
+            case HANDLE, DROP -> {
+                long id = (Long) expected;
+                assertEquals(id == 0 ? 0 : CallValues.nativeHandle(id), given, param.name());
+            }
+            case HANDLES -> {
+                long[] natives = MemorySegment.ofArray((byte[]) expected).toArray(ValueLayout.JAVA_LONG_UNALIGNED);
+                Arrays.setAll(natives, i -> CallValues.nativeHandle(natives[i]));
+                assertArrayEquals(natives, ((MemorySegment) given).toArray(ValueLayout.JAVA_LONG), param.name());
+            }
+            case STRUCT, BYTES, INOUT -> assertArrayEquals((byte[]) expected,
+                    given == null ? null : ((MemorySegment) given).toArray(ValueLayout.JAVA_BYTE), param.name());
+            default -> assertEquals(GeneratedJava.argument(param, expected), given, param.name());
+        }
+    }
+
+    private static void checkHandles(ApiFunction function, CallValues values, TestCall call) {
+        for (Param param : function.params()) {
+            if (param.shape() == Shape.NEW && !function.manual()) {
+                long id = (Long) values.get(param);
+                assertEquals(CallValues.nativeHandle(id), call.registered().get(id));
+            } else if (param.shape() == Shape.DROP) {
+                assertEquals(values.get(param), call.dropped());
+            }
+        }
+    }
+
+    private void checkReplyReader(ApiFunction function, CallValues values, byte[] payload) throws Exception {
+        RecordReader in = new RecordReader().wrap(MemorySegment.ofArray(replyRecord(payload)), 0,
+                RecordLayout.HEADER_BYTES + payload.length);
+        Record reply = java.readReply(function, in);
+        assertNotNull(reply, in.reason());
+        for (Slot slot : function.answer().slots()) {
+            Object given = reply.getClass().getMethod(slot.param().name()).invoke(reply);
+            Object expected = GeneratedJava.argument(slot.param(), GeneratedJava.answer(slot, values));
+            if (given instanceof MemorySegment bytes) {
+                assertArrayEquals(((MemorySegment) expected).toArray(ValueLayout.JAVA_BYTE),
+                        bytes.toArray(ValueLayout.JAVA_BYTE), slot.param().name());
+            } else {
+                assertEquals(expected, given, slot.param().name());
+            }
+        }
+    }
+
+    private static int flags(ApiFunction function) {
+        return (function.reply() == Reply.ASYNC ? 0 : RecordLayout.FLAG_REPLY)
+                | (function.credited() ? RecordLayout.FLAG_CREDITED : 0);
+    }
+
+    private static byte[] payload(byte[] record) {
+        return Arrays.copyOfRange(record, RecordLayout.HEADER_BYTES, record.length);
+    }
+
+    static byte[] record(ApiFunction function, byte[] payload) {
+        ByteBuffer record = ByteBuffer.allocate(RecordLayout.HEADER_BYTES + payload.length)
+                .order(ByteOrder.LITTLE_ENDIAN);
+        record.putInt(record.capacity()).putInt(function.opcode()).putLong(7).putInt(8).putInt(9)
+                .putInt(flags(function)).putInt(0).put(payload);
+        return record.array();
+    }
+
+    private static byte[] replyRecord(byte[] payload) {
+        ByteBuffer record = ByteBuffer.allocate(RecordLayout.HEADER_BYTES + payload.length)
+                .order(ByteOrder.LITTLE_ENDIAN);
+        record.putInt(record.capacity()).position(RecordLayout.HEADER_BYTES).put(payload);
+        return record.array();
+    }
+}
