@@ -230,7 +230,6 @@ HWS_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigne
     CUdevice handle;
     CUcontext primary;
     HWS_TRY(hws_device_get(device, &handle));
-    HWS_REQUIRE((flags & ~(unsigned int)cudaInitDeviceFlagsAreValid) == 0);
     if ((flags & cudaInitDeviceFlagsAreValid) != 0) {
         HWS_TRY(hws_error_from_driver(cuDevicePrimaryCtxSetFlags_v2(handle, deviceFlags)));
     }

@@ -10,12 +10,12 @@ static CUdeviceptr hws_address(const void *pointer) {
 
 cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, hws_copy_mode_t mode,
                             cudaStream_t stream) {
-    if ((unsigned int)kind > cudaMemcpyDefault) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
     HWS_ENTER_CONTEXT();
     if (count == 0) {
-        return cudaSuccess;
+        return cudaSuccess; /* whatever else is wrong, as CUDA does */
+    }
+    if ((unsigned int)kind > cudaMemcpyDefault) {
+        return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
     HWS_REQUIRE(dst != NULL && src != NULL);
     bool own = mode == HWS_COPY_SYNC_PER_THREAD;
@@ -118,7 +118,7 @@ static cudaError_t hws_symbol_range(const void *symbol, size_t offset, size_t co
     size_t bytes;
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
-    HWS_REQUIRE(offset <= bytes && count <= bytes - offset);
+    HWS_REQUIRE(count == 0 || (offset <= bytes && count <= bytes - offset));
     *address_p = (void *)(uintptr_t)(address + offset);
     return cudaSuccess;
 }

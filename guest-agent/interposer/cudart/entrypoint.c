@@ -22,10 +22,6 @@ static cudaError_t hws_entry_point(const char *symbol, void **funcPtr, unsigned 
     *funcPtr = found;
     if (driverStatus != NULL) {
         *driverStatus = (enum cudaDriverEntryPointQueryResult)status;
-    } else if (status != CU_GET_PROC_ADDRESS_SUCCESS) {
-        /* The caller has no other way to learn of it. */
-        return hws_error_record(status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT ? cudaErrorCallRequiresNewerDriver
-                                                                                     : cudaErrorSymbolNotFound);
     }
     return cudaSuccess;
 }

@@ -7,7 +7,7 @@
 static cudaError_t hws_function_find(const void *func, CUkernel *kernel, CUdevice *device) {
     cudaError_t error = hws_context_enter();
     if (error == cudaSuccess) {
-        error = hws_kernel_resolve(func, kernel);
+        error = hws_kernel_find(func, kernel);
     }
     if (error == cudaSuccess && device != NULL) {
         error = hws_error_from_driver(cuCtxGetDevice(device));
@@ -96,14 +96,16 @@ HWS_API cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex, si
 HWS_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) {
     CUkernel kernel;
     HWS_REQUIRE(functionPtr != NULL);
-    HWS_TRY(hws_function_find(symbolPtr, &kernel, NULL));
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_kernel_resolve(symbolPtr, &kernel));
     return hws_result(cuKernelGetFunction(functionPtr, kernel));
 }
 
 HWS_API cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) {
     CUkernel kernel;
     HWS_REQUIRE(kernelPtr != NULL);
-    HWS_TRY(hws_function_find(entryFuncAddr, &kernel, NULL));
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_kernel_resolve(entryFuncAddr, &kernel));
     HWS_TRY(hws_kernel_publish(kernel, NULL));
     *kernelPtr = kernel;
     return cudaSuccess;

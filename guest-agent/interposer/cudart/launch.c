@@ -45,6 +45,8 @@ HWS_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, si
     return cudaSuccess;
 }
 
+#if HWS_CUDART_MAJOR == 12
+
 /* Whether the device can take such a grid and block at all, whatever the kernel. */
 static bool hws_launch_shape_fits(dim3 gridDim, dim3 blockDim) {
     const unsigned int asked[] = {blockDim.x, blockDim.y, blockDim.z, gridDim.x, gridDim.y, gridDim.z};
@@ -66,12 +68,22 @@ static bool hws_launch_shape_fits(dim3 gridDim, dim3 blockDim) {
 }
 
 static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
-    /* The Runtime API has a code of its own for a grid or block that the device cannot take. */
+    /* CUDA 12 has a code of its own for a grid or block that the device cannot take. */
     if (result == CUDA_ERROR_INVALID_VALUE && !hws_launch_shape_fits(gridDim, blockDim)) {
         return hws_error_record(cudaErrorInvalidConfiguration);
     }
     return hws_result(result);
 }
+
+#else
+
+/* CUDA 13 answers what the driver answers, also for a grid or block that the device cannot take. */
+static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
+    (void)gridDim, (void)blockDim;
+    return hws_result(result);
+}
+
+#endif
 
 static cudaError_t hws_launch(CUkernel kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                               cudaStream_t stream) {
@@ -108,7 +120,7 @@ HWS_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockD
                                      cudaStream_t stream) {
     CUkernel kernel;
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_kernel_resolve(func, &kernel));
+    HWS_TRY(hws_kernel_find(func, &kernel));
     return hws_launch(kernel, gridDim, blockDim, args, sharedMem, stream);
 }
 
@@ -120,7 +132,7 @@ HWS_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, 
                                                 size_t sharedMem, cudaStream_t stream) {
     CUkernel kernel;
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_kernel_resolve(func, &kernel));
+    HWS_TRY(hws_kernel_find(func, &kernel));
     HWS_REQUIRE(sharedMem <= UINT32_MAX);
     CUresult result = cuLaunchCooperativeKernel((CUfunction)kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
                                                 blockDim.y, blockDim.z, (unsigned int)sharedMem, stream, args);
@@ -136,7 +148,7 @@ static cudaError_t hws_launch_config(const cudaLaunchConfig_t *config, const voi
     CUkernel kernel;
     HWS_REQUIRE(config != NULL && config->dynamicSmemBytes <= UINT32_MAX);
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_kernel_resolve(func, &kernel));
+    HWS_TRY(hws_kernel_find(func, &kernel));
     CUlaunchConfig launch = {
         .gridDimX = config->gridDim.x,
         .gridDimY = config->gridDim.y,

@@ -40,11 +40,13 @@ HWS_API cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cu
 }
 
 HWS_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) {
-    HWS_REQUIRE(devPtr != NULL && size > 0);
+    HWS_REQUIRE(devPtr != NULL);
     HWS_REQUIRE(flags == cudaMemAttachGlobal || flags == cudaMemAttachHost);
     HWS_ENTER_CONTEXT();
-    CUdeviceptr address;
-    HWS_TRY(hws_error_from_driver(cuMemAllocManaged(&address, size, flags)));
+    CUdeviceptr address = 0;
+    if (size > 0) {
+        HWS_TRY(hws_error_from_driver(cuMemAllocManaged(&address, size, flags)));
+    }
     *devPtr = (void *)(uintptr_t)address;
     return cudaSuccess;
 }

@@ -5,7 +5,7 @@ static cudaError_t hws_occupancy_find(const void *func, CUfunction *function) {
     CUkernel kernel;
     cudaError_t error = hws_context_enter();
     if (error == cudaSuccess) {
-        error = hws_kernel_resolve(func, &kernel);
+        error = hws_kernel_find(func, &kernel);
     }
     if (error == cudaSuccess) {
         *function = (CUfunction)kernel; /* documented: a CUkernel may stand for the current context's function */

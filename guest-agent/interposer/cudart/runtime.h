@@ -116,6 +116,12 @@ CUcontext hws_context_cacheable(unsigned int *generation);
  */
 cudaError_t hws_kernel_resolve(const void *func, CUkernel *kernel);
 
+/* The same for launches and queries: CUDA 13 takes an address that is not registered for a bad kernel handle. */
+static inline cudaError_t hws_kernel_find(const void *func, CUkernel *kernel) {
+    cudaError_t error = hws_kernel_resolve(func, kernel);
+    return error == cudaErrorInvalidDeviceFunction && HWS_CUDART_MAJOR >= 13 ? cudaErrorInvalidResourceHandle : error;
+}
+
 /* A variable's address and size in the current context, its image loaded at the first use. cudaErrorInvalidSymbol. */
 cudaError_t hws_symbol_resolve(const void *symbol, CUdeviceptr *address, size_t *bytes);
 

@@ -1,0 +1,187 @@
+package io.hawser.system;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+
+/**
+ * A broker as a process, with the software GPU, a state folder of its own and ports that nobody chose. Ends with its
+ * workers when closed.
+ */
+final class BrokerProcess implements AutoCloseable {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Duration HTTP_LIMIT = Duration.ofSeconds(20);
+
+    private final HttpClient client = HttpClient.newBuilder().connectTimeout(HTTP_LIMIT).build();
+    private final Path stateDir;
+    private final Path log;
+    private final Process process;
+    private String guest;
+    private String http;
+
+    private BrokerProcess(Path stateDir, Path log, Process process) {
+        this.stateDir = stateDir;
+        this.log = log;
+        this.process = process;
+    }
+
+    /** Starts one and waits until a worker is ready or, without a pool, until it answers. */
+    static BrokerProcess start(String name, Path stateDir, Map<String, String> settings) throws IOException {
+        Files.createDirectories(Chain.OUTPUT);
+        Path log = Chain.OUTPUT.resolve("broker-" + name + ".log");
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED",
+            "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
+            "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software"));
+        settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
+        command.addAll(List.of("-jar", Chain.BROKER.toString()));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
+        BrokerProcess broker = new BrokerProcess(stateDir, log, process);
+        try {
+            broker.awaitStart(!"0".equals(settings.get("hawser.worker.pool-size")));
+        } catch (AssertionError e) {
+            broker.close();
+            throw e;
+        }
+        return broker;
+    }
+
+    private void awaitStart(boolean withPool) {
+        Path endpoints = stateDir.resolve("endpoints.json");
+        Await.until("the start of the broker", Duration.ofSeconds(90), this::logEnd, () -> {
+            if (!process.isAlive()) {
+                return "the broker ended with " + process.exitValue();
+            }
+            if (!Files.exists(endpoints)) {
+                return "no endpoints.json";
+            }
+            JsonNode node = JSON.readTree(endpoints.toFile());
+            guest = node.path("guest").asText();
+            http = node.path("http").asText();
+            if (metric("hawser_workers{state=\"ready\"}") < 1 && withPool) {
+                return "no worker is ready";
+            }
+            return "";
+        });
+    }
+
+    /** Its process id. */
+    long pid() {
+        return process.pid();
+    }
+
+    /** {@code host:port} for guests. */
+    String guest() {
+        return guest;
+    }
+
+    /** The port for guests. */
+    int guestPort() {
+        return Integer.parseInt(guest.substring(guest.lastIndexOf(':') + 1));
+    }
+
+    /** The file with the token of the vGPU {@code default}. */
+    Path tokenFile() {
+        return stateDir.resolve("default.token");
+    }
+
+    /** The sessions as the REST interface shows them. */
+    JsonNode sessions() throws IOException, InterruptedException {
+        return JSON.readTree(call("GET", "/api/v1/sessions", 200));
+    }
+
+    /** The GPUs as the REST interface shows them. */
+    JsonNode gpus() throws IOException, InterruptedException {
+        return JSON.readTree(call("GET", "/api/v1/gpus", 200));
+    }
+
+    /** Ends a session by its id. */
+    void end(String session) throws IOException, InterruptedException {
+        call("DELETE", "/api/v1/sessions/" + session, 204);
+    }
+
+    /** The sum of the metrics whose line begins with the name; 0 when there is none. */
+    double metric(String name) throws IOException, InterruptedException {
+        return call("GET", "/q/metrics", 200).lines()
+            .filter(line -> line.startsWith(name) && !line.startsWith("#"))
+            .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1))).sum();
+    }
+
+    private String call(String method, String path, int expected) throws IOException, InterruptedException {
+        String token = Files.readString(stateDir.resolve("admin.token")).strip();
+        HttpRequest request = HttpRequest.newBuilder(URI.create(http + path)).timeout(HTTP_LIMIT)
+            .header("Authorization", "Bearer " + token)
+            .method(method, HttpRequest.BodyPublishers.noBody()).build();
+        HttpResponse<String> response = client.send(request, HttpResponse.BodyHandlers.ofString());
+        if (response.statusCode() != expected) {
+            throw new IOException(method + " " + path + " answered " + response.statusCode() + ": " + response.body());
+        }
+        return response.body();
+    }
+
+    /** Waits until there is no session and no worker that serves one: nothing of a guest is left. */
+    void awaitIdle() {
+        Await.until("the end of all sessions", Await.LIMIT, this::logEnd, () -> {
+            JsonNode sessions = sessions();
+            double assigned = metric("hawser_workers{state=\"assigned\"}");
+            double used = metric("hawser_device_memory_bytes{kind=\"used\"}");
+            return sessions.isEmpty() && assigned == 0 && used == 0 ? ""
+                : "sessions " + sessions + ", assigned workers " + assigned + ", device memory " + used;
+        });
+    }
+
+    /** Waits until a worker is ready. */
+    void awaitReadyWorker() {
+        Await.until("a ready worker", Await.LIMIT, this::logEnd,
+            () -> metric("hawser_workers{state=\"ready\"}") >= 1 ? "" : "none is ready");
+    }
+
+    /** Kills it without notice. */
+    void kill() {
+        process.toHandle().destroyForcibly();
+        Await.until("the end of the killed broker", () -> process.isAlive() ? "it lives" : "");
+    }
+
+    /** The end of its log. */
+    String logEnd() {
+        try {
+            List<String> lines = Files.readAllLines(log);
+            return "\nlast lines of " + log + ":\n" + lines.stream().skip(Math.max(0, lines.size() - 30))
+                .collect(Collectors.joining("\n"));
+        } catch (IOException e) {
+            return "\nno log: " + e;
+        }
+    }
+
+    @Override
+    public void close() {
+        List<ProcessHandle> workers = process.descendants().toList();
+        process.destroy();
+        try {
+            if (!process.waitFor(30, TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+            }
+        } catch (InterruptedException e) {
+            process.destroyForcibly();
+            Thread.currentThread().interrupt();
+        }
+        Await.until("the end of the broker's workers", () -> {
+            List<Long> left = workers.stream().filter(ProcessHandle::isAlive).map(ProcessHandle::pid).toList();
+            return left.isEmpty() ? "" : "left are " + left;
+        });
+    }
+}

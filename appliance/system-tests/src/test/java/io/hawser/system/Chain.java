@@ -1,0 +1,44 @@
+package io.hawser.system;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** Where the parts of the chain are in the build. */
+final class Chain {
+    private static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
+    /** Programs that a test starts for its own purpose; they do not check a result by themselves. */
+    private static final List<String> HELPERS = List.of("hold", "static_cudart");
+
+    static final Path BROKER = ROOT.resolve("host-broker/broker/target/quarkus-app/quarkus-run.jar");
+    static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");
+    static final Path LIBRARIES = ROOT.resolve("guest-agent/interposer/target/lib");
+    static final Path PROGRAMS = ROOT.resolve("appliance/programs/target/bin");
+    /** Output of all processes of a run, kept for diagnosis. */
+    static final Path OUTPUT = ROOT.resolve("appliance/system-tests/target/processes");
+
+    private Chain() {
+    }
+
+    /** Names of the driver programs, which are built everywhere. */
+    static List<String> driverPrograms() {
+        return programs().stream().filter(name -> name.startsWith("drv_")).toList();
+    }
+
+    /** Names of the programs that nvcc built; empty where there is no nvcc. */
+    static List<String> cudaPrograms() {
+        return programs().stream().filter(name -> !name.startsWith("drv_")).toList();
+    }
+
+    private static List<String> programs() {
+        try (Stream<Path> files = Files.list(PROGRAMS)) {
+            return files.filter(Files::isRegularFile).filter(Files::isExecutable)
+                .map(file -> file.getFileName().toString()).filter(name -> !HELPERS.contains(name)).sorted().toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException("the programs are not built: " + PROGRAMS, e);
+        }
+    }
+}

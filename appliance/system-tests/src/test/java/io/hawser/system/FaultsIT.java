@@ -1,0 +1,240 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInfo;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What faults do: the error that a lost device gives, one line on stderr, and no harm to anyone else. */
+class FaultsIT {
+    private static final int EXIT_LOST = 3;
+
+    @TempDir
+    private Path folder;
+    private BrokerProcess broker;
+    private String test;
+
+    @BeforeEach
+    void startBroker(TestInfo info) throws IOException {
+        test = info.getTestMethod().orElseThrow().getName();
+        broker = BrokerProcess.start(test, folder.resolve("broker"), Map.of("hawser.worker.pool-size", "1"));
+    }
+
+    @AfterEach
+    void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    private GuestProgram hold(String... arguments) throws IOException {
+        GuestProgram program = GuestProgram.start(broker, "hold", arguments);
+        program.awaitLine("READY");
+        return program;
+    }
+
+    /** The program saw an error of CUDA's, said so, and the library gave one line with the reason. */
+    private static void assertLost(GuestProgram.Result result) {
+        assertEquals(EXIT_LOST, result.exit(), result::toString);
+        assertTrue(result.out().lines().anyMatch(line -> line.startsWith("ERROR ")), result::toString);
+        assertEquals(1, result.hawserLines().size(), result::toString);
+    }
+
+    private static void assertRefused(GuestProgram.Result result) {
+        assertEquals(1, result.exit(), result::toString);
+        assertTrue(result.out().contains("got 100 CUDA_ERROR_NO_DEVICE"), result::toString);
+        assertEquals(1, result.hawserLines().size(), result::toString);
+    }
+
+    private void assertWell() throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, "drv_vector_add")) {
+            program.await().assertPassed();
+        }
+        broker.awaitIdle();
+    }
+
+    private JsonNode onlySession() throws Exception {
+        JsonNode sessions = broker.sessions();
+        assertEquals(1, sessions.size(), sessions::toString);
+        return sessions.get(0);
+    }
+
+    @Test
+    void shouldAnswerNoDeviceWithoutBroker() throws Exception {
+        int free;
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            free = socket.getLocalPort();
+        }
+        try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_BROKER", "127.0.0.1:" + free,
+            "HAWSER_TOKEN_FILE", broker.tokenFile().toString()), "drv_vector_add")) {
+            assertRefused(program.await());
+        }
+    }
+
+    @Test
+    void shouldAnswerNoDeviceWhenTheBrokerIsSilent() throws Exception {
+        // A port that accepts and says nothing: the wait is bounded by HAWSER_CONNECT_TIMEOUT_MS.
+        try (ServerSocket silent = new ServerSocket(0, 5, InetAddress.getLoopbackAddress());
+            GuestProgram program = GuestProgram.start(Map.of("HAWSER_BROKER", "127.0.0.1:" + silent.getLocalPort(),
+                "HAWSER_TOKEN_FILE", broker.tokenFile().toString(), "HAWSER_CONNECT_TIMEOUT_MS", "500"),
+                "drv_vector_add")) {
+            assertRefused(program.await());
+        }
+    }
+
+    @Test
+    void shouldAnswerNoDeviceForWrongToken() throws Exception {
+        String token = Files.readString(broker.tokenFile()).strip();
+        String keyId = token.substring(0, token.indexOf('.'));
+        for (String wrong : new String[] {keyId + ".wrong-secret", "nobody.wrong-secret"}) {
+            try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN",
+                wrong), "drv_vector_add")) {
+                GuestProgram.Result result = program.await();
+                assertRefused(result);
+                assertTrue(!result.err().contains("wrong-secret"), "no line shows a secret: " + result);
+            }
+        }
+        assertWell();
+    }
+
+    @Test
+    void shouldLoseTheDeviceWhenTheBrokerIsKilledAndFindItAgain() throws Exception {
+        try (GuestProgram busy = hold(); GuestProgram idle = hold("--idle", "1")) {
+            int port = broker.guestPort();
+            broker.kill();
+            assertLost(busy.await());
+            idle.release();
+            assertLost(idle.await());
+            broker.close();
+            broker = BrokerProcess.start(test + "-again", folder.resolve("broker"),
+                Map.of("hawser.listen.port", Integer.toString(port)));
+            assertEquals(port, broker.guestPort());
+            assertWell();
+        }
+    }
+
+    @Test
+    void shouldLoseTheDeviceWhenTheWorkerIsKilled() throws Exception {
+        try (GuestProgram program = hold()) {
+            long worker = onlySession().path("workerPid").asLong();
+            assertTrue(ProcessHandle.of(worker).orElseThrow().destroyForcibly(), "worker " + worker);
+            assertLost(program.await());
+            broker.awaitIdle();
+        }
+        assertWell();
+    }
+
+    @Test
+    void shouldFreeEverythingOfAKilledGuest() throws Exception {
+        try (GuestProgram busy = hold("--memory", "64"); GuestProgram idle = hold("--memory", "32", "--idle", "1")) {
+            Await.until("both sessions' memory in the metrics", () -> {
+                double used = broker.metric("hawser_device_memory_bytes{kind=\"used\"}");
+                return used >= 96 << 20 ? "" : "used " + used;
+            });
+            busy.kill();
+            idle.kill();
+            broker.awaitIdle();
+        }
+        assertWell();
+    }
+
+    @Test
+    void shouldKeepAFaultingKernelToItsSession() throws Exception {
+        try (GuestProgram other = hold(); GuestProgram fault = GuestProgram.start(broker, "drv_fault")) {
+            fault.await().assertPassed();
+            other.release();
+            other.await().assertPassed();
+        }
+        broker.awaitIdle();
+    }
+
+    @Test
+    void shouldEndASessionOverRest() throws Exception {
+        try (GuestProgram kept = hold()) {
+            String keptId = onlySession().path("id").asText();
+            try (GuestProgram ended = hold()) {
+                JsonNode sessions = broker.sessions();
+                assertEquals(2, sessions.size(), sessions::toString);
+                for (JsonNode session : sessions) {
+                    assertEquals("hold", session.path("program").asText(), session::toString);
+                    if (!session.path("id").asText().equals(keptId)) {
+                        assertEquals(ended.pid(), session.path("guestPid").asLong(), session::toString);
+                        broker.end(session.path("id").asText());
+                    }
+                }
+                assertLost(ended.await());
+            }
+            kept.release();
+            kept.await().assertPassed();
+        }
+        broker.awaitIdle();
+    }
+
+    @Test
+    void shouldSurviveGarbageAtTheFrontDoor() throws Exception {
+        Random random = new Random(4711);
+        try (GuestProgram other = hold()) {
+            for (int i = 0; i < 20; i++) {
+                byte[] garbage = new byte[1 + random.nextInt(5000)];
+                random.nextBytes(garbage);
+                try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), broker.guestPort())) {
+                    socket.setSoTimeout((int) Await.LIMIT.toMillis());
+                    socket.getOutputStream().write(garbage);
+                    socket.shutdownOutput();
+                    socket.getInputStream().readAllBytes();
+                } catch (SocketException e) {
+                    assertTrue(e.getMessage().contains("reset") || e.getMessage().contains("pipe"), e::toString);
+                }
+            }
+            other.release();
+            other.await().assertPassed();
+        }
+        assertWell();
+    }
+
+    @Test
+    void shouldCountCallsAndRoundTrips() throws Exception {
+        double calls = broker.metric("hawser_calls_total");
+        double roundTrips = broker.metric("hawser_synchronous_round_trips_total");
+        double kernels = broker.metric("hawser_kernels_total");
+        try (GuestProgram program = GuestProgram.start(broker, "drv_many_calls")) {
+            GuestProgram.Result result = program.await().assertPassed();
+            JsonNode counters = result.counters().getFirst();
+            assertTrue(counters.path("calls").asLong() >= 12000, counters::toString);
+            // 12,000 launches and copies that need no answer: the program waits for set-up and the end, no more.
+            assertTrue(counters.path("round_trips").asLong() < 60, counters::toString);
+        }
+        broker.awaitIdle();
+        assertTrue(broker.metric("hawser_calls_total") >= calls + 12000);
+        assertTrue(broker.metric("hawser_synchronous_round_trips_total") > roundTrips);
+        assertEquals(kernels + 8000, broker.metric("hawser_kernels_total"));
+        assertEquals(0, broker.metric("hawser_refused_records_total"));
+    }
+
+    @Test
+    void shouldShowTheSoftwareGpu() throws Exception {
+        assertTrue(broker.gpus().toString().contains("Hawser software GPU"), () -> "no software GPU");
+    }
+
+    @Test
+    void shouldStartAWorkerWhenThereIsNoPool() throws Exception {
+        broker.close();
+        broker = BrokerProcess.start(test + "-no-pool", folder.resolve("other"),
+            Map.of("hawser.worker.pool-size", "0"));
+        assertWell();
+    }
+}

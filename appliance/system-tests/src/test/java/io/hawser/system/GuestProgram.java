@@ -1,0 +1,146 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** A CUDA program as a guest process. Its output goes to files of {@link Chain#OUTPUT}. */
+final class GuestProgram implements AutoCloseable {
+    /** A program that hangs ends the test, not the build. */
+    private static final Duration LIMIT = Duration.ofSeconds(180);
+    private static final AtomicInteger COUNT = new AtomicInteger();
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final String name;
+    private final Path out;
+    private final Path err;
+    private final Path statistics;
+    private final Process process;
+
+    private GuestProgram(String name, Path base, Process process) {
+        this.name = name;
+        this.out = base.resolveSibling(base.getFileName() + ".out");
+        this.err = base.resolveSibling(base.getFileName() + ".err");
+        this.statistics = base.resolveSibling(base.getFileName() + ".stats");
+        this.process = process;
+    }
+
+    /** How a program ended. */
+    record Result(String name, int exit, String out, String err, Path statistics) {
+        /** Exit 0 and a PASS line. */
+        Result assertPassed() {
+            assertEquals(0, exit, this::toString);
+            assertTrue(out.lines().anyMatch(line -> line.startsWith("PASS " + name + ": ")), this::toString);
+            return this;
+        }
+
+        /** Lines on stderr that the guest libraries wrote. */
+        List<String> hawserLines() {
+            return err.lines().filter(line -> line.startsWith("hawser: ")).toList();
+        }
+
+        /** The counters of the program's connections. */
+        List<JsonNode> counters() throws IOException {
+            List<JsonNode> counters = new ArrayList<>();
+            if (Files.exists(statistics)) {
+                for (String line : Files.readAllLines(statistics)) {
+                    counters.add(JSON.readTree(line));
+                }
+            }
+            return counters;
+        }
+
+        @Override
+        public String toString() {
+            return name + " ended with " + exit + "\n" + out + err;
+        }
+    }
+
+    /** Starts a program with this broker. */
+    static GuestProgram start(BrokerProcess broker, String name, String... arguments) throws IOException {
+        return start(Map.of("HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN_FILE", broker.tokenFile().toString()), name,
+            arguments);
+    }
+
+    /** Starts a program with these variables and nothing else that concerns Hawser or the loader. */
+    static GuestProgram start(Map<String, String> variables, String name, String... arguments) throws IOException {
+        Files.createDirectories(Chain.OUTPUT);
+        Path base = Chain.OUTPUT.resolve("%03d-%s".formatted(COUNT.incrementAndGet(), name));
+        List<String> command = new ArrayList<>();
+        command.add(Chain.PROGRAMS.resolve(name).toString());
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command);
+        Map<String, String> environment = new HashMap<>(variables);
+        environment.put("PATH", "/usr/bin:/bin");
+        environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
+        // No configuration of the machine may take part.
+        environment.putIfAbsent("HAWSER_CONFIG", "/nonexistent");
+        environment.put("HAWSER_STATS", base.resolveSibling(base.getFileName() + ".stats").toString());
+        builder.environment().clear();
+        builder.environment().putAll(environment);
+        builder.redirectOutput(base.resolveSibling(base.getFileName() + ".out").toFile());
+        builder.redirectError(base.resolveSibling(base.getFileName() + ".err").toFile());
+        return new GuestProgram(name, base, builder.start());
+    }
+
+    /** Waits for its end; kills it after the limit, which is a failure. */
+    Result await() throws IOException, InterruptedException {
+        if (!process.waitFor(LIMIT.toMillis(), TimeUnit.MILLISECONDS)) {
+            process.descendants().forEach(ProcessHandle::destroyForcibly);
+            process.destroyForcibly().waitFor();
+            throw new AssertionError(name + " did not end within " + LIMIT + "\n" + Files.readString(out)
+                + Files.readString(err));
+        }
+        return new Result(name, process.exitValue(), Files.readString(out), Files.readString(err), statistics);
+    }
+
+    /** Waits for a line of its output that begins with the word. */
+    void awaitLine(String word) {
+        Await.until(name + " to say " + word, Await.LIMIT, this::text, () -> {
+            if (Files.readString(out).lines().anyMatch(line -> line.startsWith(word))) {
+                return "";
+            }
+            return process.isAlive() ? "it has not" : "it ended with " + process.exitValue();
+        });
+    }
+
+    /** Lets a {@code hold} program come to its end. */
+    void release() throws IOException {
+        process.getOutputStream().close();
+    }
+
+    /** Kills it without notice. */
+    void kill() {
+        process.destroyForcibly();
+    }
+
+    long pid() {
+        return process.pid();
+    }
+
+    private String text() {
+        try {
+            return "\n" + Files.readString(out) + Files.readString(err);
+        } catch (IOException e) {
+            return "\n" + e;
+        }
+    }
+
+    @Override
+    public void close() {
+        process.descendants().forEach(ProcessHandle::destroyForcibly);
+        process.destroyForcibly();
+    }
+}

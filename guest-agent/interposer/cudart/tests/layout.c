@@ -1,0 +1,59 @@
+/* Compiled with NVIDIA's headers: prints what layout.def names as assertions, which are compiled with ours. */
+#define HWS_CUDART_MAJOR 13
+#include <stdio.h>
+
+#include "cudart_types.h"
+
+#define ASSERT_DRIVER(runtime, driver) _Static_assert((int)(runtime) == (int)(driver), #runtime)
+#define ASSERT_SAME_SIZE(runtime, driver) _Static_assert(sizeof(runtime) == sizeof(driver), #runtime)
+
+/* What is passed through to the driver unread has the driver's layout and numbers. */
+ASSERT_SAME_SIZE(cudaLaunchAttribute, CUlaunchAttribute);
+ASSERT_SAME_SIZE(cudaLaunchAttributeValue, CUlaunchAttributeValue);
+_Static_assert(offsetof(cudaLaunchAttribute, val) == offsetof(CUlaunchAttribute, value), "CUlaunchAttribute");
+ASSERT_DRIVER(cudaLaunchAttributeCooperative, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+ASSERT_DRIVER(cudaLaunchAttributeClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+ASSERT_DRIVER(cudaLaunchAttributeProgrammaticEvent, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT);
+ASSERT_DRIVER(cudaLaunchAttributePriority, CU_LAUNCH_ATTRIBUTE_PRIORITY);
+ASSERT_DRIVER(cudaLaunchAttributePreferredSharedMemoryCarveout,
+              CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+ASSERT_SAME_SIZE(struct cudaMemPoolProps, CUmemPoolProps);
+_Static_assert(offsetof(struct cudaMemPoolProps, maxSize) == offsetof(CUmemPoolProps, maxSize), "CUmemPoolProps");
+ASSERT_SAME_SIZE(struct cudaMemAccessDesc, CUmemAccessDesc);
+ASSERT_SAME_SIZE(struct cudaMemLocation, CUmemLocation);
+ASSERT_SAME_SIZE(cudaGraphEdgeData, CUgraphEdgeData);
+ASSERT_DRIVER(cudaMemPoolAttrReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+ASSERT_DRIVER(cudaMemPoolAttrUsedMemHigh, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+ASSERT_DRIVER(cudaMemLocationTypeHostNumaCurrent, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+ASSERT_DRIVER(cudaMemAdviseUnsetAccessedBy, CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+ASSERT_DRIVER(cudaMemRangeAttributeLastPrefetchLocationId, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID);
+ASSERT_DRIVER(cudaFuncAttributeMaxDynamicSharedMemorySize, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+ASSERT_DRIVER(cudaFuncAttributeClusterSchedulingPolicyPreference,
+              CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+ASSERT_DRIVER(cudaFuncCachePreferEqual, CU_FUNC_CACHE_PREFER_EQUAL);
+ASSERT_DRIVER(cudaLimitPersistingL2CacheSize, CU_LIMIT_PERSISTING_L2_CACHE_SIZE);
+ASSERT_DRIVER(cudaDevAttrHostNumaMultinodeIpcSupported, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED);
+ASSERT_DRIVER(cudaDevP2PAttrCudaArrayAccessSupported, CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED);
+ASSERT_DRIVER(cudaJitOverrideDirectiveValues, CU_JIT_OVERRIDE_DIRECTIVE_VALUES);
+ASSERT_DRIVER(cudaLibraryBinaryIsPreserved, CU_LIBRARY_BINARY_IS_PRESERVED);
+ASSERT_DRIVER(cudaStreamCaptureStatusInvalidated, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+ASSERT_DRIVER(cudaStreamCaptureModeRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+ASSERT_DRIVER(cudaDriverEntryPointVersionNotSufficent, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+ASSERT_DRIVER(cudaDeviceMapHost, CU_CTX_MAP_HOST);
+ASSERT_DRIVER(cudaHostAllocWriteCombined, CU_MEMHOSTALLOC_WRITECOMBINED);
+ASSERT_DRIVER(cudaHostRegisterReadOnly, CU_MEMHOSTREGISTER_READ_ONLY);
+ASSERT_DRIVER(cudaEventInterprocess, CU_EVENT_INTERPROCESS);
+ASSERT_DRIVER(cudaStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+
+int main(void) {
+    puts("#define HWS_CUDART_MAJOR 13\n#include \"cudart_types.h\"");
+#define VALUE(name) printf("_Static_assert((long)(%s) == %ld, \"%s\");\n", #name, (long)(name), #name);
+#define TYPE(type) printf("_Static_assert(sizeof(%s) == %zu, \"%s\");\n", #type, sizeof(type), #type);
+#define FIELD(type, name)                                                                                              \
+    printf("_Static_assert(offsetof(%s, %s) == %zu && sizeof(((%s *)0)->%s) == %zu, \"%s.%s\");\n", #type, #name,      \
+           offsetof(type, name), #type, #name, sizeof(((type *)0)->name), #type, #name);
+#include "layout.def"
+#define HWS_ERROR(value, name, text) printf("_Static_assert((long)(%s) == %ld, \"%s\");\n", #name, (long)(name), #name);
+#include "errors.def"
+    return 0;
+}

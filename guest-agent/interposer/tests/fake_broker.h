@@ -1,0 +1,269 @@
+/*
+ * A broker and its worker in a thread: enough of the protocol for libcuda.so.1 to run against. Its device memory is memory of this
+ * process; it executes no kernel, but keeps the last launch for the test to look at.
+ */
+#ifndef FAKE_BROKER_H
+#define FAKE_BROKER_H
+
+#include "hws_cuda_opcodes.h"
+#include "hws_cuda_types.h"
+#include "hws_layout.h"
+#include "hws_sha256.h"
+#include "hws_test.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BROKER_DEVICES 3
+#define BROKER_MAX_ALLOCATION (64u << 20)
+
+typedef enum broker_mood { BROKER_KIND, BROKER_SILENT, BROKER_REFUSES } broker_mood_t;
+
+static broker_mood_t broker_mood;
+static int broker_listener, broker_fd = -1;
+static _Atomic uint32_t broker_status_of_next_sync;
+static _Atomic uint64_t broker_calls, broker_round_trips;
+static uint8_t broker_launch[4096]; /* payload of the last hwsLaunch */
+
+static bool broker_read(void *target, size_t bytes) {
+    for (uint8_t *p = target; bytes > 0;) {
+        ssize_t n = read(broker_fd, p, bytes);
+        if (n <= 0) {
+            return false;
+        }
+        p += n;
+        bytes -= (size_t) n;
+    }
+    return true;
+}
+
+static void broker_put(uint32_t opcode, uint64_t sequence, uint32_t status, const void *payload, size_t bytes) {
+    size_t padded = (bytes + 7) / 8 * 8;
+    uint8_t *record = calloc(1, 32 + padded);
+    hws_record_header_t header = {.length_bytes = (int32_t) (32 + padded), .opcode = opcode, .sequence = sequence,
+                                  .flags = status};
+    memcpy(record, &header, sizeof header);
+    if (bytes > 0) {
+        memcpy(record + 32, payload, bytes);
+    }
+    for (size_t at = 0; at < 32 + padded;) {
+        ssize_t n = send(broker_fd, record + at, 32 + padded - at, MSG_NOSIGNAL);
+        if (n <= 0) {
+            break; /* the guest has gone: the next read says so */
+        }
+        at += (size_t) n;
+    }
+    free(record);
+}
+
+/* Checks the proof for the token "test.secret" and lets the guest in. */
+static bool broker_handshake(void) {
+    hws_record_header_t header;
+    uint8_t hello[1024], nonce[32], proof[32], wanted[32], key[32];
+    if (!broker_read(&header, sizeof header) || !broker_read(hello, (size_t) header.length_bytes - 32)) {
+        return false;
+    }
+    if (broker_mood == BROKER_SILENT) {
+        pause();
+    }
+    HWS_CHECK(header.opcode == HWS_CONTROL_HELLO && header.sequence == 1 && memcmp(hello + 48, "test", 4) == 0);
+    memset(nonce, 0x42, sizeof nonce);
+    broker_put(HWS_CONTROL_CHALLENGE, 0, 0, nonce, sizeof nonce);
+    HWS_CHECK(broker_read(&header, sizeof header) && header.opcode == HWS_CONTROL_PROOF && header.length_bytes == 64);
+    HWS_CHECK(broker_read(proof, sizeof proof));
+    hws_sha256("secret", 6, key);
+    hws_bytes_t pieces[4] = {{"hawser-proof-1", 14}, {nonce, 32}, {hello + 16, 16}, {"test", 4}};
+    hws_hmac_sha256(key, sizeof key, pieces, 4, wanted);
+    HWS_CHECK(memcmp(proof, wanted, sizeof proof) == 0);
+    if (broker_mood == BROKER_REFUSES) {
+        struct { uint32_t code, bytes; char text[16]; } refused = {1, 13, "unknown token"};
+        broker_put(HWS_CONTROL_REFUSED, 0, 0, &refused, sizeof refused);
+        return false;
+    }
+    struct { uint32_t version, devices; uint64_t session, window; uint32_t record, bulk; uint64_t hash; } welcome = {
+        HWS_PROTOCOL_VERSION, BROKER_DEVICES, 1, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES, HWS_MAX_BULK_BYTES,
+        HWS_DESCRIPTION_HASH};
+    broker_put(HWS_CONTROL_WELCOME, 0, 0, &welcome, sizeof welcome);
+    return true;
+}
+
+static uint64_t broker_u64(const uint8_t *payload, size_t at) {
+    uint64_t value;
+    memcpy(&value, payload + at, sizeof value);
+    return value;
+}
+
+static void broker_device_info(const hws_record_header_t *request, const uint8_t *payload) {
+    static HwsDeviceInfo info;
+    memset(&info, 0, sizeof info);
+    snprintf(info.name, sizeof info.name, "Fake GPU %d", payload[0]);
+    memset(info.uuid, 0x10 + payload[0], sizeof info.uuid);
+    info.totalBytes = 1ull << 30;
+    info.pciBus = payload[0];
+    info.attributeCount = 160;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] = 1024;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] = 64;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X] = INT32_MAX;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y] = 65535;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] = 65535;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK] = 49152;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] = 101376;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] = 102400;
+    info.attributes[CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK] = 1024;
+    info.attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 1536;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR] = 16;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = 65536;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 10;
+    info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1;
+    broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &info, sizeof info);
+}
+
+/* A kernel (int, double, char): offsets 0, 8, 16. */
+static void broker_function(const hws_record_header_t *request) {
+    struct { uint32_t count, attribute_bytes, param_bytes, padding; int attributes[16]; HwsParam params[3]; } reply = {
+        3, 64, sizeof reply.params, 0, {1024, 256, 0, 0, 40}, {{0, 4}, {8, 8}, {16, 1}}};
+    broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
+}
+
+static void broker_send_data(const hws_record_header_t *request, const uint8_t *bytes, uint64_t count) {
+    for (uint64_t at = 0; at < count; at += HWS_MAX_BULK_BYTES) {
+        uint32_t part = (uint32_t) (count - at < HWS_MAX_BULK_BYTES ? count - at : HWS_MAX_BULK_BYTES);
+        uint8_t *payload = calloc(1, 16 + (size_t) part);
+        memcpy(payload, &at, sizeof at);
+        memcpy(payload + 8, &part, sizeof part);
+        memcpy(payload + 16, bytes + at, part);
+        broker_put(HWS_CONTROL_DATA, request->sequence, 0, payload, 16 + (size_t) part);
+        free(payload);
+    }
+    broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, NULL, 0);
+}
+
+/* The box parameters of hwsWriteBox and hwsReadBox begin alike: base, pitch, height, x, y, z, width, rows, slices. */
+static uint8_t *broker_row(const uint8_t *payload, uint64_t row, uint64_t slice) {
+    uint64_t y = broker_u64(payload, 32) + row, z = broker_u64(payload, 40) + slice;
+    return (uint8_t *) broker_u64(payload, 0) + (z * broker_u64(payload, 16) + y) * broker_u64(payload, 8)
+        + broker_u64(payload, 24);
+}
+
+static void broker_box(const hws_record_header_t *request, const uint8_t *payload, bool writes) {
+    uint64_t width = broker_u64(payload, 48), rows = broker_u64(payload, 56), slices = broker_u64(payload, 64);
+    uint8_t *contiguous = malloc(width * rows * slices), *at = contiguous;
+    const uint8_t *data = payload + 88;
+    for (uint64_t z = 0; z < slices; z++) {
+        for (uint64_t y = 0; y < rows; y++, at += width, data += width) {
+            uint8_t *row = broker_row(payload, y, z);
+            memcpy(writes ? row : at, writes ? data : row, width);
+        }
+    }
+    if (!writes) {
+        broker_send_data(request, contiguous, width * rows * slices);
+    }
+    free(contiguous);
+}
+
+static void broker_serve(const hws_record_header_t *request, const uint8_t *payload) {
+    static uint64_t released;
+    uint64_t words[2] = {0};
+    bool waits = (request->flags & HWS_FLAG_REPLY) != 0;
+    atomic_fetch_add(&broker_calls, 1);
+    atomic_fetch_add(&broker_round_trips, waits ? 1 : 0);
+    switch (request->opcode) {
+        case HWS_OPCODE_hwsDeviceInfo:
+            broker_device_info(request, payload);
+            return;
+        case HWS_OPCODE_cuMemAlloc_v2:
+            HWS_CHECK(broker_u64(payload, 0) <= BROKER_MAX_ALLOCATION);
+            words[0] = (uint64_t) (uintptr_t) calloc(1, broker_u64(payload, 0));
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
+            return;
+        case HWS_OPCODE_cuMemFree_v2:
+            free((void *) broker_u64(payload, 0));
+            break;
+        case HWS_OPCODE_hwsImageLoad:
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
+            return;
+        case HWS_OPCODE_hwsFunctionGet:
+            broker_function(request);
+            return;
+        case HWS_OPCODE_hwsLaunch:
+            memcpy(broker_launch, payload, (size_t) request->length_bytes - 32);
+            break;
+        case HWS_OPCODE_hwsCopyHtoD:
+            memcpy((void *) broker_u64(payload, 0), payload + (request->length_bytes - 32)
+                   - (broker_u64(payload, 16) + 7) / 8 * 8, broker_u64(payload, 16));
+            break;
+        case HWS_OPCODE_hwsCopyDtoH:
+            broker_send_data(request, (const uint8_t *) broker_u64(payload, 0), broker_u64(payload, 8));
+            return;
+        case HWS_OPCODE_hwsWriteBox:
+        case HWS_OPCODE_hwsReadBox:
+            broker_box(request, payload, request->opcode == HWS_OPCODE_hwsWriteBox);
+            if (request->opcode == HWS_OPCODE_hwsReadBox) {
+                return;
+            }
+            break;
+        case HWS_OPCODE_hwsHostFunction:
+            words[0] = broker_u64(payload, 8);
+            broker_put(HWS_CONTROL_CALLBACK, 0, 0, words, 16);
+            break;
+        default:
+            break;
+    }
+    if (request->flags & HWS_FLAG_CREDITED) {
+        released += (uint64_t) request->length_bytes;
+        broker_put(HWS_CONTROL_CREDIT, 0, 0, &released, sizeof released);
+    }
+    if (waits) {
+        uint32_t status = atomic_exchange(&broker_status_of_next_sync, 0);
+        broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, status, NULL, 0);
+    }
+}
+
+static void *broker_main(void *unused) {
+    (void) unused;
+    static uint8_t payload[HWS_MAX_RECORD_BYTES];
+    hws_record_header_t header;
+    uint64_t sequence = 3;
+    broker_fd = accept(broker_listener, NULL, NULL);
+    if (broker_fd >= 0 && broker_handshake()) {
+        while (broker_read(&header, sizeof header) && broker_read(payload, (size_t) header.length_bytes - 32)) {
+            HWS_CHECK(header.sequence == sequence++);
+            broker_serve(&header, payload);
+        }
+    }
+    shutdown(broker_fd, SHUT_RDWR);
+    return NULL;
+}
+
+/* Listens on a free port and points this process's environment to it. */
+static void broker_start(broker_mood_t mood) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    broker_mood = mood;
+    broker_listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    HWS_CHECK(bind(broker_listener, (struct sockaddr *) &address, sizeof address) == 0);
+    HWS_CHECK(listen(broker_listener, 1) == 0);
+    HWS_CHECK(getsockname(broker_listener, (struct sockaddr *) &address, &length) == 0);
+    char text[64];
+    snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(address.sin_port));
+    setenv("HAWSER_BROKER", text, 1);
+    setenv("HAWSER_TOKEN", "test.secret", 1);
+    pthread_t thread;
+    HWS_CHECK(pthread_create(&thread, NULL, broker_main, NULL) == 0);
+    pthread_detach(thread);
+}
+
+/* The broker's machine goes away. */
+static inline void broker_vanish(void) {
+    shutdown(broker_fd, SHUT_RDWR);
+}
+
+#endif

@@ -1,0 +1,379 @@
+/* libcuda.so.1 as a program meets it, each rule in a process of its own, against a broker in a thread. */
+#include "fake_broker.h"
+
+#include <sys/wait.h>
+
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+static CUcontext start(void) {
+    CUdevice device;
+    CUcontext context;
+    broker_start(BROKER_KIND);
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDeviceGet(&device, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    return context;
+}
+
+static void shouldFindNoDeviceWhereNobodyListens(void) {
+    broker_start(BROKER_KIND);
+    shutdown(broker_listener, SHUT_RDWR); /* the port is ours, and refuses */
+    int count;
+    HWS_CHECK(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE && cuInit(0) == CUDA_ERROR_NO_DEVICE);
+    HWS_CHECK(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void shouldFindNoDeviceWithoutConfiguration(void) {
+    setenv("HAWSER_CONFIG", "/dev/null", 1);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE);
+}
+
+static void shouldFindNoDeviceWhenTheBrokerIsSilent(void) {
+    setenv("HAWSER_CONNECT_TIMEOUT_MS", "100", 1);
+    broker_start(BROKER_SILENT);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE);
+}
+
+static void shouldFindNoDeviceWhenTheBrokerRefuses(void) {
+    broker_start(BROKER_REFUSES);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE);
+}
+
+static void shouldFilterAndRenumberDevices(void) {
+    setenv("CUDA_VISIBLE_DEVICES", "2,GPU-1010,7,1", 1);
+    broker_start(BROKER_KIND);
+    int count, value;
+    char name[256], bus[32];
+    CUdevice device;
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS && count == 2);
+    HWS_CHECK(cuDeviceGetName(name, sizeof name, 0) == CUDA_SUCCESS && strcmp(name, "Fake GPU 2") == 0);
+    HWS_CHECK(cuDeviceGetName(name, sizeof name, 1) == CUDA_SUCCESS && strcmp(name, "Fake GPU 0") == 0);
+    HWS_CHECK(cuDeviceGet(&device, 2) == CUDA_ERROR_INVALID_DEVICE);
+    HWS_CHECK(cuDeviceGetPCIBusId(bus, sizeof bus, 0) == CUDA_SUCCESS && strcmp(bus, "0000:02:00.0") == 0);
+    HWS_CHECK(cuDeviceGetByPCIBusId(&device, "0000:00:00.0") == CUDA_SUCCESS && device == 1);
+    HWS_CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0) == CUDA_SUCCESS && value == 0);
+    HWS_CHECK(cuDeviceGetAttribute(&value, (CUdevice_attribute) 9999, 0) == CUDA_SUCCESS && value == 0);
+}
+
+static void shouldHideEveryDeviceForAnEmptyList(void) {
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    broker_start(BROKER_KIND);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE);
+}
+
+static void shouldKeepAStackOfContexts(void) {
+    CUcontext primary = start(), other, current;
+    CUdeviceptr memory;
+    CUdevice device = -1;
+    HWS_CHECK(cuCtxCreate_v2(&other, 0, 1) == CUDA_SUCCESS && cuCtxGetDevice(&device) == CUDA_SUCCESS && device == 1);
+    HWS_CHECK(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == other);
+    HWS_CHECK(cuCtxPopCurrent_v2(&current) == CUDA_SUCCESS && current == other);
+    HWS_CHECK(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == primary);
+    HWS_CHECK(cuCtxPushCurrent_v2((CUcontext) 0x1234) == CUDA_ERROR_INVALID_CONTEXT);
+    HWS_CHECK(cuCtxSetCurrent(NULL) == CUDA_SUCCESS && cuCtxPopCurrent_v2(NULL) == CUDA_ERROR_INVALID_CONTEXT);
+    HWS_CHECK(cuMemAlloc_v2(&memory, 16) == CUDA_ERROR_INVALID_CONTEXT);
+    HWS_CHECK(cuCtxDestroy_v2(other) == CUDA_SUCCESS && cuCtxPushCurrent_v2(other) == CUDA_ERROR_INVALID_CONTEXT);
+    HWS_CHECK(cuCtxDestroy_v2(primary) == CUDA_ERROR_INVALID_CONTEXT);
+    unsigned flags;
+    int active;
+    HWS_CHECK(cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && active == 1);
+    HWS_CHECK(cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
+    HWS_CHECK(cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && active == 0);
+    HWS_CHECK(cuDevicePrimaryCtxRelease_v2(0) == CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void shouldCopyThereAndBackAndKnowPointers(void) {
+    start();
+    enum { BYTES = 5 * 1024 * 1024 + 3 };
+    uint8_t *source = malloc(BYTES), *back = calloc(1, BYTES), *pinned;
+    for (int i = 0; i < BYTES; i++) {
+        source[i] = (uint8_t) (i * 7 + (i >> 12));
+    }
+    CUdeviceptr memory, base;
+    size_t size;
+    unsigned type = 0;
+    HWS_CHECK(cuMemAlloc_v2(&memory, BYTES) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyHtoD_v2(memory, source, BYTES) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyDtoH_v2(back, memory, BYTES) == CUDA_SUCCESS && memcmp(source, back, BYTES) == 0);
+    HWS_CHECK(cuMemcpyHtoD_v2(memory + 1, source, BYTES) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemcpyDtoH_v2(back, memory + BYTES, 1) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemHostAlloc((void **) &pinned, BYTES, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyAsync((CUdeviceptr) (uintptr_t) pinned, memory, BYTES, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamSynchronize(NULL) == CUDA_SUCCESS && memcmp(source, pinned, BYTES) == 0);
+    HWS_CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory + 5) == CUDA_SUCCESS);
+    HWS_CHECK(type == CU_MEMORYTYPE_DEVICE);
+    HWS_CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr) (uintptr_t) pinned) == 0);
+    HWS_CHECK(type == CU_MEMORYTYPE_HOST);
+    HWS_CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 64) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemGetAddressRange_v2(&base, &size, memory + 100) == CUDA_SUCCESS && base == memory && size == BYTES);
+    HWS_CHECK(cuMemFreeHost(pinned) == CUDA_SUCCESS && cuMemFreeHost(pinned) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemHostRegister_v2(source, BYTES, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostRegister_v2(source + 9, 1, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    HWS_CHECK(cuMemHostUnregister(source) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostUnregister(source) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    HWS_CHECK(cuMemFree_v2(memory + 1) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemFree_v2(memory) == CUDA_SUCCESS && cuMemFree_v2(memory) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldCopyBoxes(void) {
+    start();
+    enum { WIDTH = 700, ROWS = 900, SLICES = 3, PITCH = 1024, HEIGHT = 1000 };
+    CUdeviceptr memory;
+    HWS_CHECK(cuMemAlloc_v2(&memory, (size_t) PITCH * HEIGHT * (SLICES + 1)) == CUDA_SUCCESS);
+    uint8_t *source = malloc(WIDTH * ROWS * SLICES), *back = calloc(1, WIDTH * ROWS * SLICES);
+    for (int i = 0; i < WIDTH * ROWS * SLICES; i++) {
+        source[i] = (uint8_t) (i * 11 + (i >> 9));
+    }
+    CUDA_MEMCPY3D copy = {
+        .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source, .srcPitch = WIDTH, .srcHeight = ROWS,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstPitch = PITCH, .dstHeight = HEIGHT,
+        .dstXInBytes = 13, .dstY = 21, .dstZ = 1, .WidthInBytes = WIDTH, .Height = ROWS, .Depth = SLICES,
+    };
+    HWS_CHECK(cuMemcpy3D_v2(&copy) == CUDA_SUCCESS);
+    CUDA_MEMCPY3D out = {
+        .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = memory, .srcPitch = PITCH, .srcHeight = HEIGHT,
+        .srcXInBytes = 13, .srcY = 21, .srcZ = 1,
+        .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = (CUdeviceptr) (uintptr_t) back, .dstPitch = WIDTH,
+        .dstHeight = ROWS, .WidthInBytes = WIDTH, .Height = ROWS, .Depth = SLICES,
+    };
+    HWS_CHECK(cuMemcpy3D_v2(&out) == CUDA_SUCCESS && memcmp(source, back, WIDTH * ROWS * SLICES) == 0);
+    /* The fake worker's memory is ours: what lies beside the box is untouched. */
+    const uint8_t *device = (const uint8_t *) (uintptr_t) memory;
+    HWS_CHECK(device[((size_t) HEIGHT + 21) * PITCH + 12] == 0 && device[((size_t) HEIGHT + 21) * PITCH + 13 + WIDTH] == 0);
+    copy.Depth = SLICES + 1;
+    HWS_CHECK(cuMemcpy3D_v2(&copy) == CUDA_ERROR_INVALID_VALUE);
+    copy.Depth = SLICES;
+    copy.dstPitch = WIDTH;
+    HWS_CHECK(cuMemcpy3D_v2(&copy) == CUDA_ERROR_INVALID_VALUE);
+    CUDA_MEMCPY2D wild = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source, .srcPitch = WIDTH, .WidthInBytes = 8,
+                          .Height = SIZE_MAX, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory,
+                          .dstPitch = PITCH};
+    HWS_CHECK(cuMemcpy2D_v2(&wild) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldPackParametersAndRefuseBadLaunches(void) {
+    start();
+    CUmodule module;
+    CUfunction function, again;
+    HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleLoadData(&module, "no image") == CUDA_ERROR_INVALID_IMAGE);
+    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
+    uint64_t before = atomic_load(&broker_round_trips);
+    HWS_CHECK(cuModuleGetFunction(&again, module, "kernel") == CUDA_SUCCESS && again == function);
+    HWS_CHECK(atomic_load(&broker_round_trips) == before);
+    int a = 0x11223344;
+    double b = 2.5;
+    char c = 'z';
+    void *params[] = {&a, &b, &c};
+    HWS_CHECK(cuLaunchKernel(function, 3, 2, 1, 64, 2, 1, 256, NULL, params, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    const uint8_t *packed = broker_launch + 64; /* behind the fixed part of hwsLaunch */
+    HWS_CHECK(memcmp(packed, &a, 4) == 0 && memcmp(packed + 8, &b, 8) == 0 && packed[16] == 'z');
+    HWS_CHECK(broker_u64(packed, 0) >> 32 == 0);
+    uint8_t own[24] = {1, 2, 3};
+    size_t size = 17;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, own, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS && memcmp(packed, own, 17) == 0);
+    size = 16;
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLaunchKernel(function, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLaunchKernel(function, 1, 65536, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1024, 2, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 48897, NULL, params, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLaunchKernel((CUfunction) 7, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, (CUstream) 77, params, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuModuleUnload(module) == CUDA_SUCCESS);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void shouldAnswerStateWithoutARoundTrip(void) {
+    start();
+    CUstream stream;
+    CUmodule module;
+    CUfunction function;
+    unsigned flags = 9;
+    int priority = 9, blocks = 0, grid = 0, block = 0;
+    unsigned long long id;
+    size_t bytes;
+    HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
+    uint64_t before = atomic_load(&broker_round_trips);
+    HWS_CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && flags == CU_STREAM_NON_BLOCKING);
+    HWS_CHECK(cuStreamGetPriority(stream, &priority) == CUDA_SUCCESS && priority == -1);
+    HWS_CHECK(cuStreamGetId(stream, &id) == CUDA_SUCCESS && id != 0);
+    /* 40 registers: 1,536 of a warp's 1,280-register share; 1,536 threads hold 6 blocks of 256. */
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 0) == CUDA_SUCCESS && blocks == 6);
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 40000) == CUDA_SUCCESS && blocks == 2);
+    HWS_CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 0) == CUDA_SUCCESS);
+    HWS_CHECK(block == 768 && grid == 20);
+    HWS_CHECK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 2, 256) == CUDA_SUCCESS && bytes == 49920);
+    HWS_CHECK(cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamGetFlags(stream, &flags) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(atomic_load(&broker_round_trips) == before);
+}
+
+static _Atomic int host_calls;
+
+static void host_function(void *argument) {
+    CUdeviceptr memory;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 8) == CUDA_ERROR_INVALID_CONTEXT);
+    atomic_fetch_add(&host_calls, *(int *) argument);
+}
+
+static void stream_callback(CUstream stream, CUresult status, void *argument) {
+    HWS_CHECK(stream == NULL && status == CUDA_SUCCESS);
+    host_function(argument);
+}
+
+static void shouldRunHostFunctionsWhileNobodyWaits(void) {
+    start();
+    int one = 1;
+    for (int i = 0; i < 50; i++) {
+        HWS_CHECK(cuLaunchHostFunc(NULL, host_function, &one) == CUDA_SUCCESS);
+        HWS_CHECK(cuStreamAddCallback(NULL, stream_callback, &one, 0) == CUDA_SUCCESS);
+    }
+    while (atomic_load(&host_calls) < 100) {
+        usleep(1000); /* ctest's time limit ends a wait for a function that is never run */
+    }
+}
+
+static void shouldFailAtOnceAfterAKernelHasFailed(void) {
+    CUcontext context = start(), current;
+    CUdeviceptr memory;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 64) == CUDA_SUCCESS);
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuMemcpyHtoD_v2(memory, &context, sizeof context) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context);
+}
+
+static void shouldAnswerALostDeviceWhenTheBrokerIsGone(void) {
+    start();
+    CUdeviceptr memory;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 64) == CUDA_SUCCESS);
+    broker_vanish();
+    HWS_CHECK(cuCtxSynchronize() == CUDA_ERROR_DEVICE_UNAVAILABLE);
+    HWS_CHECK(cuMemFree_v2(memory) == CUDA_ERROR_DEVICE_UNAVAILABLE);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+static void shouldNotBeInitialisedInAForkedChild(void) {
+    start();
+    CUdeviceptr memory;
+    pid_t child = fork();
+    if (child == 0) {
+        bool right = cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuMemAlloc_v2(&memory, 8) == CUDA_ERROR_NOT_INITIALIZED;
+        exit(right ? 0 : 1);
+    }
+    int outcome = -1;
+    HWS_CHECK(waitpid(child, &outcome, 0) == child && outcome == 0);
+    HWS_CHECK(cuMemAlloc_v2(&memory, 8) == CUDA_SUCCESS && cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+static void *alloc_for_ever(void *context) {
+    CUdeviceptr memory;
+    HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    CUresult result;
+    do {
+        result = cuMemAlloc_v2(&memory, 8);
+    } while (result == CUDA_SUCCESS);
+    HWS_CHECK(result == CUDA_ERROR_DEINITIALIZED);
+    return NULL;
+}
+
+static void shouldExitWithCallsInFlight(void) {
+    CUcontext context = start();
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) {
+        HWS_CHECK(pthread_create(&threads[i], NULL, alloc_for_ever, context) == 0);
+    }
+    usleep(20000);
+}
+
+static void shouldRefuseTheTablesOfAStaticRuntime(void) {
+    const void *table = &table;
+    CUuuid id = {{0}};
+    HWS_CHECK(cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND && table == NULL);
+    HWS_CHECK(cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND);
+}
+
+static void shouldLookUpFunctionsAsADriverDoes(void) {
+    void *function = &function;
+    CUdriverProcAddressQueryResult status;
+    HWS_CHECK(cuGetProcAddress_v2("cuMemAlloc", &function, 13000, 0, &status) == CUDA_SUCCESS && status == 0);
+    HWS_CHECK(function == (void *) cuMemAlloc_v2);
+    HWS_CHECK(cuGetProcAddress_v2("cuLaunchKernel", &function, 13000, 2, &status) == CUDA_SUCCESS);
+    HWS_CHECK(function == (void *) cuLaunchKernel_ptsz);
+    HWS_CHECK(cuGetProcAddress_v2("cuMemGetInfo", &function, 13000, 2, &status) == CUDA_SUCCESS);
+    HWS_CHECK(function == (void *) cuMemGetInfo_v2);
+    HWS_CHECK(cuGetProcAddress_v2("cuMemAlloc_v2", &function, 13000, 0, &status) == CUDA_SUCCESS);
+    HWS_CHECK(function == NULL && status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    HWS_CHECK(cuGetProcAddress_v2("cuLibraryLoadData", &function, 11000, 0, &status) == CUDA_SUCCESS);
+    HWS_CHECK(function == NULL && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    HWS_CHECK(cuGetProcAddress_v2("cuMemAlloc", &function, 13000, 3, &status) == CUDA_ERROR_INVALID_VALUE);
+    function = &status;
+    HWS_CHECK(cuGetProcAddress("cuNothing", &function, 13000, 0) == CUDA_ERROR_NOT_FOUND && function == &status);
+}
+
+/* Runs one rule in a child and counts the lines that it writes to stderr with our prefix. */
+static void run(const char *name, void (*test)(void), int wanted_lines) {
+    int ends[2];
+    HWS_CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    HWS_CHECK(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        test();
+        exit(0);
+    }
+    close(ends[1]);
+    char text[16384];
+    size_t used = 0;
+    ssize_t n;
+    while (used < sizeof text - 1 && (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0) {
+        used += (size_t) n;
+    }
+    text[used] = '\0';
+    close(ends[0]);
+    int outcome = -1, lines = 0;
+    HWS_CHECK(waitpid(child, &outcome, 0) == child);
+    for (const char *p = text; (p = strstr(p, "hawser: ")) != NULL; p++) {
+        lines++;
+    }
+    fprintf(stderr, "%s\n", name);
+    if (outcome != 0 || lines != wanted_lines) {
+        fprintf(stderr, "outcome=%d lines=%d wanted=%d\n%s\n", outcome, lines, wanted_lines, text);
+        exit(1);
+    }
+}
+
+#define RUN(test, lines) run(#test, test, lines)
+
+int main(void) {
+    RUN(shouldFindNoDeviceWhereNobodyListens, 1);
+    RUN(shouldFindNoDeviceWithoutConfiguration, 1);
+    RUN(shouldFindNoDeviceWhenTheBrokerIsSilent, 1);
+    RUN(shouldFindNoDeviceWhenTheBrokerRefuses, 1);
+    RUN(shouldFilterAndRenumberDevices, 0);
+    RUN(shouldHideEveryDeviceForAnEmptyList, 0);
+    RUN(shouldKeepAStackOfContexts, 0);
+    RUN(shouldCopyThereAndBackAndKnowPointers, 0);
+    RUN(shouldCopyBoxes, 0);
+    RUN(shouldPackParametersAndRefuseBadLaunches, 0);
+    RUN(shouldAnswerStateWithoutARoundTrip, 0);
+    RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);
+    RUN(shouldFailAtOnceAfterAKernelHasFailed, 0);
+    RUN(shouldAnswerALostDeviceWhenTheBrokerIsGone, 1);
+    RUN(shouldNotBeInitialisedInAForkedChild, 0);
+    RUN(shouldExitWithCallsInFlight, 0);
+    RUN(shouldRefuseTheTablesOfAStaticRuntime, 1);
+    RUN(shouldLookUpFunctionsAsADriverDoes, 0);
+    return 0;
+}
