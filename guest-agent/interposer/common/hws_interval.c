@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /*
  * Sorted by base; pointers, so that an insertion moves 8 bytes a range: 10,000 ranges cost 2 us, well below an allocation's
@@ -135,4 +136,28 @@ void hws_interval_remove_all(uint64_t owner, uint64_t context) {
     }
     map->count = kept;
     pthread_rwlock_unlock(&map->lock);
+}
+
+#define RESERVED_UNIT (2ull << 20) /* what devices allocate in; bounds the number of mappings */
+#define MAX_RESERVED_BYTES (1ull << 40)
+
+static bool reserve(uint64_t from, uint64_t to) {
+    return mmap((void *) (uintptr_t) from, to - from, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED;
+}
+
+void hws_interval_reserve(uint64_t base, uint64_t bytes) {
+    /* The worker chooses the address: without bounds it could take our address space. */
+    if (bytes > MAX_RESERVED_BYTES || base > (1ull << 47) - MAX_RESERVED_BYTES - RESERVED_UNIT) {
+        return;
+    }
+    uint64_t from = base / RESERVED_UNIT * RESERVED_UNIT;
+    uint64_t to = (base + bytes + RESERVED_UNIT - 1) / RESERVED_UNIT * RESERVED_UNIT;
+    if (reserve(from, to) || to - from == RESERVED_UNIT) {
+        return;
+    }
+    /* Part of it is taken, mostly by an earlier reservation. What the program has there stays ambiguous: hws_interval_find(). */
+    for (; from < to; from += RESERVED_UNIT) {
+        reserve(from, from + RESERVED_UNIT);
+    }
 }

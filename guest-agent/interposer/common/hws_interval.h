@@ -46,6 +46,12 @@ bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value)
 /* Takes out every device range of a module or pool (owner) or, when that is 0, of a context. */
 void hws_interval_remove_all(uint64_t owner, uint64_t context);
 
+/*
+ * Keeps the host's memory away from a device range: reserves the addresses in this process, as far as they are free, so that no later
+ * allocation of the program can have the number of a device address. For good: address space costs nothing.
+ */
+void hws_interval_reserve(uint64_t base, uint64_t bytes);
+
 static inline hws_side_t hws_memory_side(hws_memory_t memory) {
     return memory <= HWS_MEMORY_VARIABLE ? HWS_SIDE_DEVICE : HWS_SIDE_HOST;
 }

@@ -10,7 +10,11 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
     HWS_TRY(hws_context_device(&device));
     const hws_range_t range = {.base = address, .bytes = bytes, .memory = memory, .device = device, .owner = owner,
                                .context = (uint64_t) (uintptr_t) hws_context_current()};
-    return hws_interval_insert(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!hws_interval_insert(&range)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_interval_reserve(address, bytes);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {

@@ -12,6 +12,7 @@
 #include "hws_test.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -232,7 +233,9 @@ static void *broker_main(void *unused) {
     static uint8_t payload[HWS_MAX_RECORD_BYTES];
     hws_record_header_t header;
     uint64_t sequence = 3;
+    int on = 1;
     broker_fd = accept(broker_listener, NULL, NULL);
+    setsockopt(broker_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (broker_fd >= 0 && broker_handshake()) {
         while (broker_read(&header, sizeof header) && broker_read(payload, (size_t) header.length_bytes - 32)) {
             HWS_CHECK(header.sequence == sequence++);
