@@ -1,0 +1,126 @@
+# Shell functions of appliance/demo and appliance/benchmark: building what is missing, finding Java, starting a broker. Sourced by
+# bash; the sourcing script sets `root` and `me`.
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "$me: $*"; exit 1; }
+
+broker_jar=$root/host-broker/broker/target/quarkus-app/quarkus-run.jar
+worker_dir=$root/host-broker/worker/target/app
+libraries=$root/guest-agent/interposer/target/lib
+bin=$root/appliance/programs/target/bin
+stamp=$root/appliance/target/built-from
+
+# What the sources are: the commit and everything that differs from it. Without git, the newest source file.
+sources_state() {
+    if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
+        { git -C "$root" rev-parse HEAD
+          git -C "$root" diff HEAD
+          git -C "$root" ls-files -z --others --exclude-standard | (cd "$root" && xargs -0 -r cksum); } | cksum
+    else
+        find "$root" -name target -prune -o -type f -newer "$root/pom.xml" -print0 | sort -z | xargs -0 -r cksum | cksum
+    fi
+}
+
+# A line a module while Maven works, its output in a file.
+build_all() {
+    local log=$root/appliance/target/build.log state=$1
+    mkdir -p "$root/appliance/target"
+    say "$me: building (output in $log); the first time takes a few minutes"
+    local start=$SECONDS
+    if ! "$root/mvnw" -B verify -DskipTests -Dcheckstyle.skip -pl appliance/programs,host-broker/broker,host-broker/worker \
+            -am 2>&1 | tee "$log" | sed -un 's/^\[INFO\] Building \(Hawser[^[]*[^ [0-9]\).*\[\(.*\)\]$/  [\2] \1/p' >&2; then
+        grep -m 5 'ERROR' "$log" >&2 || true
+        die "the build failed; its output is in $log"
+    fi
+    say "$me: built in $((SECONDS - start)) s"
+    printf '%s\n' "$state" > "$stamp"
+}
+
+# Builds unless all is there and nothing changed since; "0" as the argument only checks that it is there.
+ensure_built() {
+    local state
+    if [ "$1" = 1 ]; then
+        state=$(sources_state)
+        if ! is_built || [ "$(cat "$stamp" 2>/dev/null)" != "$state" ]; then
+            build_all "$state"
+        fi
+    fi
+    is_built || die "something is not built: run ./mvnw verify, or this without --no-build"
+}
+
+is_built() {
+    [ -e "$broker_jar" ] && [ -d "$worker_dir" ] && [ -e "$libraries/libcuda.so.1" ] && [ -d "$bin" ]
+}
+
+# The JDK that mvnw would take.
+find_java() {
+    local home version
+    for home in "${JAVA_HOME:-}" "${JAVA_HOME_25:-}" /usr/lib/jvm/* /opt/*jdk* "$HOME"/.sdkman/candidates/java/* \
+            "$HOME"/.jdks/*; do
+        [ -n "$home" ] && [ -x "$home/bin/java" ] && [ -r "$home/release" ] || continue
+        version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release")
+        if [ "${version:-0}" -ge 25 ]; then
+            printf '%s\n' "$home/bin/java"
+            return
+        fi
+    done
+    command -v java || die "no JDK 25 found; install one or set JAVA_HOME"
+}
+
+# Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
+# $1.log.
+start_broker() {
+    local state_dir=$1 java deadline
+    shift
+    java=$(find_java)
+    "$java" --enable-native-access=ALL-UNNAMED -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dhawser.listen.port=0 \
+        -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" -Dhawser.worker.dir="$worker_dir" "$@" -jar "$broker_jar" \
+        > "$state_dir.log" 2>&1 < /dev/null &
+    broker_pid=$!
+    deadline=$((SECONDS + 90))
+    until [ -s "$state_dir/endpoints.json" ]; do
+        kill -0 "$broker_pid" 2>/dev/null || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start"; }
+        [ $SECONDS -lt $deadline ] || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start within 90 s"; }
+        sleep 0.1 # the shell has nothing better to wait for a file
+    done
+    guest=$(sed -n 's/.*"guest":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")
+    http=$(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")
+}
+
+stop_broker() {
+    [ -n "${broker_pid:-}" ] || return 0
+    kill "$broker_pid" 2>/dev/null || true
+    wait "$broker_pid" 2>/dev/null || true
+    broker_pid=
+}
+
+# Runs a command as a guest of the broker whose state is in folder $1, with a clean environment; $2 is the file for its counters.
+as_guest() {
+    local state_dir=$1 statistics=$2
+    shift 2
+    env -i PATH="$PATH" HOME="${HOME:-/}" LD_LIBRARY_PATH="$libraries" HAWSER_BROKER="$guest" \
+        HAWSER_TOKEN_FILE="$state_dir/default.token" HAWSER_CONFIG=/nonexistent HAWSER_STATS="$statistics" "$@"
+}
+
+# The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.
+rest_get() {
+    local address=${http#http://}
+    (
+        exec 8<> "/dev/tcp/${address%:*}/${address##*:}"
+        printf 'GET %s HTTP/1.0\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n' "$2" "$address" \
+            "$(cat "$1/admin.token")" >&8
+        sed '1,/^\r$/d' <&8
+    )
+}
+
+# The first child of a process.
+child_of() {
+    local status
+    for status in /proc/[0-9]*/status; do
+        if [ "$(sed -n 's/^PPid:[[:space:]]*//p' "$status" 2>/dev/null)" = "$1" ]; then
+            status=${status#/proc/}
+            printf '%s\n' "${status%/status}"
+            return
+        fi
+    done
+}
