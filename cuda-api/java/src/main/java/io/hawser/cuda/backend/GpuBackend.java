@@ -2,6 +2,7 @@ package io.hawser.cuda.backend;
 
 import io.hawser.cuda.generated.CudaDriver;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
@@ -78,6 +79,11 @@ public interface GpuBackend extends AutoCloseable {
 
     /** Finds a kernel. */
     int function(long module, String name, FunctionInfo out);
+
+    /** Names of a module's kernels, or null when the backend cannot tell. */
+    default List<String> functionNames(long module) {
+        return null;
+    }
 
     /** Finds a variable; {@code outPointerAndBytes} receives its address and size (two 64-bit numbers). */
     int global(long module, String name, MemorySegment outPointerAndBytes);
