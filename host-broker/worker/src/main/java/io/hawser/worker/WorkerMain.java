@@ -1,0 +1,59 @@
+package io.hawser.worker;
+
+import io.hawser.cuda.backend.BackendOptions;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.worker.control.ControlSocket;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+
+/**
+ * The session process. It opens the GPU, says {@code ready} on its control socket, serves the one session that the
+ * broker assigns, and exits: when the session or the broker ends, in any case within seconds.
+ *
+ * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. It reads no
+ * environment variable, and opens no file once it is ready: a jail can be closed then.
+ *
+ * <p>Exit status: 0 after a session or when the broker let it go; 1 when something failed, which the log names; 2 for a
+ * wrong command line.
+ */
+public final class WorkerMain {
+    /**
+     * Flags that the broker should start workers with. The software GPU compiles kernels to large methods and needs C2
+     * for them, so no client compiler; the direct memory covers what Netty and NIO use beside the staging memory.
+     */
+    public static final String JVM_FLAGS = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow "
+        + "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
+        + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData";
+
+    private static final Logger LOG = System.getLogger(WorkerMain.class.getName());
+
+    private WorkerMain() { }
+
+    /**
+     * Runs the worker.
+     *
+     * @param args see {@link WorkerOptions#USAGE}.
+     */
+    public static void main(String[] args) {
+        LogSetup.install();
+        WorkerOptions options;
+        try {
+            options = WorkerOptions.parse(args);
+        } catch (IllegalArgumentException e) {
+            System.err.println("hawser worker: " + e.getMessage() + "\n" + WorkerOptions.USAGE);
+            System.exit(2);
+            return;
+        }
+        int status;
+        try {
+            ControlSocket control = new ControlSocket(options.controlFd());
+            GpuBackend backend = Backends.open(options.backend(), new BackendOptions(0, options.threads()));
+            status = new Worker(control, backend).run() ? 0 : 1;
+        } catch (Exception e) {
+            LOG.log(Level.ERROR, "the worker cannot go on: " + e.getMessage(), e);
+            status = 1;
+        }
+        // Not exit(): what still runs, such as a kernel that never ends, must not hold the process.
+        Runtime.getRuntime().halt(status);
+    }
+}

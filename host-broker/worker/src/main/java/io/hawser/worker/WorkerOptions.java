@@ -1,0 +1,54 @@
+package io.hawser.worker;
+
+/**
+ * The worker's command line.
+ *
+ * @param controlFd descriptor of the control socket.
+ * @param backend {@code auto}, {@code software} or {@code nvidia}.
+ * @param threads processors that a software GPU may use; 0 for all.
+ */
+public record WorkerOptions(int controlFd, String backend, int threads) {
+    /** How to call the worker. */
+    public static final String USAGE =
+        "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N]";
+
+    private static final int DEFAULT_CONTROL_FD = 3;
+
+    /**
+     * Reads the command line.
+     *
+     * @param args as {@code main} got them.
+     * @return the options.
+     * @throws IllegalArgumentException if an option is unknown, has no value or a wrong one; the message says which.
+     */
+    public static WorkerOptions parse(String... args) {
+        int controlFd = DEFAULT_CONTROL_FD;
+        String backend = "auto";
+        int threads = 0;
+        for (int i = 0; i < args.length; i += 2) {
+            if (i + 1 == args.length) {
+                throw new IllegalArgumentException("an option needs a value: " + args[i]);
+            }
+            String value = args[i + 1];
+            switch (args[i]) {
+                case "--control-fd" -> controlFd = number(args[i], value);
+                case "--backend" -> backend = value;
+                case "--threads" -> threads = number(args[i], value);
+                default -> throw new IllegalArgumentException("unknown option: " + args[i]);
+            }
+        }
+        return new WorkerOptions(controlFd, backend, threads);
+    }
+
+    private static int number(String option, String value) {
+        try {
+            int number = Integer.parseInt(value);
+            if (number >= 0) {
+                return number;
+            }
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException(option + " needs a whole number: " + value, e);
+        }
+        throw new IllegalArgumentException(option + " must not be negative: " + value);
+    }
+}

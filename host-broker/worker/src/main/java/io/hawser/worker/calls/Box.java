@@ -1,0 +1,141 @@
+package io.hawser.worker.calls;
+
+/**
+ * Part of a device allocation that a 2D or 3D copy touches: {@code slices} times {@code rows} rows of
+ * {@code widthBytes}. On the wire its bytes are contiguous.
+ *
+ * @param start device address of the first byte.
+ * @param widthBytes length of a row's part.
+ * @param rows rows in each slice.
+ * @param slices slices.
+ * @param pitch bytes from a row to the next.
+ * @param slicePitch bytes from a slice to the next.
+ */
+record Box(long start, long widthBytes, long rows, long slices, long pitch, long slicePitch) {
+    /** Rows of one copy: each is an operation in a stream, and a guest could ask for 2^64. */
+    static final long MAX_ROWS = 1L << 22;
+
+    private static final long MAX_EXTENT = 1L << 48; // more than any device has; products below cannot overflow
+
+    /** Copies a run of bytes that lie together on both sides. */
+    @FunctionalInterface
+    interface RowCopy {
+        /**
+         * Copies.
+         *
+         * @param address device address.
+         * @param offsetBytes in the box's contiguous form.
+         * @param bytes how many.
+         * @return CUresult.
+         */
+        int copy(long address, long offsetBytes, long bytes);
+    }
+
+    /**
+     * Describes a box as it travels.
+     *
+     * @param base the allocation.
+     * @param pitch bytes from a row to the next.
+     * @param height rows from a slice to the next.
+     * @param xBytes first byte in a row.
+     * @param y first row.
+     * @param z first slice.
+     * @param widthBytes length of a row's part.
+     * @param rows rows in each slice.
+     * @param slices slices.
+     * @return the box, or null when it is none: a row leaves its pitch, a slice its height, or a number any device.
+     */
+    static Box of(long base, long pitch, long height, long xBytes, long y, long z, long widthBytes, long rows,
+            long slices) {
+        long[] extents = {pitch, height, xBytes, y, z, widthBytes, rows, slices};
+        for (long extent : extents) {
+            if (extent < 0 || extent > MAX_EXTENT) {
+                return null;
+            }
+        }
+        boolean rowFits = widthBytes <= pitch || rows <= 1 && slices <= 1;
+        boolean sliceFits = rows <= height || slices <= 1;
+        if (!rowFits || !sliceFits) {
+            return null;
+        }
+        long slicePitch = product(pitch, height);
+        long offset = sum(sum(product(z, slicePitch), product(y, pitch)), xBytes);
+        long span = sum(sum(product(Math.max(slices - 1, 0), slicePitch), product(Math.max(rows - 1, 0), pitch)),
+            widthBytes);
+        if (offset < 0 || span < 0 || product(rows, slices) < 0 || product(product(rows, slices), widthBytes) < 0) {
+            return null;
+        }
+        return new Box(base + offset, widthBytes, rows, slices, pitch, slicePitch);
+    }
+
+    /** Whether nothing is to be copied. */
+    boolean isEmpty() {
+        return widthBytes == 0 || rows == 0 || slices == 0;
+    }
+
+    /** Bytes of the contiguous form. */
+    long bytes() {
+        return widthBytes * rows * slices;
+    }
+
+    /** Bytes from the first to the last that is touched. */
+    long spanBytes() {
+        return isEmpty() ? 0 : (slices - 1) * slicePitch + (rows - 1) * pitch + widthBytes;
+    }
+
+    /** Whether the box lies in device memory as on the wire. */
+    boolean isContiguous() {
+        return (rows <= 1 || pitch == widthBytes) && (slices <= 1 || slicePitch == widthBytes * rows);
+    }
+
+    /** Operations that a copy of the box takes. */
+    long operations() {
+        return isContiguous() ? 1 : rows * slices;
+    }
+
+    /** Device address of a byte of the contiguous form. */
+    long address(long offsetBytes) {
+        if (isContiguous()) {
+            return start + offsetBytes;
+        }
+        long row = offsetBytes / widthBytes;
+        return start + row / rows * slicePitch + row % rows * pitch + offsetBytes % widthBytes;
+    }
+
+    /**
+     * Copies a part of the contiguous form, in runs.
+     *
+     * @param offsetBytes where the part begins.
+     * @param bytes its length.
+     * @param copy copies a run.
+     * @return 0, or the first CUresult that is not.
+     */
+    int copy(long offsetBytes, long bytes, RowCopy copy) {
+        if (isContiguous()) {
+            return copy.copy(start + offsetBytes, offsetBytes, bytes);
+        }
+        long at = offsetBytes;
+        long end = offsetBytes + bytes;
+        while (at < end) {
+            long run = Math.min(widthBytes - at % widthBytes, end - at);
+            int result = copy.copy(address(at), at, run);
+            if (result != 0) {
+                return result;
+            }
+            at += run;
+        }
+        return 0;
+    }
+
+    /** Product of two numbers below 2^62, or -1 when it is beyond any device. */
+    private static long product(long a, long b) {
+        if (a < 0 || b < 0) {
+            return -1;
+        }
+        return Math.multiplyHigh(a, b) != 0 || a * b < 0 || a * b > MAX_EXTENT ? -1 : a * b;
+    }
+
+    private static long sum(long a, long b) {
+        return a < 0 || b < 0 ? -1 : a + b;
+    }
+}

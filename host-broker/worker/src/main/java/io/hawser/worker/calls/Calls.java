@@ -1,0 +1,50 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CudaDispatcher;
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CallDispatcher;
+import io.hawser.worker.session.Session;
+import io.hawser.worker.session.StreamTable;
+
+/** The described functions of one session: the generated dispatcher with the hand-written calls. */
+public final class Calls implements CallDispatcher {
+    private static final int LIBRARY_SHIFT = 16;
+    private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
+
+    private final CudaDispatcher dispatcher;
+
+    /**
+     * Makes the calls of a session.
+     *
+     * @param session whose objects they use.
+     */
+    public Calls(Session session) {
+        ContextCalls contexts = new ContextCalls(session);
+        MemoryCalls memory = new MemoryCalls(session);
+        StreamCalls streams = new StreamCalls(session);
+        dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
+            new WireCalls(session, contexts));
+    }
+
+    /**
+     * How per-thread default streams are made.
+     *
+     * @param backend the GPU.
+     * @return makes a stream that synchronises with the legacy default stream, as CUDA documents.
+     */
+    public static StreamTable.Maker perThreadStreams(GpuBackend backend) {
+        return out -> backend.driver().cuStreamCreateWithPriority(out, 0, 0);
+    }
+
+    @Override
+    public boolean isKnown(int opcode) {
+        return opcode >>> LIBRARY_SHIFT == LIBRARY; // the dispatcher refuses numbers without a description
+    }
+
+    @Override
+    public void dispatch(int opcode, Call call) {
+        dispatcher.dispatch(call);
+    }
+}

@@ -1,0 +1,107 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.ContextManualCalls;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsDeviceInfo;
+import io.hawser.cuda.generated.WireReplies;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Session;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** Devices and contexts. */
+final class ContextCalls implements ContextManualCalls {
+    private final Session session;
+    private final GuestObjects objects;
+    private final GpuBackend backend;
+
+    ContextCalls(Session session) {
+        this.session = session;
+        this.objects = session.objects();
+        this.backend = session.backend();
+    }
+
+    void hwsDeviceInfo(Call call, int ordinal) {
+        if (ordinal < 0 || ordinal >= backend.deviceCount()) {
+            call.fail(CudaResult.INVALID_DEVICE);
+            return;
+        }
+        MemorySegment info = call.scratch(HwsDeviceInfo.BYTES);
+        int result = backend.deviceInfo(ordinal, info);
+        if (result == 0) {
+            long total = info.get(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET);
+            if (objects.memoryBytes() != 0) { // a guest sees its share, not the device
+                info.set(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET,
+                    Math.min(total, objects.memoryBytes()));
+            }
+            WireReplies.hwsDeviceInfo(call.reply(), info);
+        }
+        call.finish(result);
+    }
+
+    void hwsContextCreate(Call call, long ctx, int device, int flags, int primary) {
+        if (device < 0 || device >= backend.deviceCount()) {
+            call.fail(CudaResult.INVALID_DEVICE);
+            return;
+        }
+        MemorySegment out = call.scratch(Long.BYTES);
+        int result = backend.createContext(device, flags, primary != 0, out);
+        if (result == 0) {
+            long nativeContext = out.get(ValueLayout.JAVA_LONG, 0);
+            for (Handle other : objects.handles().all(HandleKind.CONTEXT)) {
+                if (other.nativeHandle() == nativeContext) {
+                    call.fatal("a device's primary context has one handle: device=" + device);
+                    return;
+                }
+            }
+            call.register(HandleKind.CONTEXT, ctx, nativeContext);
+        }
+        call.finish(result);
+    }
+
+    void hwsContextDestroy(Call call) {
+        Handle context = call.lastObject();
+        call.deferWithoutRecord();
+        int wait = backend.whenContextReached(context.nativeHandle(),
+            status -> session.completions().add(() -> destroy(call, context)));
+        if (wait != 0) { // a lost context does not wait
+            session.completions().add(() -> destroy(call, context));
+        }
+    }
+
+    private void destroy(Call call, Handle context) {
+        if (!objects.isLive(context)) {
+            call.finish(CudaResult.INVALID_CONTEXT);
+            return;
+        }
+        int result = backend.destroyContext(context.nativeHandle());
+        if (result == 0) {
+            objects.drop(HandleKind.CONTEXT, context.id());
+        }
+        call.finish(result);
+    }
+
+    @Override
+    public void cuCtxSynchronize(CallContext context) {
+        cuCtxSynchronize(Call.of(context));
+    }
+
+    private void cuCtxSynchronize(Call call) {
+        Handle context = objects.currentContext();
+        if (context == null) {
+            call.fail(CudaResult.INVALID_CONTEXT);
+            return;
+        }
+        call.deferWithoutRecord();
+        int wait = backend.whenContextReached(context.nativeHandle(),
+            status -> session.completions().add(() -> call.finishSynchronised(status)));
+        if (wait != 0) {
+            session.completions().add(() -> call.finishSynchronised(wait));
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** The hand-written calls of the API description, one class a group of objects. */
+package io.hawser.worker.calls;

@@ -1,0 +1,58 @@
+package io.hawser.worker.channel;
+
+import io.hawser.worker.memory.StagingPool.Staging;
+
+/** What becomes of received records. Session thread only. */
+public interface RecordHandler {
+    /**
+     * Decides on a record whose header has passed the general rules, before its payload is received.
+     *
+     * @param header its header, valid until the next record.
+     * @return false when the session has ended and nothing more is to be received.
+     */
+    boolean admit(RecordHeader header);
+
+    /**
+     * Memory for records.
+     *
+     * @param bytes what it must hold.
+     * @return memory that the receiver owns until {@link #record} keeps it; null when there is none.
+     */
+    Staging memoryFor(int bytes);
+
+    /**
+     * Takes back memory that the receiver does not need any more.
+     *
+     * @param memory what {@link #memoryFor} gave.
+     */
+    void giveBack(Staging memory);
+
+    /**
+     * Serves a whole record.
+     *
+     * @param header its header, valid during the call.
+     * @param memory the record from offset 0, private; valid during the call unless the handler keeps it.
+     * @return whether the handler keeps the memory, which is then its own.
+     */
+    boolean record(RecordHeader header, Staging memory);
+
+    /**
+     * Ends the session for a record that no honest guest sends.
+     *
+     * @param reason the rule and the values.
+     */
+    void refuse(String reason);
+
+    /** What was received in one go has been served: send what it has produced. */
+    void drained();
+
+    /** The guest can take more, or less, than before. */
+    void writabilityChanged();
+
+    /**
+     * The guest has closed its end, or the connection failed.
+     *
+     * @param cause why, or null for an orderly end.
+     */
+    void gone(Throwable cause);
+}

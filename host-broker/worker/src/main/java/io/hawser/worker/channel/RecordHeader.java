@@ -1,0 +1,126 @@
+package io.hawser.worker.channel;
+
+import io.hawser.shm.RecordLayout;
+import java.nio.ByteBuffer;
+
+/** The header of the record that is being received, checked against the rules that need no session. */
+public final class RecordHeader {
+    /** Guest threads are counted, not chosen; a number above this is no honest count. */
+    public static final int MAX_THREAD = 1 << 20;
+
+    private int lengthBytes;
+    private int opcode;
+    private long sequence;
+    private int thread;
+    private int context;
+    private int flags;
+    private int reserved;
+
+    /**
+     * Takes the fields from a buffer.
+     *
+     * @param buffer little-endian, the header at 0.
+     */
+    void read(ByteBuffer buffer) {
+        lengthBytes = buffer.getInt(RecordLayout.LENGTH_OFFSET);
+        opcode = buffer.getInt(RecordLayout.OPCODE_OFFSET);
+        sequence = buffer.getLong(RecordLayout.SEQUENCE_OFFSET);
+        thread = buffer.getInt(RecordLayout.THREAD_OFFSET);
+        context = buffer.getInt(RecordLayout.CONTEXT_OFFSET);
+        flags = buffer.getInt(RecordLayout.FLAGS_OFFSET);
+        reserved = buffer.getInt(RecordLayout.RESERVED_OFFSET);
+    }
+
+    /**
+     * Checks what holds for every request.
+     *
+     * @param expectedSequence the number that must come next.
+     * @return null, or the rule that is broken, then the values.
+     */
+    String violation(long expectedSequence) {
+        if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > RecordLayout.MAX_RECORD_BYTES
+            || lengthBytes % RecordLayout.ALIGNMENT_BYTES != 0) {
+            return "a record's length must be a multiple of 8 within 32.." + RecordLayout.MAX_RECORD_BYTES
+                + ": lengthBytes=" + lengthBytes + describe();
+        }
+        if (sequence != expectedSequence) {
+            return "a record's sequence must be the next: expected=" + expectedSequence + describe();
+        }
+        if ((flags & ~(RecordLayout.FLAG_REPLY | RecordLayout.FLAG_CREDITED)) != 0 || reserved != 0) {
+            return "a request's unknown flags and reserved field must be 0: flags=" + Integer.toHexString(flags)
+                + " reserved=" + reserved + describe();
+        }
+        if (thread < 0 || thread > MAX_THREAD) {
+            return "a guest thread's number must be within 0.." + MAX_THREAD + ": thread="
+                + Integer.toUnsignedString(thread) + describe();
+        }
+        return null;
+    }
+
+    private String describe() {
+        return " opcode=0x" + Integer.toHexString(opcode) + " sequence=" + Long.toUnsignedString(sequence);
+    }
+
+    /**
+     * Whole record.
+     *
+     * @return bytes with the header.
+     */
+    public int lengthBytes() {
+        return lengthBytes;
+    }
+
+    /**
+     * What is asked.
+     *
+     * @return library in the upper half, number in the lower.
+     */
+    public int opcode() {
+        return opcode;
+    }
+
+    /**
+     * Number of the record.
+     *
+     * @return from 1.
+     */
+    public long sequence() {
+        return sequence;
+    }
+
+    /**
+     * Who asks.
+     *
+     * @return guest thread number, 0 where none is meant.
+     */
+    public int thread() {
+        return thread;
+    }
+
+    /**
+     * The caller's current context.
+     *
+     * @return its id, 0 for none.
+     */
+    public int context() {
+        return context;
+    }
+
+    /**
+     * Whether a reply is awaited.
+     *
+     * @return flag REPLY.
+     */
+    public boolean wantsReply() {
+        return (flags & RecordLayout.FLAG_REPLY) != 0;
+    }
+
+    /**
+     * Whether the record costs credit.
+     *
+     * @return flag CREDITED.
+     */
+    public boolean isCredited() {
+        return (flags & RecordLayout.FLAG_CREDITED) != 0;
+    }
+}

@@ -1,0 +1,64 @@
+package io.hawser.worker.control;
+
+import com.fasterxml.jackson.core.JacksonException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.Locale;
+
+/** JSON text of the control messages. Any thread. */
+public final class ControlCodec {
+    private final ObjectMapper mapper = new ObjectMapper();
+
+    /**
+     * Reads a message of the broker.
+     *
+     * @param json one frame.
+     * @return the message, or null when its type is unknown: a newer broker may say more than this worker knows.
+     * @throws IOException if it is not a JSON object with a type, or a field has a wrong form.
+     */
+    public BrokerMessage decode(byte[] json) throws IOException {
+        JsonNode node;
+        try {
+            node = mapper.readTree(json);
+        } catch (JacksonException e) {
+            throw new IOException("control message must be a JSON object: " + e.getOriginalMessage(), e);
+        }
+        if (node == null || !node.isObject()) {
+            throw new IOException("control message must be a JSON object");
+        }
+        return switch (node.path("type").asText("")) {
+            case "assign" -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
+                number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""));
+            case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
+            case "" -> throw new IOException("control message must have a type");
+            default -> null;
+        };
+    }
+
+    private static long number(JsonNode node, String field) throws IOException {
+        JsonNode value = node.path(field);
+        if (!value.canConvertToLong() || !value.isIntegralNumber() || value.asLong() < 0) {
+            throw new IOException("control message: " + field + " must be a whole number: " + field + "=" + value);
+        }
+        return value.asLong();
+    }
+
+    /**
+     * Writes a message of the worker.
+     *
+     * @param message what to say.
+     * @return its JSON.
+     */
+    public byte[] encode(WorkerMessage message) {
+        ObjectNode node = mapper.createObjectNode();
+        node.put("type", message.getClass().getSimpleName().toLowerCase(Locale.ROOT));
+        node.setAll((ObjectNode) mapper.valueToTree(message));
+        try {
+            return mapper.writeValueAsBytes(node);
+        } catch (JacksonException e) {
+            throw new IllegalStateException("a control message is plain data: " + message, e);
+        }
+    }
+}

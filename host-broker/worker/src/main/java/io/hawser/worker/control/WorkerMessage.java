@@ -1,0 +1,49 @@
+package io.hawser.worker.control;
+
+import java.util.List;
+
+/** What a worker tells the broker; each is one JSON object with a {@code type}. */
+public sealed interface WorkerMessage {
+    /**
+     * The worker's devices are open and it waits for a session.
+     *
+     * @param pid process id.
+     * @param backend name of the backend in use.
+     * @param devices the GPUs, in the backend's order.
+     */
+    record Ready(long pid, String backend, List<Device> devices) implements WorkerMessage { }
+
+    /**
+     * One GPU.
+     *
+     * @param name the backend's name of it.
+     * @param uuid lower-case hexadecimal with dashes.
+     * @param totalBytes memory.
+     * @param pciBusId "dddd:bb:dd.0".
+     * @param computeCapability "major.minor".
+     */
+    record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
+
+    /**
+     * Totals since the session began.
+     *
+     * @param calls requests executed.
+     * @param replies replies sent.
+     * @param roundTrips replies that a guest thread waited for.
+     * @param bytesIn record bytes received.
+     * @param bytesOut record bytes sent.
+     * @param refusedRecords records refused; each ends its session.
+     * @param deviceBytes device memory that the session holds now.
+     * @param kernels kernels launched.
+     */
+    record Stats(long calls, long replies, long roundTrips, long bytesIn, long bytesOut, long refusedRecords,
+        long deviceBytes, long kernels) implements WorkerMessage { }
+
+    /**
+     * The session is over, the worker ends.
+     *
+     * @param reason one line.
+     * @param error true when something went wrong; false when the guest left or the broker ended it.
+     */
+    record Ended(String reason, boolean error) implements WorkerMessage { }
+}

@@ -1,0 +1,2 @@
+/** Private native memory for records and copies. */
+package io.hawser.worker.memory;

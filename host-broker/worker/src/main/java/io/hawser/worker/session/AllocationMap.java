@@ -1,0 +1,161 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.generated.HandleKind;
+import java.util.Arrays;
+
+/**
+ * The device memory that a session may address: its own allocations and the global variables of its modules. Sorted
+ * arrays, so that the check of every copy allocates nothing. Addresses are unsigned. Session thread only.
+ */
+public final class AllocationMap {
+    private static final int INITIAL_CAPACITY = 64;
+
+    private long[] starts = new long[INITIAL_CAPACITY];
+    private long[] lengths = new long[INITIAL_CAPACITY];
+    private Handle[] owners = new Handle[INITIAL_CAPACITY];
+    private int count;
+    private long ownedBytes;
+
+    /**
+     * Adds a range.
+     *
+     * @param address its first byte.
+     * @param bytes its length, over 0.
+     * @param owner what it goes with: an allocation's context, a global variable's module.
+     * @return false, with nothing changed, when it overlaps a range that is there.
+     */
+    public boolean add(long address, long bytes, Handle owner) {
+        if (bytes <= 0) {
+            throw new IllegalArgumentException("a range must hold a byte: bytes=" + bytes);
+        }
+        int at = floor(address) + 1;
+        boolean overlapsBelow = at > 0 && address - starts[at - 1] < lengths[at - 1];
+        boolean overlapsAbove = at < count && starts[at] - address < bytes;
+        if (overlapsBelow || overlapsAbove) {
+            return false;
+        }
+        if (count == starts.length) {
+            starts = Arrays.copyOf(starts, count * 2);
+            lengths = Arrays.copyOf(lengths, count * 2);
+            owners = Arrays.copyOf(owners, count * 2);
+        }
+        System.arraycopy(starts, at, starts, at + 1, count - at);
+        System.arraycopy(lengths, at, lengths, at + 1, count - at);
+        System.arraycopy(owners, at, owners, at + 1, count - at);
+        starts[at] = address;
+        lengths[at] = bytes;
+        owners[at] = owner;
+        count++;
+        if (owner.kind() == HandleKind.CONTEXT) {
+            ownedBytes += bytes;
+        }
+        return true;
+    }
+
+    /**
+     * Whether a copy may touch these bytes: all inside one range.
+     *
+     * @param address first byte.
+     * @param bytes length as an unsigned number; 0 touches nothing and is inside everywhere.
+     * @return true when it may.
+     */
+    public boolean contains(long address, long bytes) {
+        if (bytes == 0) {
+            return true;
+        }
+        int at = floor(address);
+        if (at < 0) {
+            return false;
+        }
+        long offset = address - starts[at];
+        return Long.compareUnsigned(offset, lengths[at]) < 0
+            && Long.compareUnsigned(bytes, lengths[at] - offset) <= 0;
+    }
+
+    /**
+     * Length of the allocation that begins here.
+     *
+     * @param address its first byte.
+     * @return bytes, or -1 when none of the session's own begins here.
+     */
+    public long lengthAt(long address) {
+        int at = floor(address);
+        return at >= 0 && starts[at] == address && isAllocation(at) ? lengths[at] : -1;
+    }
+
+    /**
+     * Context of the allocation that begins here.
+     *
+     * @param address its first byte.
+     * @return the context, or null when none of the session's own begins here.
+     */
+    public Handle ownerAt(long address) {
+        return lengthAt(address) < 0 ? null : owners[floor(address)];
+    }
+
+    /**
+     * Removes the allocation that begins here.
+     *
+     * @param address its first byte.
+     * @return its bytes, or -1 when none of the session's own begins here.
+     */
+    public long remove(long address) {
+        long bytes = lengthAt(address);
+        if (bytes >= 0) {
+            removeAt(floor(address));
+        }
+        return bytes;
+    }
+
+    /**
+     * Removes what goes with a module or a context.
+     *
+     * @param owner which.
+     */
+    public void removeOwner(Handle owner) {
+        for (int i = count - 1; i >= 0; i--) {
+            if (owner == owners[i]) {
+                removeAt(i);
+            }
+        }
+    }
+
+    private void removeAt(int at) {
+        if (isAllocation(at)) {
+            ownedBytes -= lengths[at];
+        }
+        count--;
+        System.arraycopy(starts, at + 1, starts, at, count - at);
+        System.arraycopy(lengths, at + 1, lengths, at, count - at);
+        System.arraycopy(owners, at + 1, owners, at, count - at);
+        owners[count] = null;
+    }
+
+    /**
+     * Sum of the session's own allocations.
+     *
+     * @return bytes, without global variables.
+     */
+    public long allocatedBytes() {
+        return ownedBytes;
+    }
+
+    private boolean isAllocation(int at) {
+        return owners[at].kind() == HandleKind.CONTEXT;
+    }
+
+    /** Index of the last range that begins at or below the address, or -1. */
+    private int floor(long address) {
+        int low = 0;
+        int high = count - 1;
+        while (low <= high) {
+            int middle = (low + high) >>> 1;
+            if (Long.compareUnsigned(starts[middle], address) <= 0) {
+                low = middle + 1;
+            } else {
+                high = middle - 1;
+            }
+        }
+        return high;
+    }
+}

@@ -1,0 +1,204 @@
+package io.hawser.worker.session;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Device code images on their way into the worker, and those that have arrived, kept by content so that a guest that
+ * loads one again need not send it. Session thread only.
+ */
+public final class BlobStore {
+    /** The largest image; a guest-chosen size that allocates memory. PyTorch's largest library is below half of it. */
+    public static final long MAX_BLOB_BYTES = 1L << 30;
+    /** All memory of the store; what has arrived is dropped, oldest use first, to keep to it. */
+    public static final long MAX_TOTAL_BYTES = 1L << 30;
+    /** How many ids a guest may hold; each costs an entry here. */
+    public static final int MAX_IDS = 1 << 16;
+
+    private static final int SHA256_BYTES = 32;
+
+    private final Map<Long, Blob> byId = new HashMap<>();
+    private final LinkedHashMap<String, Blob> byContent = new LinkedHashMap<>(16, 0.75f, true);
+    private long totalBytes;
+
+    /** What became of a request. */
+    public enum Outcome {
+        /** Done. */
+        OK,
+        /** The content is there already: the guest need not send it. */
+        KNOWN,
+        /** The store is full: the guest gets CUDA_ERROR_OUT_OF_MEMORY. */
+        FULL,
+        /** No honest guest asks this: the session ends. */
+        MALFORMED
+    }
+
+    private static final class Blob {
+        final String content;
+        final byte[] sha256;
+        final Arena arena = Arena.ofShared();
+        final MemorySegment bytes;
+        final MessageDigest digest = sha256();
+        long received;
+        boolean complete;
+        int pins;
+
+        Blob(byte[] sha256, long totalBytes) {
+            this.sha256 = sha256;
+            this.content = HexFormat.of().formatHex(sha256);
+            this.bytes = arena.allocate(totalBytes, 8);
+        }
+    }
+
+    /**
+     * Begins a blob, or finds that its content is there.
+     *
+     * @param blobId chosen by the guest, not in use.
+     * @param bytes its length.
+     * @param sha256 32 bytes.
+     * @return OK, KNOWN, FULL or MALFORMED.
+     */
+    public Outcome stage(long blobId, long bytes, byte[] sha256) {
+        if (blobId == 0 || byId.containsKey(blobId) || sha256.length != SHA256_BYTES || bytes <= 0) {
+            return Outcome.MALFORMED;
+        }
+        if (bytes > MAX_BLOB_BYTES || byId.size() >= MAX_IDS) {
+            return Outcome.FULL;
+        }
+        Blob known = byContent.get(HexFormat.of().formatHex(sha256));
+        if (known != null) {
+            if (known.bytes.byteSize() != bytes) {
+                return Outcome.MALFORMED;
+            }
+            byId.put(blobId, known);
+            return Outcome.KNOWN;
+        }
+        if (!makeRoom(bytes)) {
+            return Outcome.FULL;
+        }
+        byId.put(blobId, new Blob(sha256.clone(), bytes));
+        totalBytes += bytes;
+        return Outcome.OK;
+    }
+
+    /**
+     * Takes a piece. Pieces come in order without gaps; after the last the content must have the announced digest.
+     *
+     * @param blobId of a blob that was begun.
+     * @param offsetBytes where the piece belongs.
+     * @param piece its bytes.
+     * @return OK or MALFORMED.
+     */
+    public Outcome append(long blobId, long offsetBytes, MemorySegment piece) {
+        Blob blob = byId.get(blobId);
+        if (blob == null || blob.complete || offsetBytes != blob.received || piece.byteSize() == 0
+            || piece.byteSize() > blob.bytes.byteSize() - blob.received) {
+            return Outcome.MALFORMED;
+        }
+        MemorySegment.copy(piece, 0, blob.bytes, offsetBytes, piece.byteSize());
+        blob.digest.update(piece.asByteBuffer());
+        blob.received += piece.byteSize();
+        if (blob.received < blob.bytes.byteSize()) {
+            return Outcome.OK;
+        }
+        if (!Arrays.equals(blob.digest.digest(), blob.sha256)) {
+            return Outcome.MALFORMED;
+        }
+        blob.complete = true;
+        Blob twin = byContent.get(blob.content);
+        if (twin != null) { // two ids were begun before either was complete: keep one copy
+            byId.replaceAll((id, held) -> held == blob ? twin : held);
+            drop(blob);
+        } else {
+            byContent.put(blob.content, blob);
+        }
+        return Outcome.OK;
+    }
+
+    /**
+     * Ends a blob's id and gives its bytes, which stay until {@link #release}: a load consumes the id, the
+     * content stays for a while.
+     *
+     * @param blobId its id.
+     * @return the content's key for {@link #bytes} and {@link #release}, or null when there is no such complete blob.
+     */
+    public String consume(long blobId) {
+        Blob blob = byId.get(blobId);
+        if (blob == null || !blob.complete) {
+            return null;
+        }
+        byId.remove(blobId);
+        blob.pins++;
+        return blob.content;
+    }
+
+    /**
+     * The bytes of a consumed blob.
+     *
+     * @param content what {@link #consume} gave.
+     * @return its bytes, valid until released.
+     */
+    public MemorySegment bytes(String content) {
+        return byContent.get(content).bytes;
+    }
+
+    /**
+     * Ends the use of a consumed blob.
+     *
+     * @param content what {@link #consume} gave.
+     */
+    public void release(String content) {
+        byContent.get(content).pins--;
+    }
+
+    /** Frees everything. */
+    public void close() {
+        byId.values().stream().filter(blob -> !blob.complete).forEach(this::drop);
+        byId.clear();
+        byContent.values().forEach(this::drop);
+        byContent.clear();
+    }
+
+    /**
+     * Memory of all blobs.
+     *
+     * @return bytes.
+     */
+    public long totalBytes() {
+        return totalBytes;
+    }
+
+    /** Drops complete blobs that no id names until so many bytes fit. */
+    private boolean makeRoom(long bytes) {
+        Iterator<Blob> oldest = byContent.values().iterator();
+        while (totalBytes + bytes > MAX_TOTAL_BYTES && oldest.hasNext()) {
+            Blob blob = oldest.next();
+            if (blob.pins == 0 && !byId.containsValue(blob)) {
+                oldest.remove();
+                drop(blob);
+            }
+        }
+        return totalBytes + bytes <= MAX_TOTAL_BYTES;
+    }
+
+    private void drop(Blob blob) {
+        totalBytes -= blob.bytes.byteSize();
+        blob.arena.close();
+    }
+
+    private static MessageDigest sha256() {
+        try {
+            return MessageDigest.getInstance("SHA-256");
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java platform has SHA-256", e);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordReader;
+import io.hawser.shm.RecordWriter;
+import io.hawser.worker.channel.RecordHeader;
+import io.hawser.worker.memory.StagingPool.Staging;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * One request that is being served, used again for later ones. Session thread, except that {@link #finish} may come
+ * from any thread after {@link #defer}.
+ */
+public final class Call implements CallContext {
+    private static final int REPLY_CAPACITY_BYTES = 64;
+    private static final int SCRATCH_BYTES = 4096;
+    private static final long MAX_SCRATCH_BYTES = 1L << 20; // outputs that a description lets a guest ask for
+
+    private final Session session;
+    private final RecordReader in = new RecordReader();
+    private final RecordWriter reply = new RecordWriter(REPLY_CAPACITY_BYTES);
+
+    private MemorySegment scratch; // made at the first use
+    private Staging memory;
+    private boolean keepsMemory;
+    private int opcode;
+    private long sequence;
+    private int thread;
+    private int context;
+    private boolean wantsReply;
+    private long scratchUsed;
+    private StreamState lastStream;
+    private Handle lastObject;
+    private boolean ended;
+    private boolean deferred;
+
+    /**
+     * Makes a call for use by {@link #begin}.
+     *
+     * @param session that it belongs to.
+     */
+    Call(Session session) {
+        this.session = session;
+    }
+
+    /**
+     * The call behind the interface that generated code uses.
+     *
+     * @param call made by a session.
+     * @return the same.
+     */
+    public static Call of(CallContext call) {
+        return (Call) call;
+    }
+
+    /** Starts on a record whose memory is the receiver's until {@link #keepsMemory()}. */
+    void begin(RecordHeader header, Staging record) {
+        memory = record;
+        keepsMemory = false;
+        opcode = header.opcode();
+        sequence = header.sequence();
+        thread = header.thread();
+        context = header.context();
+        wantsReply = header.wantsReply();
+        scratchUsed = 0;
+        lastStream = null;
+        lastObject = null;
+        ended = false;
+        deferred = false;
+        in.wrap(record.segment(), 0, header.lengthBytes());
+        reply.begin(opcode | RecordLayout.REPLY_BIT, sequence, thread, context, 0);
+    }
+
+    @Override
+    public RecordReader in() {
+        return in;
+    }
+
+    @Override
+    public int thread() {
+        return thread;
+    }
+
+    @Override
+    public int context() {
+        return context;
+    }
+
+    @Override
+    public long sequence() {
+        return sequence;
+    }
+
+    @Override
+    public boolean wantsReply() {
+        return wantsReply;
+    }
+
+    int opcode() {
+        return opcode;
+    }
+
+    @Override
+    public long handle(HandleKind kind, long id) {
+        if (kind == HandleKind.STREAM) {
+            StreamState stream = stream(id);
+            return stream == null ? 0 : stream.stream();
+        }
+        Handle handle = object(kind, id);
+        if (handle != null) {
+            lastObject = handle;
+        }
+        return handle == null ? 0 : handle.nativeHandle();
+    }
+
+    /**
+     * What the session knows of the handle that was resolved last and is no stream.
+     *
+     * @return never null in a manual call that has such a parameter.
+     */
+    public Handle lastObject() {
+        return lastObject;
+    }
+
+    /** As {@link #handle}, with what the session knows of the object; null when the call has been ended. */
+    Handle object(HandleKind kind, long id) {
+        if (ended) {
+            return null;
+        }
+        Handle handle = session.objects().handles().find(kind, id);
+        if (handle == null && !session.objects().handles().wasCreated(kind, id)) {
+            fatal("a handle must have been created with its kind: kind=" + kind + " id=0x" + Long.toHexString(id));
+            return null;
+        }
+        if (handle == null || handle.isFailed()) {
+            fail(kind == HandleKind.CONTEXT ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_HANDLE);
+            return null;
+        }
+        return handle;
+    }
+
+    /** Resolves a stream and notes it as the one on which the record's work waits; null when the call has ended. */
+    private StreamState stream(long id) {
+        if (ended) {
+            return null;
+        }
+        StreamState stream = session.objects().streams().resolve(this, id);
+        if (stream != null) {
+            lastStream = stream;
+        }
+        return stream;
+    }
+
+    /**
+     * The stream that was resolved last: on it the record's work waits.
+     *
+     * @return null when the record names none; never in a manual call that has such a parameter.
+     */
+    public StreamState lastStream() {
+        return lastStream;
+    }
+
+    @Override
+    public void register(HandleKind kind, long id, long nativeHandle) {
+        session.objects().register(this, kind, id, nativeHandle);
+    }
+
+    @Override
+    public void registerFailed(HandleKind kind, long id) {
+        session.objects().register(this, kind, id, 0);
+    }
+
+    @Override
+    public void drop(HandleKind kind, long id) {
+        session.objects().drop(kind, id);
+    }
+
+    @Override
+    public boolean checkDevice(long address, long bytes) {
+        if (ended) {
+            return false;
+        }
+        if (!session.objects().allocations().contains(address, bytes)) {
+            fail(CudaResult.INVALID_VALUE);
+            return false;
+        }
+        return true;
+    }
+
+    @Override
+    public MemorySegment scratch(long bytes) {
+        if (bytes < 0 || bytes > MAX_SCRATCH_BYTES) {
+            fatal("outputs of a call must not exceed " + MAX_SCRATCH_BYTES + ": bytes=" + bytes);
+            return Arena.ofAuto().allocate(8, 8);
+        }
+        long aligned = bytes + 7 & -8L;
+        if (aligned > SCRATCH_BYTES - scratchUsed) {
+            return Arena.ofAuto().allocate(Math.max(aligned, 8), 8);
+        }
+        if (scratch == null) {
+            scratch = Arena.ofAuto().allocate(SCRATCH_BYTES, 8);
+        }
+        MemorySegment part = scratch.asSlice(scratchUsed, bytes).fill((byte) 0);
+        scratchUsed += aligned;
+        return part;
+    }
+
+    @Override
+    public RecordWriter reply() {
+        return reply;
+    }
+
+    @Override
+    public boolean isRejected() {
+        return ended;
+    }
+
+    @Override
+    public void fail(int cuResult) {
+        if (cuResult == 0) {
+            throw new IllegalArgumentException("a failed call has an error");
+        }
+        finish(cuResult);
+    }
+
+    @Override
+    public void fatal(String reason) {
+        if (!ended) {
+            ended = true;
+            session.refuse(reason + " opcode=0x" + Integer.toHexString(opcode) + " sequence="
+                + Long.toUnsignedString(sequence));
+        }
+    }
+
+    @Override
+    public void finish(int cuResult) {
+        if (!session.isSessionThread()) {
+            session.completions().add(() -> finish(cuResult));
+            return;
+        }
+        if (ended) {
+            return; // the session, or an earlier check, has ended the call
+        }
+        ended = true;
+        session.finished(this, cuResult);
+        if (deferred) {
+            recycle();
+        }
+    }
+
+    /**
+     * As {@link #finish} for a call by which CUDA synchronises: it delivers the session's deferred error.
+     *
+     * @param cuResult the call's own result, which goes first.
+     */
+    public void finishSynchronised(int cuResult) {
+        finish(session.synchronised(cuResult));
+    }
+
+    @Override
+    public void defer() {
+        if (!deferred && !ended) {
+            deferred = true;
+            keepsMemory = true;
+        }
+    }
+
+    /**
+     * As {@link #defer}, for a call that does not read its record any more: many may wait without holding memory.
+     */
+    public void deferWithoutRecord() {
+        if (!deferred && !ended) {
+            deferred = true;
+            if (!keepsMemory) {
+                memory = null; // stays the receiver's
+            }
+        }
+    }
+
+    /** Whether the call has been answered, or never will be. */
+    boolean isEnded() {
+        return ended;
+    }
+
+    boolean isDeferred() {
+        return deferred;
+    }
+
+    /**
+     * Takes the record's memory away from the receiver, for work that reads it later. Once a call.
+     *
+     * @return the memory, to be given back to the pool; null when it has been taken.
+     */
+    public Staging keepMemory() {
+        if (keepsMemory || memory == null) {
+            return null;
+        }
+        keepsMemory = true;
+        Staging kept = memory;
+        memory = null;
+        return kept;
+    }
+
+    /** Whether the receiver must not use the record's memory any more. */
+    boolean keepsMemory() {
+        return keepsMemory;
+    }
+
+    /** Gives back what a deferred call has kept. */
+    private void recycle() {
+        if (memory != null) {
+            session.giveBack(memory);
+            memory = null;
+        }
+        session.recycle(this);
+    }
+
+    /** Abandons a deferred call at the end of the session. */
+    void abandon() {
+        if (!ended) {
+            ended = true;
+            recycle();
+        }
+    }
+}

@@ -1,0 +1,257 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.HandleKind;
+
+/** What a guest has made: handles, memory, images; and which context is current. Session thread only. */
+public final class GuestObjects {
+    private final GpuBackend backend;
+    private final StreamWork work;
+    private final HandleTable handles = new HandleTable();
+    private final AllocationMap allocations = new AllocationMap();
+    private final BlobStore blobs = new BlobStore();
+    private final StreamTable streams;
+    private final long memoryBytes;
+
+    private Handle currentContext;
+    private int currentContextId;
+    private long pendingFreeBytes;
+    private int pendingFrees;
+
+    /**
+     * Starts with nothing.
+     *
+     * @param backend the GPU.
+     * @param work the session's streams.
+     * @param perThreadStreams makes per-thread default streams.
+     * @param memoryBytes quota of device memory; 0 for none.
+     */
+    GuestObjects(GpuBackend backend, StreamWork work, StreamTable.Maker perThreadStreams, long memoryBytes) {
+        this.backend = backend;
+        this.work = work;
+        this.streams = new StreamTable(this, perThreadStreams);
+        this.memoryBytes = memoryBytes;
+    }
+
+    /**
+     * The handles.
+     *
+     * @return never null.
+     */
+    public HandleTable handles() {
+        return handles;
+    }
+
+    /**
+     * The memory that the guest may address.
+     *
+     * @return never null.
+     */
+    public AllocationMap allocations() {
+        return allocations;
+    }
+
+    /**
+     * The images that the guest has sent.
+     *
+     * @return never null.
+     */
+    public BlobStore blobs() {
+        return blobs;
+    }
+
+    /**
+     * The streams.
+     *
+     * @return never null.
+     */
+    public StreamTable streams() {
+        return streams;
+    }
+
+    /**
+     * The context of the guest thread whose call is being served.
+     *
+     * @return its handle, or null when it has none.
+     */
+    public Handle currentContext() {
+        return currentContext;
+    }
+
+    /** Makes the calling guest thread's context current; false when the call has been ended. */
+    boolean switchContext(Call call, int contextId) {
+        if (contextId == currentContextId) {
+            return true;
+        }
+        long id = HandleTable.id(HandleKind.CONTEXT, contextId);
+        Handle context = contextId == 0 ? null : handles.find(HandleKind.CONTEXT, id);
+        if (contextId != 0 && context == null && !handles.wasCreated(HandleKind.CONTEXT, id)) {
+            call.fatal("a record's context must have been created: context=" + Integer.toUnsignedString(contextId));
+            return false;
+        }
+        // A destroyed one counts as none: calls that need a context fail with CUDA_ERROR_INVALID_CONTEXT.
+        boolean usable = context != null && !context.isFailed();
+        int result = backend.setCurrent(usable ? context.nativeHandle() : 0);
+        if (result != 0) {
+            call.fail(result);
+            return false;
+        }
+        currentContext = usable ? context : null;
+        currentContextId = contextId;
+        return true;
+    }
+
+    /**
+     * Makes a context current on the backend outside of a guest's call; the next call switches again.
+     *
+     * @param context a live one.
+     * @return CUresult.
+     */
+    public int enter(Handle context) {
+        if (context == currentContext) {
+            return 0;
+        }
+        currentContext = context;
+        currentContextId = -1; // no guest thread's: ids of contexts are below 2^31 in any real program
+        return backend.setCurrent(context.nativeHandle());
+    }
+
+    /**
+     * Adds a handle that goes with the current context, or with none if it is a context.
+     *
+     * @param call that made it; fatal when the id cannot be used.
+     * @param kind its kind.
+     * @param id the guest's name of it.
+     * @param nativeHandle the backend's, 0 when its creation failed.
+     */
+    void register(Call call, HandleKind kind, long id, long nativeHandle) {
+        Object info = kind == HandleKind.STREAM && nativeHandle != 0
+            ? new StreamState(currentContext == null ? 0 : currentContext.nativeHandle(), nativeHandle) : null;
+        register(call, kind, id, nativeHandle, kind == HandleKind.CONTEXT ? null : currentContext, info);
+    }
+
+    /**
+     * Adds a handle.
+     *
+     * @param call that made it; fatal when the id cannot be used.
+     * @param kind its kind.
+     * @param id the guest's name of it.
+     * @param nativeHandle the backend's, 0 when its creation failed.
+     * @param owner with which it goes.
+     * @param info what is kept with it.
+     */
+    public void register(Call call, HandleKind kind, long id, long nativeHandle, Handle owner, Object info) {
+        if (!handles.add(new Handle(kind, id, nativeHandle, owner, info))) {
+            call.fatal("a new handle must have an id of its kind that is not in use: kind=" + kind + " id=0x"
+                + Long.toHexString(id) + " handles=" + handles.size());
+        }
+    }
+
+    /**
+     * Forgets a handle that the backend has destroyed, and those that went with it.
+     *
+     * @param kind its kind.
+     * @param id the guest's name of it.
+     */
+    public void drop(HandleKind kind, long id) {
+        Handle handle = handles.find(kind, id);
+        if (handle == null) {
+            return;
+        }
+        for (Handle gone : handles.remove(handle)) {
+            if (gone.kind() == HandleKind.STREAM && !gone.isFailed()) {
+                work.abandon(gone.info(StreamState.class));
+            } else if (gone.kind() == HandleKind.MODULE) {
+                allocations.removeOwner(gone);
+            } else if (gone.kind() == HandleKind.CONTEXT) {
+                streams.forget(gone).forEach(work::abandon);
+                allocations.removeOwner(gone);
+                if (gone == currentContext) {
+                    currentContext = null;
+                    currentContextId = -1;
+                }
+            }
+        }
+    }
+
+    /** Destroys all that is left, context by context. */
+    void close() {
+        for (Handle context : handles.all(HandleKind.CONTEXT)) {
+            if (!context.isFailed()) {
+                backend.destroyContext(context.nativeHandle());
+            }
+            drop(HandleKind.CONTEXT, context.id());
+        }
+        for (HandleKind kind : HandleKind.values()) {
+            handles.all(kind).forEach(handle -> drop(kind, handle.id()));
+        }
+        blobs.close();
+    }
+
+    /**
+     * The quota.
+     *
+     * @return bytes; 0 for none.
+     */
+    public long memoryBytes() {
+        return memoryBytes;
+    }
+
+    /**
+     * Whether an allocation of so many bytes keeps to the quota. Memory whose free waits for running work counts.
+     *
+     * @param bytes wanted.
+     * @return true when it does.
+     */
+    public boolean fitsQuota(long bytes) {
+        return memoryBytes == 0 || bytes >= 0 && bytes <= memoryBytes - usedBytes();
+    }
+
+    /**
+     * Device memory that the session holds.
+     *
+     * @return bytes of allocations, and of those whose free waits for running work.
+     */
+    public long usedBytes() {
+        return allocations.allocatedBytes() + pendingFreeBytes;
+    }
+
+    /**
+     * Whether a context that was live still is.
+     *
+     * @param context its handle.
+     * @return false after its destruction.
+     */
+    public boolean isLive(Handle context) {
+        return handles.find(HandleKind.CONTEXT, context.id()) == context;
+    }
+
+    /**
+     * Notes that memory is to be freed when running work is done.
+     *
+     * @param bytes its length, no longer in {@link #allocations()}.
+     */
+    public void freeBegins(long bytes) {
+        pendingFreeBytes += bytes;
+        pendingFrees++;
+    }
+
+    /**
+     * Notes that such memory has been freed.
+     *
+     * @param bytes as for {@link #freeBegins}.
+     */
+    public void freeEnds(long bytes) {
+        pendingFreeBytes -= bytes;
+        pendingFrees--;
+    }
+
+    /**
+     * Whether memory is still on its way back, so that an allocation that found none should wait for it.
+     *
+     * @return true after {@link #freeBegins} and before the last {@link #freeEnds}.
+     */
+    public boolean isFreeing() {
+        return pendingFrees > 0;
+    }
+}

@@ -1,0 +1,412 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.shm.RecordLayout;
+import io.hawser.worker.channel.Outbox;
+import io.hawser.worker.channel.RecordHandler;
+import io.hawser.worker.channel.RecordHeader;
+import io.hawser.worker.channel.RecordReceiver;
+import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.memory.StagingPool;
+import io.hawser.worker.memory.StagingPool.Staging;
+import io.netty.channel.Channel;
+import io.netty.channel.EventLoop;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.ArrayDeque;
+import java.util.LinkedHashSet;
+import java.util.Set;
+
+/**
+ * One guest process: its objects, its calls in order, its end. All of it lives on one event loop thread, the session
+ * thread; backends report from theirs through {@link Completions}.
+ */
+public final class Session implements RecordHandler {
+    private static final Logger LOG = System.getLogger(Session.class.getName());
+
+    /** Calls that wait for their completion; honest threads wait for one each, asynchronous reads for more. */
+    private static final int MAX_DEFERRED_CALLS = 1 << 18;
+
+    private final SessionOptions options;
+    private final GpuBackend backend;
+    private final SessionListener listener;
+    private final Channel channel;
+    private final EventLoop loop;
+    private final Outbox outbox;
+    private final Completions completions;
+    private final StagingPool pool;
+    private final CreditWindow credit;
+    private final StreamWork work;
+    private final Callbacks callbacks;
+    private final GuestObjects objects;
+    private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
+    private final Set<Call> deferredCalls = new LinkedHashSet<>();
+
+    private CallDispatcher dispatcher;
+    private RecordReceiver receiver;
+    private int deferredError;
+    private boolean readsPaused;
+    private boolean ended;
+    private boolean isLossLogged;
+
+    private long calls;
+    private long replies;
+    private long receivedBytes;
+    private long refusedRecords;
+    private long kernels;
+
+    /**
+     * Prepares a session on a channel that is registered with its loop.
+     *
+     * @param options what admission has decided.
+     * @param backend the GPU, this session's alone.
+     * @param channel the guest's.
+     * @param perThreadStreams makes per-thread default streams.
+     * @param listener told of the end.
+     */
+    public Session(SessionOptions options, GpuBackend backend, Channel channel, StreamTable.Maker perThreadStreams,
+            SessionListener listener) {
+        this.options = options;
+        this.backend = backend;
+        this.listener = listener;
+        this.channel = channel;
+        this.loop = channel.eventLoop();
+        outbox = new Outbox(channel);
+        completions = new Completions(loop, this::flush);
+        pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, backend::freeStaging);
+        credit = new CreditWindow(options.creditWindowBytes());
+        work = new StreamWork(backend, completions, credit, pool, outbox);
+        callbacks = new Callbacks(completions, work, outbox);
+        objects = new GuestObjects(backend, work, perThreadStreams, options.memoryBytes());
+    }
+
+    /**
+     * Begins: greets the guest and takes its records. Session thread.
+     *
+     * @param callDispatcher serves the described functions.
+     * @param descriptionHash of the description that it was made from.
+     */
+    public void start(CallDispatcher callDispatcher, long descriptionHash) {
+        dispatcher = callDispatcher;
+        receiver = new RecordReceiver(this);
+        backend.output(new DeviceOutput(completions, outbox)::accept);
+        outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
+        outbox.flush();
+        channel.pipeline().addLast(receiver);
+        channel.config().setAutoRead(true);
+        LOG.log(Level.INFO, "session {0} begins: vgpu={1} memoryBytes={2} peer={3} program={4}", id(), options.vgpu(),
+            Long.toString(options.memoryBytes()), LogText.clean(options.peer()), LogText.clean(options.program()));
+    }
+
+    /** Number of the session, as it is logged. */
+    public String id() {
+        return Long.toString(options.sessionId());
+    }
+
+    @Override
+    public boolean admit(RecordHeader header) {
+        if (ended) {
+            return false;
+        }
+        int opcode = header.opcode();
+        if (!ControlRecords.isRequest(opcode) && !dispatcher.isKnown(opcode)) {
+            refuse("a record's opcode must be one of the description: opcode=0x" + Integer.toHexString(opcode)
+                + " sequence=" + header.sequence());
+            return false;
+        }
+        if (header.isCredited() && !credit.charge(header.lengthBytes())) {
+            refuse("a guest must keep to its credit: outstandingBytes=" + credit.outstandingBytes()
+                + " windowBytes=" + credit.windowBytes() + " lengthBytes=" + header.lengthBytes()
+                + " sequence=" + header.sequence());
+            return false;
+        }
+        return true;
+    }
+
+    @Override
+    public Staging memoryFor(int bytes) {
+        return pool.take(bytes);
+    }
+
+    @Override
+    public void giveBack(Staging memory) {
+        pool.give(memory);
+    }
+
+    @Override
+    public boolean record(RecordHeader header, Staging memory) {
+        if (ended) {
+            return false;
+        }
+        calls++;
+        receivedBytes += header.lengthBytes();
+        Call call = idleCalls.isEmpty() ? new Call(this) : idleCalls.pop();
+        call.begin(header, memory);
+        try {
+            if (ControlRecords.isRequest(header.opcode())) {
+                ControlRecords.serve(this, call, header);
+            } else if (objects.switchContext(call, header.context())) {
+                dispatcher.dispatch(header.opcode(), call);
+            }
+        } catch (RuntimeException | StackOverflowError | LinkageError e) {
+            // Defects of ours, or of a backend that met an image made to cause them.
+            LOG.log(Level.ERROR, "session " + id() + ": a call failed inside the worker: opcode=0x"
+                + Integer.toHexString(header.opcode()), e);
+            end("internal error: " + e, true, CudaResult.UNKNOWN);
+        }
+        settleCredit(call, header);
+        if (!ended && !call.isEnded() && !call.isDeferred()) {
+            end("internal error: a call must end or be deferred: opcode=0x" + Integer.toHexString(header.opcode()),
+                true, CudaResult.UNKNOWN);
+        }
+        boolean keeps = call.keepsMemory();
+        if (!call.isDeferred()) {
+            idleCalls.push(call);
+        } else if (!call.isEnded()) {
+            deferredCalls.add(call);
+            if (deferredCalls.size() > MAX_DEFERRED_CALLS) {
+                refuse("a guest must wait for its calls: unanswered=" + deferredCalls.size());
+            }
+        }
+        return keeps;
+    }
+
+    private void settleCredit(Call call, RecordHeader header) {
+        if (!header.isCredited()) {
+            return;
+        }
+        if (call.lastStream() == null) {
+            credit.release(header.lengthBytes());
+        } else {
+            work.charge(call.lastStream(), header.lengthBytes());
+        }
+    }
+
+    @Override
+    public void refuse(String reason) {
+        if (!ended) {
+            refusedRecords++;
+            end("refused record: " + reason, true, CudaResult.DEVICE_UNAVAILABLE);
+        }
+    }
+
+    @Override
+    public void drained() {
+        flush();
+    }
+
+    private void flush() {
+        if (!ended && credit.isReportDue()) {
+            outbox.credit(credit.report());
+        }
+        outbox.flush();
+        if (!readsPaused && !ended && outbox.unreadBytes() > Outbox.MAX_UNREAD_BYTES) {
+            // A guest that asks and does not read: its questions stay in its own socket.
+            readsPaused = true;
+            channel.config().setAutoRead(false);
+        }
+    }
+
+    @Override
+    public void writabilityChanged() {
+        if (readsPaused && channel.isWritable()) {
+            readsPaused = false;
+            channel.config().setAutoRead(true);
+        }
+    }
+
+    @Override
+    public void gone(Throwable cause) {
+        end(cause == null ? "the guest has closed the connection" : "the connection failed: " + cause.getMessage(),
+            false, 0);
+        channel.close();
+    }
+
+    /**
+     * Ends the session: nothing more is served, streams that wait for the guest go on, the guest is told.
+     *
+     * @param reason one line.
+     * @param error whether something went wrong.
+     * @param lostResult what the guest's calls get from now on; 0 when there is no guest to tell.
+     */
+    public void end(String reason, boolean error, int lostResult) {
+        if (ended) {
+            return;
+        }
+        ended = true;
+        LOG.log(error ? Level.WARNING : Level.INFO, "session {0} ends: {1}", id(), LogText.clean(reason));
+        if (receiver != null) {
+            receiver.discard();
+        }
+        callbacks.cancel();
+        work.cancel();
+        if (lostResult != 0) {
+            outbox.lost(lostResult, reason);
+            outbox.flush();
+            Goodbye.say(channel);
+        }
+        listener.ended(reason, error);
+    }
+
+    /**
+     * Frees everything that the session holds. Session thread, after {@link #end}.
+     *
+     * @return what is left, which should be nothing.
+     */
+    public Leftovers close() {
+        for (Call call : Set.copyOf(deferredCalls)) {
+            call.abandon();
+        }
+        objects.close();
+        outbox.close();
+        return leftovers();
+    }
+
+    /** Gives the idle staging memory back to the backend. Session thread, when the channel and all work have ended. */
+    public void freeStaging() {
+        receiver.dropPartial();
+        pool.close();
+    }
+
+    /**
+     * What a session holds.
+     *
+     * @param handles objects.
+     * @param deviceBytes allocations.
+     * @param stagingBytes staging memory in use.
+     * @param calls not answered.
+     * @param creditBytes not released.
+     */
+    public record Leftovers(int handles, long deviceBytes, long stagingBytes, int calls, long creditBytes) {
+        /** Nothing. */
+        public static final Leftovers NONE = new Leftovers(0, 0, 0, 0, 0);
+    }
+
+    /**
+     * What the session holds now.
+     *
+     * @return counts.
+     */
+    public Leftovers leftovers() {
+        return new Leftovers(objects.handles().size(), objects.allocations().allocatedBytes(), pool.usedBytes(),
+            deferredCalls.size(), credit.outstandingBytes());
+    }
+
+    /** Ends a call's business: its reply, or the error that it leaves behind. */
+    void finished(Call call, int result) {
+        if (ended) {
+            return;
+        }
+        if (result != 0 && !isLossLogged && backend.isPoisoned(result)) {
+            isLossLogged = true;
+            LOG.log(Level.WARNING, "session {0}: its context is lost: CUresult={1}", id(), result);
+        }
+        if (!call.wantsReply()) {
+            deferError(result);
+            return;
+        }
+        replies++;
+        if (result == 0) {
+            outbox.append(call.reply(), call.reply().end());
+        } else {
+            outbox.reply(call.opcode(), call.sequence(), call.thread(), call.context(), result);
+        }
+    }
+
+    /**
+     * Remembers an error that no reply can carry; a later synchronising call delivers the first.
+     *
+     * @param result CUresult, 0 for none.
+     */
+    public void deferError(int result) {
+        if (result != 0 && deferredError == 0) {
+            deferredError = result;
+            LOG.log(Level.DEBUG, "session {0}: deferred error: CUresult={1}", id(), result);
+        }
+    }
+
+    /** The status of a synchronising call: its own error, or the deferred one, which is delivered by this. */
+    int synchronised(int result) {
+        if (result != 0) {
+            deferredError = deferredError == result ? 0 : deferredError;
+            return result;
+        }
+        int delivered = deferredError;
+        deferredError = 0;
+        return delivered;
+    }
+
+    /** Takes a deferred call back for use by a later record. */
+    void recycle(Call call) {
+        deferredCalls.remove(call);
+        idleCalls.push(call);
+    }
+
+    boolean isSessionThread() {
+        return loop.inEventLoop();
+    }
+
+    /**
+     * What the guest has made.
+     *
+     * @return never null.
+     */
+    public GuestObjects objects() {
+        return objects;
+    }
+
+    /**
+     * Work that waits in streams.
+     *
+     * @return never null.
+     */
+    public StreamWork work() {
+        return work;
+    }
+
+    /**
+     * Host functions.
+     *
+     * @return never null.
+     */
+    public Callbacks callbacks() {
+        return callbacks;
+    }
+
+    /**
+     * Brings the ends of work to the session thread.
+     *
+     * @return never null.
+     */
+    public Completions completions() {
+        return completions;
+    }
+
+    /**
+     * The GPU.
+     *
+     * @return never null.
+     */
+    public GpuBackend backend() {
+        return backend;
+    }
+
+    Outbox outbox() {
+        return outbox;
+    }
+
+    /** Counts a launch. */
+    public void countKernel() {
+        kernels++;
+    }
+
+    /**
+     * Totals for the broker. Session thread.
+     *
+     * @return the session's figures.
+     */
+    public WorkerMessage.Stats stats() {
+        return new WorkerMessage.Stats(calls, replies, replies, receivedBytes, outbox.sentBytes(), refusedRecords,
+            objects.allocations().allocatedBytes(), kernels);
+    }
+}

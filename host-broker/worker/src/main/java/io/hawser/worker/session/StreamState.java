@@ -1,0 +1,110 @@
+package io.hawser.worker.session;
+
+import io.hawser.worker.memory.StagingPool.Staging;
+import io.hawser.worker.memory.StagingPool;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a session knows of one stream beside the backend: work whose credit and staging memory have not been put under a
+ * marker yet, and the buffers of its device-to-host copies. Session thread only.
+ */
+public final class StreamState {
+    /** Small copies are packed into slabs, so that a million of them do not hold a million buffers. */
+    static final int SLAB_BYTES = 64 * 1024;
+
+    private static final int SLAB_ALIGNMENT = 16;
+
+    final long context;
+    final long stream;
+    final List<DataBuffers.Slot> slots = new ArrayList<>();
+    int nextSlot;
+
+    private long unmarkedBytes;
+    private List<Staging> unmarkedStaging = new ArrayList<>();
+    private Staging slab;
+    private int slabUsed;
+
+    /**
+     * Describes a stream.
+     *
+     * @param context native context that it belongs to.
+     * @param stream native stream; 0 is the context's legacy default stream.
+     */
+    StreamState(long context, long stream) {
+        this.context = context;
+        this.stream = stream;
+    }
+
+    /**
+     * The backend's context.
+     *
+     * @return its handle.
+     */
+    public long context() {
+        return context;
+    }
+
+    /**
+     * The backend's stream.
+     *
+     * @return its handle; 0 for the context's legacy default stream.
+     */
+    public long stream() {
+        return stream;
+    }
+
+    /** Adds credit that the stream's last work costs. */
+    void charge(long bytes) {
+        unmarkedBytes += bytes;
+    }
+
+    /** Adds staging memory that the stream's last work reads or writes. */
+    void hold(Staging staging) {
+        unmarkedStaging.add(staging);
+    }
+
+    /** Copies a small piece to memory that lives until the next marker has been reached; null when there is none. */
+    MemorySegment pack(MemorySegment source, StagingPool pool) {
+        int bytes = Math.toIntExact(source.byteSize());
+        if (slab == null || SLAB_BYTES - slabUsed < bytes) {
+            Staging fresh = pool.take(SLAB_BYTES);
+            if (fresh == null) {
+                return null;
+            }
+            slab = fresh;
+            slabUsed = 0;
+            unmarkedStaging.add(slab);
+        }
+        MemorySegment packed = slab.segment().asSlice(slabUsed, bytes).copyFrom(source);
+        slabUsed += bytes + SLAB_ALIGNMENT - 1 & -SLAB_ALIGNMENT;
+        return packed;
+    }
+
+    /** Bytes of credit that no marker covers. */
+    long unmarkedBytes() {
+        return unmarkedBytes;
+    }
+
+    boolean hasUnmarked() {
+        return unmarkedBytes > 0 || !unmarkedStaging.isEmpty();
+    }
+
+    /** Takes what a marker that is set now covers. */
+    Covered cover() {
+        Covered covered = new Covered(unmarkedBytes, unmarkedStaging);
+        unmarkedBytes = 0;
+        unmarkedStaging = new ArrayList<>();
+        slab = null;
+        return covered;
+    }
+
+    /**
+     * What can be given back when a marker is reached.
+     *
+     * @param bytes credit.
+     * @param staging memory.
+     */
+    record Covered(long bytes, List<Staging> staging) { }
+}

@@ -1,0 +1,255 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.shm.RecordLayout;
+import io.hawser.worker.channel.Outbox;
+import io.hawser.worker.memory.StagingPool;
+import io.hawser.worker.memory.StagingPool.Staging;
+import io.hawser.worker.session.StreamState.Covered;
+import java.lang.foreign.MemorySegment;
+import java.util.LinkedHashSet;
+import java.util.Set;
+import java.util.function.IntConsumer;
+
+/**
+ * Work that waits in streams: its credit, its staging memory, and the way of device-to-host data to the guest. Markers
+ * ({@link GpuBackend#whenStreamReached}) are set when enough has gathered, not for every call. Session thread only.
+ */
+public final class StreamWork {
+    /** Copies up to this size are packed together in slabs; larger ones have staging memory of their own. */
+    public static final int PACKED_BYTES = 16 * 1024;
+
+    private static final int MARKER_FRACTION = 16; // of the window may gather in a stream without a marker
+
+    private final GpuBackend backend;
+    private final Completions completions;
+    private final CreditWindow credit;
+    private final StagingPool pool;
+    private final Outbox outbox;
+    private final DataBuffers buffers;
+    private final Set<StreamState> unmarked = new LinkedHashSet<>();
+
+    /**
+     * Starts with nothing waiting.
+     *
+     * @param backend does the work.
+     * @param completions brings the ends of work to the session thread.
+     * @param credit the session's window.
+     * @param pool gives staging memory.
+     * @param outbox takes data for the guest.
+     */
+    StreamWork(GpuBackend backend, Completions completions, CreditWindow credit, StagingPool pool, Outbox outbox) {
+        this.backend = backend;
+        this.completions = completions;
+        this.credit = credit;
+        this.pool = pool;
+        this.outbox = outbox;
+        this.buffers = new DataBuffers(pool, RecordLayout.MAX_BULK_BYTES);
+    }
+
+    /**
+     * Puts a record's credit on a stream: it is released when the work that the record has started is done.
+     *
+     * @param stream where the work went.
+     * @param bytes the record's length.
+     */
+    void charge(StreamState stream, long bytes) {
+        stream.charge(bytes);
+        unmarked.add(stream);
+        if (stream.unmarkedBytes() >= credit.windowBytes() / MARKER_FRACTION) {
+            mark(stream);
+        }
+        if (credit.isScarce()) {
+            markAll();
+        }
+    }
+
+    /** Sets a marker on every stream that has work without one. */
+    private void markAll() {
+        for (StreamState stream : Set.copyOf(unmarked)) {
+            mark(stream);
+        }
+    }
+
+    /** Sets a marker behind all work of a stream. */
+    void mark(StreamState stream) {
+        unmarked.remove(stream);
+        if (stream.hasUnmarked()) {
+            Covered covered = stream.cover();
+            whenReached(stream, status -> release(covered));
+        }
+    }
+
+    /**
+     * Gives up a stream that is about to be destroyed: what it has without a marker is released when all work of its
+     * context so far is done.
+     *
+     * @param stream whose handle the backend may no longer know.
+     */
+    void abandon(StreamState stream) {
+        unmarked.remove(stream);
+        if (stream.hasUnmarked()) {
+            Covered covered = stream.cover();
+            int result = backend.whenContextReached(stream.context(),
+                status -> completions.add(() -> release(covered)));
+            if (result != 0) {
+                completions.add(() -> release(covered));
+            }
+        }
+    }
+
+    private void release(Covered covered) {
+        credit.release(covered.bytes());
+        covered.staging().forEach(pool::give);
+    }
+
+    /**
+     * Runs an action on the session thread once all work issued so far to a stream is done or has failed.
+     *
+     * @param stream the stream.
+     * @param action gets the CUresult.
+     */
+    public void whenReached(StreamState stream, IntConsumer action) {
+        int result = backend.whenStreamReached(stream.context(), stream.stream(),
+            status -> completions.add(() -> action.accept(status)));
+        if (result != 0) {
+            completions.add(() -> action.accept(result));
+        }
+    }
+
+    /**
+     * Copies a record's data to the device in stream order.
+     *
+     * @param call whose record holds the data; large data stays where it lies until the copy is done.
+     * @param stream where.
+     * @param destination checked device address.
+     * @param data part of the call's record.
+     * @return CUresult of issuing it.
+     */
+    public int write(Call call, StreamState stream, long destination, MemorySegment data) {
+        MemorySegment stable = stabilise(call, stream, data);
+        return stable == null ? CudaResult.OUT_OF_MEMORY
+            : backend.copyHtoD(destination, stable, stream.stream());
+    }
+
+    /**
+     * Gives data of a record a place in which it stays until the stream's work so far and the next is done.
+     *
+     * @param call whose record holds the data.
+     * @param stream that will read it.
+     * @param data part of the call's record.
+     * @return the data, or null when there is no memory.
+     */
+    public MemorySegment stabilise(Call call, StreamState stream, MemorySegment data) {
+        if (data.byteSize() <= PACKED_BYTES) {
+            unmarked.add(stream);
+            return stream.pack(data, pool);
+        }
+        Staging memory = call.keepMemory();
+        if (memory != null) { // null: the call has several pieces, and the first kept it
+            stream.hold(memory);
+            unmarked.add(stream);
+        }
+        return data;
+    }
+
+    /**
+     * Runs a function in stream order.
+     *
+     * @param stream where.
+     * @param function may block.
+     * @return CUresult of issuing it.
+     */
+    public int hostFunction(StreamState stream, Runnable function) {
+        return backend.hostFunction(stream.stream(), function);
+    }
+
+    /** One device-to-host copy on its way; it ends its call when its last piece has been read from the device. */
+    private final class Read {
+        private final Call call;
+        private int missingPieces = 1; // the copy itself, until all pieces have been issued
+        private int result;
+
+        Read(Call call) {
+            this.call = call;
+        }
+
+        void pieceDone(int status) {
+            if (result == 0) {
+                result = status;
+            }
+            if (--missingPieces == 0) {
+                call.finishSynchronised(result);
+            }
+        }
+    }
+
+    /** Reads a piece of device memory into staging memory, in stream order. */
+    @FunctionalInterface
+    public interface PieceReader {
+        /**
+         * Issues the copy of a piece.
+         *
+         * @param destination where; exactly the piece's length.
+         * @param offsetBytes of the piece in the copy.
+         * @return CUresult.
+         */
+        int read(MemorySegment destination, long offsetBytes);
+    }
+
+    /**
+     * Sends device memory to the guest in DATA records and then the call's reply. Nothing waits here.
+     *
+     * @param call the request; deferred by this.
+     * @param stream where.
+     * @param bytes how much, 0 for none.
+     * @param pieceBytes length of each piece but the last; at most MAX_BULK_BYTES.
+     * @param reader issues the copies.
+     */
+    public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
+        call.deferWithoutRecord();
+        Read read = new Read(call);
+        int result = 0;
+        for (long offset = 0; offset < bytes && result == 0; offset += pieceBytes) {
+            result = issue(read, stream, offset, (int) Math.min(pieceBytes, bytes - offset), reader);
+        }
+        if (result == 0 && bytes > 0) {
+            read.missingPieces--; // the last piece ends the copy; completions never run inside this method
+        } else {
+            int issued = result;
+            whenReached(stream, status -> read.pieceDone(issued != 0 ? issued : status));
+        }
+    }
+
+    private int issue(Read read, StreamState stream, long offset, int bytes, PieceReader reader) {
+        // Padded, since the wire sends whole multiples of 8.
+        DataBuffers.Use use = buffers.acquire(stream,
+            bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES);
+        if (use == null) {
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        int result = use.mustWait() ? backend.hostFunction(stream.stream(), () -> buffers.await(use)) : 0;
+        if (result == 0) {
+            result = reader.read(use.slot.staging.segment().asSlice(0, bytes), offset);
+        }
+        if (result != 0) {
+            buffers.end(use);
+            return result;
+        }
+        read.missingPieces++;
+        whenReached(stream, status -> {
+            if (status == 0 && read.result == 0) {
+                outbox.data(read.call.sequence(), offset, use.slot.staging.view(), bytes, () -> buffers.end(use));
+            } else {
+                buffers.end(use);
+            }
+            read.pieceDone(status);
+        });
+        return 0;
+    }
+
+    /** Ends all waits for buffers: the session is over. */
+    void cancel() {
+        buffers.close();
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the hand-written calls' arithmetic. */
+package io.hawser.worker.calls;

@@ -1,0 +1,50 @@
+package io.hawser.worker.control;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ControlCodecTest {
+    private final ControlCodec codec = new ControlCodec();
+
+    private BrokerMessage decode(String json) throws IOException {
+        return codec.decode(json.getBytes(StandardCharsets.UTF_8));
+    }
+
+    @Test
+    void shouldReadWhatBrokersSay() throws IOException {
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x"), decode(
+            "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
+            + "\"program\":\"x\"}"));
+        assertEquals(new BrokerMessage.End("why"), decode("{\"type\":\"end\",\"reason\":\"why\"}"));
+        assertNull(decode("{\"type\":\"fromTheFuture\"}"));
+    }
+
+    @Test
+    void shouldRefuseWhatIsNoMessage() {
+        for (String json : new String[] {"", "[]", "{}", "{\"type\":5", "{\"type\":\"assign\"}",
+            "{\"type\":\"assign\",\"sessionId\":-1,\"memoryBytes\":0}",
+            "{\"type\":\"assign\",\"sessionId\":\"7\",\"memoryBytes\":0}",
+            "{\"type\":\"assign\",\"sessionId\":1.5,\"memoryBytes\":0}"}) {
+            assertThrows(IOException.class, () -> decode(json), json);
+        }
+    }
+
+    @Test
+    void shouldWriteWhatBrokersExpect() {
+        assertEquals("{\"type\":\"ended\",\"reason\":\"r\",\"error\":true}",
+            new String(codec.encode(new WorkerMessage.Ended("r", true)), StandardCharsets.UTF_8));
+        assertEquals("{\"type\":\"ready\",\"pid\":5,\"backend\":\"b\",\"devices\":[{\"name\":\"n\",\"uuid\":\"u\","
+            + "\"totalBytes\":9,\"pciBusId\":\"p\",\"computeCapability\":\"8.0\"}]}",
+            new String(codec.encode(new WorkerMessage.Ready(5, "b",
+                List.of(new WorkerMessage.Device("n", "u", 9, "p", "8.0")))), StandardCharsets.UTF_8));
+        assertEquals("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
+            + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8}",
+            new String(codec.encode(new WorkerMessage.Stats(1, 2, 3, 4, 5, 6, 7, 8)), StandardCharsets.UTF_8));
+    }
+}

@@ -1,0 +1,114 @@
+package io.hawser.worker.control;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import jnr.constants.platform.AddressFamily;
+import jnr.constants.platform.Sock;
+import jnr.posix.POSIX;
+import jnr.posix.POSIXFactory;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class ControlSocketTest {
+    private final POSIX posix = POSIXFactory.getNativePOSIX();
+    private final int[] pair = new int[2];
+    private ControlSocket near;
+    private ControlSocket far;
+
+    @BeforeEach
+    void open() {
+        assertEquals(0, posix.socketpair(AddressFamily.AF_UNIX.intValue(), Sock.SOCK_STREAM.intValue(), 0, pair));
+        near = new ControlSocket(pair[0]);
+        far = new ControlSocket(pair[1]);
+    }
+
+    @AfterEach
+    void close() {
+        near.close();
+        far.close();
+    }
+
+    private void raw(int... bytes) {
+        byte[] data = new byte[bytes.length];
+        for (int i = 0; i < bytes.length; i++) {
+            data[i] = (byte) bytes[i];
+        }
+        assertEquals(data.length, posix.write(pair[0], data, data.length));
+    }
+
+    @Test
+    void shouldKeepFramesApart() throws IOException {
+        near.write("one".getBytes(StandardCharsets.UTF_8));
+        near.write("two".getBytes(StandardCharsets.UTF_8));
+        assertEquals("one", new String(far.read().json(), StandardCharsets.UTF_8));
+        ControlSocket.Frame second = far.read();
+        assertEquals("two", new String(second.json(), StandardCharsets.UTF_8));
+        assertEquals(-1, second.descriptor());
+    }
+
+    @Test
+    void shouldTakeLargestFrame() throws IOException {
+        byte[] largest = new byte[ControlSocket.MAX_FRAME_BYTES];
+        largest[largest.length - 1] = 7;
+        Thread writer = Thread.ofVirtual().start(() -> {
+            try {
+                near.write(largest);
+            } catch (IOException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        assertArrayEquals(largest, far.read().json());
+        assertTrue(!writer.isInterrupted());
+    }
+
+    @Test
+    void shouldPassDescriptorWithItsFrame() throws IOException {
+        int[] passed = new int[2];
+        assertEquals(0, posix.socketpair(AddressFamily.AF_UNIX.intValue(), Sock.SOCK_STREAM.intValue(), 0, passed));
+        near.write("before".getBytes(StandardCharsets.UTF_8));
+        near.write("with".getBytes(StandardCharsets.UTF_8), passed[0]);
+        near.write("after".getBytes(StandardCharsets.UTF_8));
+        assertEquals(-1, far.read().descriptor());
+        int received = far.read().descriptor();
+        assertEquals(-1, far.read().descriptor());
+        assertTrue(received >= 0 && received != passed[0]);
+        assertEquals(1, posix.write(received, new byte[] {42}, 1));
+        byte[] back = new byte[1];
+        assertEquals(1, posix.read(passed[1], back, 1));
+        assertEquals(42, back[0]);
+        List.of(received, passed[0], passed[1]).forEach(posix::close);
+    }
+
+    @Test
+    void shouldEndBetweenFrames() throws IOException {
+        near.write("last".getBytes(StandardCharsets.UTF_8));
+        near.close();
+        far.read();
+        assertNull(far.read());
+    }
+
+    @Test
+    void shouldRefuseImpossibleLengths() {
+        raw(0, 0, 0, 0);
+        assertThrows(IOException.class, far::read);
+        raw(1, 0, 1, 0);
+        assertThrows(IOException.class, far::read);
+    }
+
+    @Test
+    void shouldRefuseEndInsideFrame() {
+        raw(5, 0, 0, 0, 'x');
+        near.close();
+        assertThrows(IOException.class, far::read);
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the control socket. */
+package io.hawser.worker.control;

@@ -1,0 +1,92 @@
+package io.hawser.worker.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generated.HandleKind;
+import java.util.Random;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+
+class AllocationMapTest {
+    private final Handle context = new Handle(HandleKind.CONTEXT, 1, 1, null, null);
+    private final Handle module = new Handle(HandleKind.MODULE, 2, 2, context, null);
+    private final AllocationMap map = new AllocationMap();
+
+    @Test
+    void shouldContainOnlyWhatLiesInOneRange() {
+        assertTrue(map.add(1000, 100, context));
+        assertTrue(map.add(1100, 50, context));
+        assertTrue(map.contains(1000, 100));
+        assertTrue(map.contains(1099, 1));
+        assertFalse(map.contains(999, 1));
+        assertFalse(map.contains(1000, 101), "a copy must not run on into a neighbour");
+        assertFalse(map.contains(1150, 1));
+        assertTrue(map.contains(7, 0));
+    }
+
+    @Test
+    void shouldRefuseLengthsThatWrapAround() {
+        assertTrue(map.add(1000, 100, context));
+        assertFalse(map.contains(1050, -1));
+        assertFalse(map.contains(1050, Long.MAX_VALUE));
+        assertFalse(map.contains(1050, Long.MIN_VALUE));
+    }
+
+    @Test
+    void shouldOrderAddressesAsUnsigned() {
+        assertTrue(map.add(0x8000_0000_0000_0000L, 16, context));
+        assertTrue(map.add(0x7000_0000_0000_0000L, 16, context));
+        assertTrue(map.contains(0x8000_0000_0000_0008L, 8));
+        assertTrue(map.contains(0x7000_0000_0000_0000L, 16));
+        assertFalse(map.contains(0x7fff_ffff_ffff_ffffL, 1));
+    }
+
+    @Test
+    void shouldRefuseOverlap() {
+        assertTrue(map.add(1000, 100, context));
+        assertFalse(map.add(1099, 1, context));
+        assertFalse(map.add(900, 101, context));
+        assertFalse(map.add(1000, 100, module));
+        assertTrue(map.add(900, 100, context));
+    }
+
+    @Test
+    void shouldNotFreeVariableOfModule() {
+        assertTrue(map.add(1000, 100, module));
+        assertEquals(-1, map.remove(1000));
+        assertNull(map.ownerAt(1000));
+        assertEquals(0, map.allocatedBytes());
+        map.removeOwner(module);
+        assertFalse(map.contains(1000, 1));
+    }
+
+    @Test
+    void shouldAgreeWithTreeUnderRandomUse() {
+        Random random = new Random(1);
+        TreeMap<Long, Long> expected = new TreeMap<>();
+        long bytes = 0;
+        for (int i = 0; i < 20_000; i++) {
+            long address = random.nextInt(4000) * 16L;
+            if (random.nextBoolean()) {
+                long length = 1 + random.nextInt(64);
+                Long below = expected.floorKey(address + length - 1);
+                boolean free = below == null || below + expected.get(below) <= address;
+                assertEquals(free, map.add(address, length, context));
+                if (free) {
+                    expected.put(address, length);
+                    bytes += length;
+                }
+            } else {
+                Long length = expected.remove(address);
+                assertSame(length == null ? null : context, map.ownerAt(address));
+                assertEquals(length == null ? -1 : length, map.remove(address));
+                bytes -= length == null ? 0 : length;
+            }
+            assertEquals(bytes, map.allocatedBytes());
+        }
+    }
+}

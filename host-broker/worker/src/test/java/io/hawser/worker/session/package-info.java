@@ -1,0 +1,2 @@
+/** Tests of the parts of a session. */
+package io.hawser.worker.session;
