@@ -87,7 +87,7 @@ final class KernelCompiler {
 
     private static MethodTypeDesc type(Code code) {
         List<ClassDesc> args = new ArrayList<>(List.of(Gen.SLOT, ConstantDescs.CD_int, ConstantDescs.CD_int));
-        code.parameters.forEach(p -> args.add(Gen.desc(p.jvm)));
+        code.parameters.forEach(p -> args.add(Gen.desc(p.type.jvm())));
         return MethodTypeDesc.of(code.returns == null ? ConstantDescs.CD_void : Gen.desc(code.returns.jvm()), args);
     }
 

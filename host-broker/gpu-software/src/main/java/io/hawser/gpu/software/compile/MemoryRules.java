@@ -110,7 +110,7 @@ final class MemoryRules {
         Ins ins = l.ins(i);
         address.use(ins);
         targets.forEach(t -> ins.def(t, shape.type()));
-        Space space = effective(l, shape.space());
+        Space space = effective(l, shape.space(), variable);
         needs(ins, space);
         ins.spins = shape.ordered();
         l.add(i, ins.emits(g -> {
@@ -121,9 +121,10 @@ final class MemoryRules {
         }));
     }
 
-    /** Parameters of functions that are in memory are in local memory. */
-    private static Space effective(Lowering l, Space space) {
-        return space == Space.PARAM && !l.at.function.function().entry() ? Space.LOCAL : space;
+    /** Parameters of functions and of calls that are in memory are in local memory. */
+    private static Space effective(Lowering l, Space space, Variable variable) {
+        boolean kernels = l.at.function.function().entry() && !l.at.params.containsKey(variable);
+        return space == Space.PARAM && !kernels ? Space.LOCAL : space;
     }
 
     static void needs(Ins ins, Space space) {

@@ -47,10 +47,20 @@ final class MethodEmitter {
     void function() {
         order = Order.reversePostorder(code.blocks.get(0), b -> true);
         g.frameLocal = g.newLocal(1);
-        for (VReg parameter : code.parameters) {
-            g.local(parameter);
+        // Callers pass a parameter as its declared type; the body may keep its bits as another JVM type.
+        int[] passed = new int[code.parameters.size()];
+        for (int i = 0; i < passed.length; i++) {
+            VReg parameter = code.parameters.get(i);
+            passed[i] = parameter.jvm == parameter.type.jvm() ? g.local(parameter) : g.newLocal(parameter.width());
         }
         prepare();
+        for (int i = 0; i < passed.length; i++) {
+            VReg parameter = code.parameters.get(i);
+            if (parameter.jvm != parameter.type.jvm()) {
+                g.cb.loadLocal(Gen.kind(parameter.type.jvm()), passed[i]);
+                g.pop(parameter, parameter.type);
+            }
+        }
         if (code.frameBytes > 0) {
             g.slot();
             g.thread();

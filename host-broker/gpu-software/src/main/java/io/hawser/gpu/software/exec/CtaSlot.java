@@ -163,8 +163,8 @@ public final class CtaSlot {
     }
 
     /** Whether a thread that spins has had its share. */
-    static boolean spun(CtaSlot c) {
-        return --c.spins < 0;
+    static int spun(CtaSlot c) {
+        return --c.spins >>> 31;
     }
 
     /** Notes that a thread has ended; gives what its region returns. */
