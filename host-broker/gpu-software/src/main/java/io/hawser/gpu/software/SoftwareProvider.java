@@ -1,0 +1,36 @@
+package io.hawser.gpu.software;
+
+import com.sun.management.OperatingSystemMXBean;
+import io.hawser.cuda.backend.BackendOptions;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.GpuBackendProvider;
+import io.hawser.gpu.software.device.SoftwareBackend;
+import java.lang.management.ManagementFactory;
+
+/** Opens the software GPU, which every machine has. */
+public final class SoftwareProvider implements GpuBackendProvider {
+    /** The device's memory: this part of the machine's. Pages are taken only when a program writes them. */
+    private static final int MEMORY_DIVISOR = 2;
+
+    @Override
+    public String name() {
+        return "software";
+    }
+
+    @Override
+    public boolean isAvailable() {
+        return true;
+    }
+
+    @Override
+    public GpuBackend open(BackendOptions options) {
+        OperatingSystemMXBean machine = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        long bytes = machine.getTotalMemorySize() / MEMORY_DIVISOR;
+        if (options.memoryBytes() != 0) {
+            bytes = Math.min(bytes, options.memoryBytes());
+        }
+        int all = Runtime.getRuntime().availableProcessors();
+        int processors = options.threads() == 0 ? all : Math.min(all, options.threads());
+        return new SoftwareBackend(bytes, processors);
+    }
+}

@@ -1,0 +1,152 @@
+package io.hawser.gpu.software.device;
+
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * A context: its streams and the error that ended it, if one did. Issuing methods are called by the decoder's thread
+ * only; {@link #error} by any.
+ */
+final class Context {
+    // CUDA 13.0 cuda.h: defaults of CU_LIMIT_STACK_SIZE, _PRINTF_FIFO_SIZE, _MALLOC_HEAP_SIZE.
+    final long[] limits = {1024, 1 << 20, 8 << 20};
+
+    final long id;
+    final int flags;
+    final boolean primary;
+    final Stream legacy;
+    private final Scheduler scheduler;
+    private final Set<Stream> streams = new LinkedHashSet<>();
+    private final List<Work> retired = new ArrayList<>();
+    private volatile int error;
+
+    Context(long id, int flags, boolean primary, Scheduler scheduler) {
+        this.id = id;
+        this.flags = flags;
+        this.primary = primary;
+        this.scheduler = scheduler;
+        this.legacy = new Stream(0, this, 0, 0, false);
+    }
+
+    void add(Stream stream) {
+        streams.add(stream);
+    }
+
+    /**
+     * Removes a destroyed stream. Its unfinished work goes on, and a synchronisation of the context still waits for
+     * it.
+     */
+    void retire(Stream stream) {
+        streams.remove(stream);
+        Work last = stream.last();
+        if (last != null) {
+            retired.removeIf(Work::isDone);
+            retired.add(last);
+        }
+    }
+
+    Set<Stream> streams() {
+        return streams;
+    }
+
+    /** The CUresult that everything in this context answers since a kernel faulted; 0 while it is well. */
+    int error() {
+        return error;
+    }
+
+    void poison(int cuResult) {
+        if (error == 0) {
+            error = cuResult;
+        }
+    }
+
+    /**
+     * Issues work to a stream: after what the stream holds and, by CUDA's rule of the legacy default stream, after the
+     * default stream's work (for a blocking stream) or that of all blocking streams (for the default stream).
+     */
+    Work issue(Stream stream, Work.Body body, boolean inline) {
+        Work work = prepare(stream, body);
+        if (inline) {
+            work.issueInline();
+        } else {
+            work.issue();
+        }
+        return work;
+    }
+
+    /** Issues a point that only marks what came before it in a stream. */
+    Work mark(Stream stream) {
+        Work work = Work.marker(scheduler);
+        order(stream, work);
+        work.issue();
+        return work;
+    }
+
+    /** Issues work that follows everything issued to any stream of the context so far. */
+    Work issueAfterAll(Work.Body body) {
+        Work work = new Work(scheduler, body);
+        work.follow(legacy.last());
+        for (Stream stream : streams) {
+            work.follow(stream.last());
+        }
+        retired.forEach(work::follow);
+        work.issueInline();
+        return work;
+    }
+
+    /** Issues work that follows a stream's work so far and holds up nothing that comes later. */
+    void afterStream(Stream stream, Work.Body body) {
+        Work work = new Work(scheduler, body);
+        followStream(stream, work);
+        work.issueInline();
+    }
+
+    /** Issues work that makes a stream wait for a point of another. */
+    void await(Stream stream, Work point) {
+        Work work = Work.marker(scheduler);
+        work.follow(point);
+        order(stream, work);
+        work.issue();
+    }
+
+    private Work prepare(Stream stream, Work.Body body) {
+        Work work = new Work(scheduler, body);
+        order(stream, work);
+        return work;
+    }
+
+    private void order(Stream stream, Work work) {
+        followStream(stream, work);
+        stream.setLast(work);
+    }
+
+    private void followStream(Stream stream, Work work) {
+        work.follow(stream.last());
+        if (stream == legacy) {
+            for (Stream other : streams) {
+                if (other.blocking) {
+                    work.follow(other.last());
+                }
+            }
+        } else if (stream.blocking) {
+            work.follow(legacy.last());
+        }
+    }
+
+    /** Whether all work issued to a stream is done. For the default stream that includes the blocking streams. */
+    boolean isIdle(Stream stream) {
+        if (stream.last() != null) {
+            return false;
+        }
+        if (stream == legacy) {
+            for (Stream other : streams) {
+                if (other.blocking && other.last() != null) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+}

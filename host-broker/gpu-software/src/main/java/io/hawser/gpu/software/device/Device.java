@@ -1,0 +1,165 @@
+package io.hawser.gpu.software.device;
+
+import io.hawser.cuda.generated.CUresult;
+import io.hawser.gpu.software.exec.KernelLaunch;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+
+/**
+ * The device's state that the object groups share. Its methods belong to the decoder's thread, except {@link #output}
+ * and {@link #heap}.
+ */
+final class Device implements AutoCloseable {
+    private static final long PENDING_FREE_TIMEOUT_MS = 2000;
+
+    final DeviceMemory memory;
+    final Scheduler scheduler;
+    final Handles handles = new Handles();
+    private Context current;
+    private Context primary;
+    private volatile Consumer<byte[]> sink = text -> { };
+    private final AtomicLong heapBytes = new AtomicLong();
+    private final Object freed = new Object();
+    private int pendingFrees;
+
+    Device(long memoryBytes, int processors) {
+        memory = new DeviceMemory(memoryBytes);
+        scheduler = new Scheduler(memory.arena(), processors);
+    }
+
+    /** The context of the calling guest thread, or null. */
+    Context current() {
+        return current;
+    }
+
+    void setCurrent(Context context) {
+        current = context;
+    }
+
+    Context primary() {
+        return primary;
+    }
+
+    void setPrimary(Context context) {
+        primary = context;
+    }
+
+    /** A stream of the current context, or another one by its handle; null if there is none. */
+    Stream stream(long handle) {
+        return handle == 0 || handle == 1 ? current == null ? null : current.legacy : handles.get(handle, Stream.class);
+    }
+
+    /** Why a call on this stream cannot be issued: CUDA_SUCCESS when it can. */
+    int check(Stream stream) {
+        if (stream == null) {
+            return current == null ? CUresult.CUDA_ERROR_INVALID_CONTEXT : CUresult.CUDA_ERROR_INVALID_HANDLE;
+        }
+        return stream.context.error();
+    }
+
+    /** Why a call cannot be made in the current context: CUDA_SUCCESS when it can. */
+    int check() {
+        return current == null ? CUresult.CUDA_ERROR_INVALID_CONTEXT : current.error();
+    }
+
+    void setOutput(Consumer<byte[]> output) {
+        sink = output;
+    }
+
+    /** Where kernels print; any thread. */
+    void output(byte[] text) {
+        sink.accept(text);
+    }
+
+    /**
+     * Allocates device memory. When there is no room but earlier frees only wait for work to end, as CUDA's cuMemFree
+     * does, this waits for them: at most {@value #PENDING_FREE_TIMEOUT_MS} ms, so that a stream that waits for its
+     * guest cannot hold up the decoder for ever.
+     *
+     * @return the address, or 0.
+     */
+    long allocate(long bytes) {
+        long deadlineNs = System.nanoTime() + PENDING_FREE_TIMEOUT_MS * 1_000_000;
+        while (true) {
+            int pending;
+            synchronized (freed) {
+                pending = pendingFrees;
+            }
+            long address = memory.allocate(bytes);
+            long leftMs = (deadlineNs - System.nanoTime()) / 1_000_000;
+            if (address != 0 || pending == 0 || leftMs <= 0) {
+                return address;
+            }
+            synchronized (freed) {
+                if (pendingFrees == pending) {
+                    try {
+                        freed.wait(leftMs);
+                    } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                        return 0;
+                    }
+                }
+            }
+        }
+    }
+
+    /** Frees an allocation once all work of the current context is done. */
+    void freeAfterAll(long address) {
+        freeLater();
+        current.issueAfterAll(() -> freeNow(address));
+    }
+
+    /** Notes that a free is on its way; {@link #freeNow} ends it. */
+    void freeLater() {
+        synchronized (freed) {
+            pendingFrees++;
+        }
+    }
+
+    /** The end of {@link #freeLater}; any thread. */
+    void freeNow(long address) {
+        memory.free(address);
+        synchronized (freed) {
+            pendingFrees--;
+            freed.notifyAll();
+        }
+    }
+
+    /** Memory for malloc() in kernels, at most {@code limit} bytes at once; any thread. */
+    KernelLaunch.DeviceHeap heap(long limit) {
+        return new KernelLaunch.DeviceHeap() {
+            @Override
+            public long allocate(long bytes) {
+                if (bytes <= 0 || bytes > limit || heapBytes.addAndGet(bytes) > limit) {
+                    if (bytes > 0 && bytes <= limit) {
+                        heapBytes.addAndGet(-bytes);
+                    }
+                    return 0;
+                }
+                long address = memory.allocate(bytes);
+                // The allocator rounds up; count what it really took, so that free() gives back the same.
+                heapBytes.addAndGet((address == 0 ? 0 : memory.sizeOf(address)) - bytes);
+                return address;
+            }
+
+            @Override
+            public boolean free(long address) {
+                long bytes = memory.sizeOf(address);
+                if (bytes == 0 || !memory.free(address)) {
+                    return false;
+                }
+                heapBytes.addAndGet(-bytes);
+                return true;
+            }
+        };
+    }
+
+    @Override
+    public void close() {
+        scheduler.close();
+        // With a thread still inside, unmapping would crash the JVM; the process is about to end and frees it then.
+        if (scheduler.isTerminated()) {
+            memory.close();
+        }
+    }
+}

@@ -1,0 +1,146 @@
+package io.hawser.gpu.software.device;
+
+import io.hawser.gpu.software.exec.GlobalMemory;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * Best-fit allocator of the device's arena. Neighbouring free blocks are merged, so that freeing everything leaves one
+ * block. A worker serves one session and its arena is a new mapping, so memory begins as zeros and never shows another
+ * session's bytes. Thread-safe.
+ */
+public final class DeviceMemory implements AutoCloseable {
+    /** Freed blocks of at least this size give their pages back to the machine. */
+    private static final long DECOMMIT_BYTES = 1 << 20;
+
+    private record Block(long bytes, long address) implements Comparable<Block> {
+        @Override
+        public int compareTo(Block other) {
+            return bytes != other.bytes ? Long.compare(bytes, other.bytes) : Long.compare(address, other.address);
+        }
+    }
+
+    private final GlobalMemory arena;
+    private final TreeMap<Long, Long> freeByAddress = new TreeMap<>();
+    private final TreeSet<Block> freeBySize = new TreeSet<>();
+    private final Map<Long, Long> allocated = new HashMap<>();
+    private long allocatedBytes;
+
+    /**
+     * Reserves the arena; pages are committed when they are first written.
+     *
+     * @param bytes rounded down to whole granules.
+     */
+    public DeviceMemory(long bytes) {
+        arena = GlobalMemory.reserve(bytes & -GlobalMemory.GRANULE_BYTES);
+        insertFree(arena.base(), arena.size());
+    }
+
+    /** The memory that kernels run on. */
+    public GlobalMemory arena() {
+        return arena;
+    }
+
+    /** Size of the arena in bytes. */
+    public long totalBytes() {
+        return arena.size();
+    }
+
+    /** Bytes not allocated. */
+    public synchronized long freeBytes() {
+        return arena.size() - allocatedBytes;
+    }
+
+    /** Number of live allocations. */
+    public synchronized int allocations() {
+        return allocated.size();
+    }
+
+    /**
+     * Allocates.
+     *
+     * @param bytes positive; rounded up to whole granules of 512 bytes.
+     * @return the address, a multiple of 512, or 0 when no free block is large enough.
+     */
+    public synchronized long allocate(long bytes) {
+        if (bytes <= 0) {
+            throw new IllegalArgumentException("allocation must be positive: bytes=" + bytes);
+        }
+        if (bytes > arena.size()) {
+            return 0;
+        }
+        long size = (bytes + GlobalMemory.GRANULE_BYTES - 1) & -GlobalMemory.GRANULE_BYTES;
+        Block block = freeBySize.ceiling(new Block(size, 0));
+        if (block == null) {
+            return 0;
+        }
+        removeFree(block);
+        if (block.bytes > size) {
+            insertFree(block.address + size, block.bytes - size);
+        }
+        allocated.put(block.address, size);
+        allocatedBytes += size;
+        arena.markAllocated(block.address, size);
+        return block.address;
+    }
+
+    /** Size in bytes, in whole granules, of the allocation that begins at {@code address}; 0 if none does. */
+    public synchronized long sizeOf(long address) {
+        return allocated.getOrDefault(address, 0L);
+    }
+
+    /**
+     * Frees an allocation.
+     *
+     * @return false if none begins at {@code address}.
+     */
+    public synchronized boolean free(long address) {
+        Long size = allocated.remove(address);
+        if (size == null) {
+            return false;
+        }
+        allocatedBytes -= size;
+        arena.markFree(address, size);
+        if (size >= DECOMMIT_BYTES) {
+            arena.decommit(address, size);
+        }
+        long from = address;
+        long bytes = size;
+        Map.Entry<Long, Long> before = freeByAddress.lowerEntry(address);
+        if (before != null && before.getKey() + before.getValue() == address) {
+            removeFree(new Block(before.getValue(), before.getKey()));
+            from = before.getKey();
+            bytes += before.getValue();
+        }
+        Map.Entry<Long, Long> after = freeByAddress.higherEntry(address);
+        if (after != null && address + size == after.getKey()) {
+            removeFree(new Block(after.getValue(), after.getKey()));
+            bytes += after.getValue();
+        }
+        insertFree(from, bytes);
+        return true;
+    }
+
+    /** Number of free blocks: 1 when everything is free. */
+    synchronized int freeBlocks() {
+        return freeByAddress.size();
+    }
+
+    private void insertFree(long address, long bytes) {
+        freeByAddress.put(address, bytes);
+        freeBySize.add(new Block(bytes, address));
+    }
+
+    private void removeFree(Block block) {
+        freeByAddress.remove(block.address);
+        freeBySize.remove(block);
+    }
+
+    /** Unmaps the arena; no kernel or copy may be running. */
+    @Override
+    public void close() {
+        arena.close();
+    }
+}

@@ -1,0 +1,38 @@
+package io.hawser.gpu.software.device;
+
+/** An event: the point that it recorded last. Touched by the issuing thread only. */
+final class Event {
+    // CUDA 13.0 cuda.h, CU_EVENT_DISABLE_TIMING.
+    private static final int DISABLE_TIMING = 2;
+
+    final int flags;
+    private Work recorded;
+    private Context context;
+
+    Event(int flags) {
+        this.flags = flags;
+    }
+
+    /** The recorded point; null if it was never recorded. */
+    Work recorded() {
+        return recorded;
+    }
+
+    /** The context of the stream that recorded it; null if it was never recorded. */
+    Context context() {
+        return context;
+    }
+
+    void record(Work work, Context of) {
+        recorded = work;
+        context = of;
+    }
+
+    boolean hasTiming() {
+        return (flags & DISABLE_TIMING) == 0;
+    }
+
+    boolean isDone() {
+        return recorded == null || recorded.isDone();
+    }
+}

@@ -1,0 +1,70 @@
+package io.hawser.gpu.software.device;
+
+import io.hawser.gpu.software.compile.PtxImage;
+import io.hawser.gpu.software.compile.PtxModule;
+import io.hawser.gpu.software.compile.PtxVariable;
+import io.hawser.gpu.software.image.DeviceImage;
+import io.hawser.gpu.software.image.ImageException;
+import io.hawser.gpu.software.ptx.PtxException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** A module: linked PTX, its variables in one block of device memory, and the kernels that were asked for. */
+final class LoadedModule {
+    /** Memory for the variables ran out. */
+    static final class NoMemoryException extends Exception {
+        NoMemoryException(long bytes) {
+            super("device memory must hold the module's variables: bytes=" + bytes, null, false, false);
+        }
+    }
+
+    final PtxImage image;
+    final Map<String, Long> functions = new HashMap<>();
+    private final Map<PtxVariable, Long> addresses = new HashMap<>();
+    private final long block;
+
+    private LoadedModule(PtxImage image, DeviceMemory memory) throws NoMemoryException {
+        this.image = image;
+        Map<PtxVariable, Long> offsets = new HashMap<>();
+        long end = 0;
+        for (PtxVariable variable : image.variables()) {
+            end = (end + variable.alignment() - 1) & -(long) variable.alignment();
+            offsets.put(variable, end);
+            end += variable.bytes();
+        }
+        block = offsets.isEmpty() ? 0 : memory.allocate(Math.max(1, end));
+        if (block == 0 && !offsets.isEmpty()) {
+            throw new NoMemoryException(end);
+        }
+        offsets.forEach((variable, offset) -> addresses.put(variable, block + offset));
+        image.place(memory.arena(), addresses);
+    }
+
+    /** Loads an image: unpacks, parses, links and places it. */
+    static LoadedModule load(MemorySegment bytes, DeviceMemory memory)
+            throws ImageException, PtxException, NoMemoryException {
+        List<PtxModule> modules = new ArrayList<>();
+        for (String text : DeviceImage.ptx(bytes, Properties.COMPUTE_CAPABILITY)) {
+            modules.add(PtxModule.compile(text));
+        }
+        return new LoadedModule(PtxImage.link(modules), memory);
+    }
+
+    /** The variable of that name that a host may ask for, or null. */
+    PtxVariable variable(String name) {
+        return image.variable(name);
+    }
+
+    long address(PtxVariable variable) {
+        return addresses.get(variable);
+    }
+
+    void free(DeviceMemory memory) {
+        if (block != 0) {
+            memory.free(block);
+        }
+    }
+}

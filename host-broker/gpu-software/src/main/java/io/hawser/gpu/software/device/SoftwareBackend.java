@@ -1,0 +1,335 @@
+package io.hawser.gpu.software.device;
+
+import static io.hawser.cuda.generated.CUresult.*;
+
+import io.hawser.cuda.backend.FunctionInfo;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CUfunction_attribute;
+import io.hawser.cuda.generated.CudaDriver;
+import io.hawser.gpu.software.compile.PtxKernel;
+import io.hawser.gpu.software.compile.PtxVariable;
+import io.hawser.gpu.software.exec.DeviceFault;
+import io.hawser.gpu.software.image.ImageException;
+import io.hawser.gpu.software.ptx.PtxException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
+import java.util.function.IntConsumer;
+
+/** The software GPU behind the worker's interface: one device. */
+public final class SoftwareBackend implements GpuBackend {
+    private static final System.Logger LOG = System.getLogger(SoftwareBackend.class.getName());
+    private static final int ONE_DEVICE = 0;
+    /** Copies up to this size run on the issuing thread when nothing is before them: a hand-over would cost more. */
+    private static final long INLINE_COPY_BYTES = 64 << 10;
+
+    private final Device device;
+    private final SoftwareDriver driver;
+    private final Launcher launcher;
+    private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
+
+    /**
+     * @param memoryBytes size of the device's memory.
+     * @param processors processors of the machine that kernels may use, from 1.
+     */
+    public SoftwareBackend(long memoryBytes, int processors) {
+        device = new Device(memoryBytes, processors);
+        driver = new SoftwareDriver(device);
+        launcher = new Launcher(device);
+    }
+
+    @Override
+    public String name() {
+        return "software";
+    }
+
+    @Override
+    public CudaDriver driver() {
+        return driver;
+    }
+
+    @Override
+    public int deviceCount() {
+        return 1;
+    }
+
+    @Override
+    public int deviceInfo(int ordinal, MemorySegment info) {
+        if (ordinal != ONE_DEVICE) {
+            return CUDA_ERROR_INVALID_DEVICE;
+        }
+        Properties.describe(info, ordinal, device.memory.totalBytes(), device.scheduler.processors());
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int createContext(int ordinal, int flags, boolean primary, MemorySegment out) {
+        if (ordinal != ONE_DEVICE) {
+            return CUDA_ERROR_INVALID_DEVICE;
+        }
+        Context context = primary ? device.primary() : null;
+        if (context == null) {
+            context = new Context(device.handles.peek(), flags, primary, device.scheduler);
+            device.handles.add(context);
+            if (primary) {
+                device.setPrimary(context);
+            }
+        }
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, context.id);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int destroyContext(long nativeContext) {
+        Context context = device.handles.get(nativeContext, Context.class);
+        if (context == null) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        for (Stream stream : new ArrayList<>(context.streams())) {
+            device.handles.remove(stream.id);
+        }
+        device.handles.remove(nativeContext);
+        if (device.primary() == context) {
+            device.setPrimary(null);
+        }
+        if (device.current() == context) {
+            device.setCurrent(null);
+        }
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int setCurrent(long nativeContext) {
+        Context context = nativeContext == 0 ? null : device.handles.get(nativeContext, Context.class);
+        if (context == null && nativeContext != 0) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        device.setCurrent(context);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int whenStreamReached(long nativeContext, long handle, IntConsumer action) {
+        Context context = device.handles.get(nativeContext, Context.class);
+        if (context == null) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        Stream stream = handle == 0 || handle == 1 ? context.legacy : device.handles.get(handle, Stream.class);
+        if (stream == null) {
+            return CUDA_ERROR_INVALID_HANDLE;
+        }
+        stream.context.afterStream(stream, () -> action.accept(stream.context.error()));
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int whenContextReached(long nativeContext, IntConsumer action) {
+        Context context = device.handles.get(nativeContext, Context.class);
+        if (context == null) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        context.issueAfterAll(() -> action.accept(context.error()));
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int whenEventReached(long handle, IntConsumer action) {
+        Event event = device.handles.get(handle, Event.class);
+        if (event == null) {
+            return CUDA_ERROR_INVALID_HANDLE;
+        }
+        Context context = event.context();
+        Work work = new Work(device.scheduler, () -> action.accept(context == null ? CUDA_SUCCESS : context.error()));
+        work.follow(event.recorded());
+        work.issueInline();
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int hostFunction(long handle, Runnable function) {
+        Stream stream = device.stream(handle);
+        int check = device.check(stream);
+        if (check != CUDA_SUCCESS) {
+            return check;
+        }
+        stream.context.issue(stream, () -> {
+            // As CUDA: not called once the context has failed.
+            if (stream.context.error() == 0) {
+                function.run();
+            }
+        }, false);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int launch(long handle, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
+                      int sharedBytes, long streamHandle, int flags, MemorySegment packedParams,
+                      MemorySegment attributes) {
+        Stream stream = device.stream(streamHandle);
+        int check = device.check(stream);
+        if (check != CUDA_SUCCESS) {
+            return check;
+        }
+        KernelFunction function = device.handles.get(handle, KernelFunction.class);
+        if (function == null) {
+            return CUDA_ERROR_INVALID_HANDLE;
+        }
+        return launcher.launch(function, new int[] {gridX, gridY, gridZ}, new int[] {blockX, blockY, blockZ},
+            sharedBytes, stream, flags, packedParams, attributes);
+    }
+
+    @Override
+    public int loadImage(MemorySegment image, MemorySegment out, StringBuilder log) {
+        int check = device.check();
+        if (check != CUDA_SUCCESS) {
+            return check;
+        }
+        try {
+            LoadedModule module = LoadedModule.load(image, device.memory);
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, device.handles.add(module));
+            return CUDA_SUCCESS;
+        } catch (ImageException e) {
+            log.append(e.getMessage()).append('\n');
+            return e.cuResult();
+        } catch (PtxException e) {
+            return refused(e, log);
+        } catch (LoadedModule.NoMemoryException e) {
+            log.append(e.getMessage()).append('\n');
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+
+    private static int refused(PtxException e, StringBuilder log) {
+        log.append("ptx: ").append(e.getMessage()).append('\n');
+        // The operator must see which instruction is missing, whether or not the program asked for the log.
+        LOG.log(System.Logger.Level.WARNING, "device code refused: " + e.getMessage());
+        return e.cuResult();
+    }
+
+    @Override
+    public int unloadImage(long handle) {
+        LoadedModule module = device.handles.get(handle, LoadedModule.class);
+        if (module == null) {
+            return CUDA_ERROR_INVALID_HANDLE;
+        }
+        device.handles.remove(handle);
+        module.functions.values().forEach(device.handles::remove);
+        if (device.current() == null) {
+            module.free(device.memory);
+        } else {
+            device.current().issueAfterAll(() -> module.free(device.memory));
+        }
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int function(long handle, String name, FunctionInfo out) {
+        LoadedModule module = device.handles.get(handle, LoadedModule.class);
+        if (module == null) {
+            return CUDA_ERROR_INVALID_HANDLE;
+        }
+        PtxKernel kernel = module.image.kernels().get(name);
+        if (kernel == null) {
+            return CUDA_ERROR_NOT_FOUND;
+        }
+        Long known = module.functions.get(name);
+        if (known == null) {
+            try {
+                kernel.prepare();
+            } catch (PtxException e) {
+                return refused(e, new StringBuilder());
+            }
+            known = device.handles.add(new KernelFunction(module, kernel));
+            module.functions.put(name, known);
+        }
+        describe(known, device.handles.get(known, KernelFunction.class), out);
+        return CUDA_SUCCESS;
+    }
+
+    private static void describe(long handle, KernelFunction function, FunctionInfo out) {
+        PtxKernel kernel = function.kernel;
+        List<PtxKernel.Param> params = kernel.params();
+        out.set(handle, params.stream().mapToInt(PtxKernel.Param::offset).toArray(),
+            params.stream().mapToInt(PtxKernel.Param::bytes).toArray());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.maxThreadsPerBlock());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.staticSharedBytes());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, kernel.constBytes());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.localBytesPerThread());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.registers());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel.targetSm());
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION, Properties.COMPUTE_CAPABILITY);
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            function.maxDynamicSharedBytes);
+        out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, -1);
+    }
+
+    @Override
+    public int global(long handle, String name, MemorySegment outPointerAndBytes) {
+        LoadedModule module = device.handles.get(handle, LoadedModule.class);
+        if (module == null) {
+            return CUDA_ERROR_INVALID_HANDLE;
+        }
+        PtxVariable variable = module.variable(name);
+        if (variable == null) {
+            return CUDA_ERROR_NOT_FOUND;
+        }
+        outPointerAndBytes.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, module.address(variable));
+        outPointerAndBytes.set(ValueLayout.JAVA_LONG_UNALIGNED, 8, variable.bytes());
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int copyHtoD(long destination, MemorySegment source, long streamHandle) {
+        return driver.issueCopy(streamHandle, destination, source.byteSize(),
+            source.byteSize() <= INLINE_COPY_BYTES, target -> target.copyFrom(source));
+    }
+
+    @Override
+    public int copyDtoH(MemorySegment destination, long source, long streamHandle) {
+        return driver.issueCopy(streamHandle, source, destination.byteSize(),
+            destination.byteSize() <= INLINE_COPY_BYTES, destination::copyFrom);
+    }
+
+    @Override
+    public MemorySegment allocateStaging(long bytes) {
+        Arena arena = Arena.ofShared();
+        MemorySegment segment = arena.allocate(bytes, 64);
+        staging.put(segment.address(), arena);
+        return segment;
+    }
+
+    @Override
+    public void freeStaging(MemorySegment segment) {
+        Arena arena = staging.remove(segment.address());
+        if (arena == null) {
+            throw new IllegalArgumentException("staging memory must come from allocateStaging: address="
+                + segment.address());
+        }
+        arena.close();
+    }
+
+    @Override
+    public void output(Consumer<byte[]> sink) {
+        device.setOutput(sink);
+    }
+
+    @Override
+    public boolean isPoisoned(int cuResult) {
+        return switch (cuResult) {
+            case DeviceFault.ILLEGAL_ADDRESS, DeviceFault.ASSERT, DeviceFault.ILLEGAL_INSTRUCTION,
+                DeviceFault.MISALIGNED_ADDRESS, DeviceFault.INVALID_ADDRESS_SPACE, DeviceFault.INVALID_PC,
+                DeviceFault.LAUNCH_FAILED -> true;
+            default -> false;
+        };
+    }
+
+    @Override
+    public void close() {
+        device.close();
+    }
+}

@@ -1,0 +1,117 @@
+package io.hawser.gpu.software.device;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * One piece of work in stream order. It becomes ready when all work that it follows is done, and then runs once on one
+ * of the scheduler's threads. Edges are added by the issuing thread only, before {@link #issue}; completion comes from
+ * any thread.
+ */
+final class Work {
+    /** What the work does; it must not throw. */
+    @FunctionalInterface
+    interface Body {
+        void run();
+    }
+
+    private static final Body NOTHING = () -> { };
+
+    private final Scheduler scheduler;
+    private final Body body;
+    // One more than the unfinished predecessors until issue(), so that it cannot start while edges are added.
+    private final AtomicInteger waitsFor = new AtomicInteger(1);
+    private List<Work> followers = new ArrayList<>(2);
+    private volatile boolean done;
+    private volatile long doneNs;
+
+    Work(Scheduler scheduler, Body body) {
+        this.scheduler = scheduler;
+        this.body = body;
+    }
+
+    /** Work that only marks a point; it is done as soon as what it follows is. */
+    static Work marker(Scheduler scheduler) {
+        return new Work(scheduler, NOTHING);
+    }
+
+    /** Makes this wait for {@code other}; null and finished work are ignored. */
+    void follow(Work other) {
+        if (other != null && other.addFollower(this)) {
+            return;
+        }
+        // Nothing to wait for: already done.
+    }
+
+    private boolean addFollower(Work follower) {
+        synchronized (this) {
+            if (done) {
+                return false;
+            }
+            follower.waitsFor.incrementAndGet();
+            followers.add(follower);
+            return true;
+        }
+    }
+
+    /** Ends the adding of edges; the work may run from now on. */
+    void issue() {
+        if (waitsFor.decrementAndGet() == 0) {
+            scheduler.start(this);
+        }
+    }
+
+    /** As {@link #issue}, but runs short work at once on the calling thread when nothing is before it. */
+    void issueInline() {
+        if (waitsFor.decrementAndGet() == 0) {
+            run();
+        }
+    }
+
+    /** Whether it does nothing, so that a thread need not be woken for it. */
+    boolean isMarker() {
+        return body == NOTHING;
+    }
+
+    /** Runs this and then, on the same thread, whatever becomes ready; all but one of those go to other threads. */
+    void run() {
+        Work work = this;
+        while (work != null) {
+            work.body.run();
+            work = work.complete();
+        }
+    }
+
+    private Work complete() {
+        List<Work> ready;
+        doneNs = System.nanoTime();
+        synchronized (this) {
+            done = true;
+            ready = followers;
+            followers = null;
+        }
+        Work next = null;
+        for (Work follower : ready) {
+            if (follower.waitsFor.decrementAndGet() != 0) {
+                continue;
+            }
+            if (next == null) {
+                next = follower;
+            } else {
+                scheduler.start(follower);
+            }
+        }
+        return next;
+    }
+
+    /** Whether it has run. */
+    boolean isDone() {
+        return done;
+    }
+
+    /** {@link System#nanoTime} of its end; meaningful once done. */
+    long doneNs() {
+        return doneNs;
+    }
+}

@@ -1,0 +1,2 @@
+/** The software device: memory, contexts, streams, events, modules and launches. */
+package io.hawser.gpu.software.device;

@@ -1,0 +1,2 @@
+/** The software GPU: a backend that runs PTX on the host's processors. */
+package io.hawser.gpu.software;
