@@ -68,6 +68,11 @@ static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstre
     return hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
 }
 
+HWS_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                         CUstream hStream) {
+    return on_device(dstDevice, srcDevice, ByteCount, hStream);
+}
+
 /* The kind is found from the addresses, as unified addressing promises. */
 static CUresult unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
     bool from_device = hws_copy_is_device(src);

@@ -117,7 +117,9 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
     }
     if (verdict != 0) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
-        hws_log(HWS_WARN, "device code was refused: %s", log[0] != '\0' ? log : "no reason given");
+        /* A program that asked for the log shows it itself, or tries what works, as compilers' drivers do. */
+        hws_level_t level = jit != NULL && jit->error_log != NULL ? HWS_INFO : HWS_WARN;
+        hws_log(level, "device code was refused: %s", log[0] != '\0' ? log : "no reason given");
         return (CUresult) verdict;
     }
     *module_p = (CUmodule) (uintptr_t) handle;

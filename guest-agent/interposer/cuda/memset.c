@@ -1,0 +1,57 @@
+/*
+ * Filling device memory. The calls do not wait, so that what CUDA refuses at once (alignment, memory that is not there) is checked
+ * here; their other variants are generated and end up here.
+ */
+#include "copy.h"
+
+#include "hws_cuda_calls.h"
+
+/* Checks `rows` rows of `count` elements, pitch bytes apart. */
+static CUresult check(CUdeviceptr address, size_t pitch, size_t count, size_t rows, size_t element_bytes, CUstream stream) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    size_t width, before;
+    HWS_REQUIRE(address % element_bytes == 0 && !__builtin_mul_overflow(count, element_bytes, &width));
+    if (rows == 0 || width == 0) {
+        return CUDA_SUCCESS;
+    }
+    HWS_REQUIRE(rows == 1 || (pitch % element_bytes == 0 && pitch >= width));
+    HWS_REQUIRE(!__builtin_mul_overflow(pitch, rows - 1, &before) && !__builtin_add_overflow(before, width, &before));
+    return hws_copy_check_device(address, before);
+}
+
+HWS_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
+    HWS_TRY(check(dstDevice, 0, N, 1, 1, hStream));
+    return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD8Async(dstDevice, uc, N, hStream);
+}
+
+HWS_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
+    HWS_TRY(check(dstDevice, 0, N, 1, 2, hStream));
+    return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD16Async(dstDevice, us, N, hStream);
+}
+
+HWS_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
+    HWS_TRY(check(dstDevice, 0, N, 1, 4, hStream));
+    return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD32Async(dstDevice, ui, N, hStream);
+}
+
+HWS_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
+                                      CUstream hStream) {
+    HWS_TRY(check(dstDevice, dstPitch, Width, Height, 1, hStream));
+    return Width == 0 || Height == 0 ? CUDA_SUCCESS
+                                     : hws_call_cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream);
+}
+
+HWS_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+                                       size_t Height, CUstream hStream) {
+    HWS_TRY(check(dstDevice, dstPitch, Width, Height, 2, hStream));
+    return Width == 0 || Height == 0 ? CUDA_SUCCESS
+                                     : hws_call_cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream);
+}
+
+HWS_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+                                       size_t Height, CUstream hStream) {
+    HWS_TRY(check(dstDevice, dstPitch, Width, Height, 4, hStream));
+    return Width == 0 || Height == 0 ? CUDA_SUCCESS
+                                     : hws_call_cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream);
+}
