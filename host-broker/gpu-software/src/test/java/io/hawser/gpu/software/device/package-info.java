@@ -1,0 +1,2 @@
+/** Tests of the software device. */
+package io.hawser.gpu.software.device;

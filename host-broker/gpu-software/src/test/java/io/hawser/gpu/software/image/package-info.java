@@ -1,0 +1,2 @@
+/** Tests of the reading of device code images. */
+package io.hawser.gpu.software.image;
