@@ -2,7 +2,9 @@
 #include "context.h"
 
 #include "hws_cuda_calls.h"
+#include "hws_device.h"
 #include "hws_interval.h"
+#include "pool.h"
 
 /* Enters what the worker has allocated; if that fails the allocation is given back. */
 static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, uint64_t owner) {
@@ -62,6 +64,7 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
                 && range.memory != HWS_MEMORY_VARIABLE);
     /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
+    hws_pool_charge(range.owner, -(int64_t) range.bytes);
     return hws_call_cuMemFree_v2(dptr);
 }
 
@@ -84,13 +87,21 @@ HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    CUdevice device;
+    CUmemoryPool pool;
     CUdeviceptr address;
+    HWS_TRY(hws_context_device(&device));
+    if (hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    HWS_TRY(hws_pool_current(device, &pool));
     HWS_TRY(hws_call_cuMemAllocAsync(&address, bytesize, hStream));
-    CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, 0);
+    CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
     if (result != CUDA_SUCCESS) {
         hws_call_cuMemFreeAsync(address, hStream);
         return result;
     }
+    hws_pool_charge((uint64_t) (uintptr_t) pool, (int64_t) bytesize);
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -107,6 +118,7 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
         hws_call_cuMemFreeAsync(address, hStream);
         return result;
     }
+    hws_pool_charge((uint64_t) (uintptr_t) pool, (int64_t) bytesize);
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -118,5 +130,6 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
                 && range.memory != HWS_MEMORY_VARIABLE);
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
+    hws_pool_charge(range.owner, -(int64_t) range.bytes);
     return hws_call_cuMemFreeAsync(dptr, hStream);
 }

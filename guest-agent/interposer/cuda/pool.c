@@ -1,4 +1,6 @@
 /* Memory pools. */
+#include "pool.h"
+
 #include "context.h"
 
 #include "hws_cuda_calls.h"
@@ -6,7 +8,42 @@
 #include "hws_interval.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+
+/*
+ * What is in use, counted when the program allocates and frees. Known deviation: CUDA counts in stream order, so that a pool
+ * shows a free here somewhat earlier; and nothing is shown as reserved beyond what is in use.
+ */
+typedef struct hws_pool {
+    _Atomic int64_t used, high;
+} hws_pool_t;
+
+static hws_pool_t *pool_get(uint64_t pool) {
+    return hws_handle_data(HWS_KIND_MEMORY_POOL, pool);
+}
+
+void hws_pool_charge(uint64_t pool, int64_t bytes) {
+    hws_pool_t *kept = pool_get(pool);
+    if (kept == NULL) {
+        return;
+    }
+    int64_t used = atomic_fetch_add(&kept->used, bytes) + bytes, high = atomic_load(&kept->high);
+    while (used > high && !atomic_compare_exchange_weak(&kept->high, &high, used)) {
+    }
+}
+
+/* A new handle with its counters; 0 when memory is short. */
+static uint64_t new_pool(void) {
+    hws_pool_t *kept = calloc(1, sizeof *kept);
+    uint64_t handle = kept == NULL ? 0 : hws_handle_new(HWS_KIND_MEMORY_POOL);
+    if (handle == 0) {
+        free(kept);
+        return 0;
+    }
+    hws_handle_attach(HWS_KIND_MEMORY_POOL, handle, kept);
+    return handle;
+}
 
 static CUmemoryPool default_pools[HWS_MAX_DEVICES], current_pools[HWS_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -14,7 +51,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* The device's own pool, asked for once. Lock held. */
 static CUresult default_pool(CUdevice device, CUmemoryPool *pool_p) {
     if (default_pools[device] == NULL) {
-        uint64_t handle = hws_handle_new(HWS_KIND_MEMORY_POOL);
+        uint64_t handle = new_pool();
         if (handle == 0) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -42,21 +79,25 @@ HWS_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice d
     return result;
 }
 
+CUresult hws_pool_current(CUdevice device, CUmemoryPool *pool_p) {
+    pthread_mutex_lock(&lock);
+    CUresult result = CUDA_SUCCESS;
+    if (current_pools[device] != NULL && hws_handle_valid(HWS_KIND_MEMORY_POOL, (uintptr_t) current_pools[device])) {
+        *pool_p = current_pools[device];
+    } else {
+        result = default_pool(device, pool_p); /* also after the one that was set is destroyed, as CUDA documents */
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 HWS_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
     HWS_ENTER();
     HWS_REQUIRE(pool != NULL);
     if (hws_device_get(dev) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    pthread_mutex_lock(&lock);
-    CUresult result = CUDA_SUCCESS;
-    if (current_pools[dev] != NULL && hws_handle_valid(HWS_KIND_MEMORY_POOL, (uintptr_t) current_pools[dev])) {
-        *pool = current_pools[dev];
-    } else {
-        result = default_pool(dev, pool); /* also after the pool that was set has been destroyed, as CUDA documents */
-    }
-    pthread_mutex_unlock(&lock);
-    return result;
+    return hws_pool_current(dev, pool);
 }
 
 HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
@@ -83,7 +124,7 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     if (hws_device_get(poolProps->location.id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    uint64_t handle = hws_handle_new(HWS_KIND_MEMORY_POOL);
+    uint64_t handle = new_pool();
     if (handle == 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -109,7 +150,20 @@ HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
     HWS_REQUIRE(value != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     uint64_t wide = 0;
-    HWS_TRY(hws_call_hwsMemPoolGetAttribute(pool, attr, &wide));
+    const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
+    switch (attr) {
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            wide = (uint64_t) atomic_load(&kept->used);
+            break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            wide = (uint64_t) atomic_load(&kept->high);
+            break;
+        default:
+            HWS_TRY(hws_call_hwsMemPoolGetAttribute(pool, attr, &wide));
+            break;
+    }
     memcpy(value, &wide, attribute_bytes(attr));
     return CUDA_SUCCESS;
 }
@@ -120,5 +174,12 @@ HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     uint64_t wide = 0;
     memcpy(&wide, value, attribute_bytes(attr));
+    if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
+        HWS_REQUIRE(wide == 0); /* CUDA: a watermark can only be reset */
+        hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
+        atomic_store(&kept->high, atomic_load(&kept->used));
+        return CUDA_SUCCESS;
+    }
+    HWS_REQUIRE(attr != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attr != CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     return hws_call_hwsMemPoolSetAttribute(pool, attr, wide);
 }
