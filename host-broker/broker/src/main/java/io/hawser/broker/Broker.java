@@ -187,6 +187,11 @@ public final class Broker {
         return gpuKnown;
     }
 
+    /** Connections that have not proved who they are. */
+    public int halfOpenConnections() {
+        return group.next().submit(door::halfOpen).syncUninterruptibly().getNow();
+    }
+
     /** Whether the event loop answers within a second. Not on the event loop. */
     public boolean answers() {
         return group.next().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);

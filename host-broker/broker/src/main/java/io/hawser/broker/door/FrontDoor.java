@@ -74,12 +74,7 @@ public final class FrontDoor {
     }
 
     /** Connections that have not proved who they are. Event loop only. */
-    int halfOpen() {
+    public int halfOpen() {
         return context.limits().halfOpen();
-    }
-
-    /** Addresses that hold a connection or a session. Event loop only. */
-    int peers() {
-        return context.limits().peers();
     }
 }

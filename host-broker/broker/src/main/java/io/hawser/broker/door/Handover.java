@@ -90,9 +90,11 @@ final class Handover {
             }
             return;
         }
+        door.sessions().attach(session, worker);
         try {
             worker.assign(session.assignment(), channel.fd().intValue());
         } catch (PosixException e) {
+            door.sessions().detach(session, worker);
             LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
             if (tried < MAX_WORKERS) {
                 start();

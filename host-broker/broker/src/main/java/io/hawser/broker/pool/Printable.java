@@ -11,7 +11,7 @@ public final class Printable {
     public static String text(String raw, int maxCharacters) {
         String cut = raw.length() <= maxCharacters ? raw : raw.substring(0, maxCharacters);
         StringBuilder safe = new StringBuilder(cut.length());
-        cut.codePoints().forEach(c -> {
+        cut.replace('\t', ' ').codePoints().forEach(c -> {
             int kind = Character.getType(c);
             boolean unsafe = Character.isISOControl(c) || kind == Character.FORMAT || kind == Character.SURROGATE
                 || kind == Character.LINE_SEPARATOR || kind == Character.PARAGRAPH_SEPARATOR;

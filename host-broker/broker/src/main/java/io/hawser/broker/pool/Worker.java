@@ -14,6 +14,8 @@ import io.netty.channel.EventLoop;
 import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.channel.epoll.EpollDomainSocketChannel;
 import io.netty.handler.codec.LengthFieldBasedFrameDecoder;
+import io.netty.util.concurrent.Future;
+import io.netty.util.concurrent.PromiseCombiner;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.nio.ByteOrder;
 import java.time.Duration;
@@ -50,6 +52,7 @@ public final class Worker {
     private ChildProcess child;
     private EpollDomainSocketChannel control;
     private EpollDomainSocketChannel log;
+    private final WorkerLog output;
     private ScheduledFuture<?> deadline;
     private String cause;
     private boolean gone;
@@ -61,6 +64,7 @@ public final class Worker {
         this.loop = loop;
         this.endTimeout = endTimeout;
         this.listener = listener;
+        output = new WorkerLog(id);
     }
 
     /**
@@ -102,7 +106,7 @@ public final class Worker {
             WorkerMessage.MAX_MESSAGE_BYTES + Integer.BYTES, 0, Integer.BYTES, 0, Integer.BYTES, true));
         control.pipeline().addLast(new ControlHandler());
         log = new EpollDomainSocketChannel(logDescriptor);
-        log.pipeline().addLast(new WorkerLog(id));
+        log.pipeline().addLast(output);
         loop.register(control);
         loop.register(log);
     }
@@ -170,7 +174,7 @@ public final class Worker {
     }
 
     private void killAfterTimeout() {
-        if (deadline == null) {
+        if (deadline == null && !gone) {
             deadline = loop.schedule(() -> {
                 LOG.warnf("worker %d has not ended in time and is killed: pid=%d timeoutMs=%d", id, pid(),
                     endTimeout.toMillis());
@@ -195,13 +199,17 @@ public final class Worker {
             control.close();
             log.close();
         }, LINGER_MS, TimeUnit.MILLISECONDS);
-        control.closeFuture().addListener(closed -> {
+        PromiseCombiner bothClosed = new PromiseCombiner(loop);
+        bothClosed.add((Future<?>) control.closeFuture());
+        bothClosed.add((Future<?>) log.closeFuture());
+        bothClosed.finish(loop.<Void>newPromise().addListener(closed -> {
             gone = true;
             if (deadline != null) {
                 deadline.cancel(false);
             }
-            listener.gone(this, cause == null ? status.toString() : cause + " (" + status + ")");
-        });
+            String said = output.lastLine().isEmpty() ? "" : ", last words: " + output.lastLine();
+            listener.gone(this, (cause == null ? status.toString() : cause + " (" + status + ")") + said);
+        }));
     }
 
     private void malformed(String reason) {

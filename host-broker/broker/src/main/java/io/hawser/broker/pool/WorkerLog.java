@@ -24,6 +24,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
     private long windowNs = System.nanoTime();
     private int linesInWindow;
     private long dropped;
+    private String lastLine = "";
 
     WorkerLog(long workerId) {
         this.workerId = workerId;
@@ -60,8 +61,17 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
         context.close();
     }
 
+    /** What it wrote last, for the reason of its end. */
+    String lastLine() {
+        return lastLine;
+    }
+
     private void flush() {
-        String text = new String(line, 0, lineBytes, StandardCharsets.UTF_8);
+        String text = Printable.text(new String(line, 0, lineBytes, StandardCharsets.UTF_8), MAX_LINE_BYTES);
+        if (!text.startsWith(" ")) {
+            // Indented lines are those of a stack trace; what failed stands above them.
+            lastLine = Printable.text(text, WorkerMessage.MAX_TEXT_CHARACTERS);
+        }
         lineBytes = 0;
         long now = System.nanoTime();
         if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
@@ -72,7 +82,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
         if (++linesInWindow > MAX_LINES_A_SECOND) {
             dropped++;
         } else {
-            LOG.infof("[worker %d] %s", workerId, Printable.text(text, MAX_LINE_BYTES));
+            LOG.infof("[worker %d] %s", workerId, text);
         }
     }
 

@@ -123,7 +123,7 @@ public final class WorkerPool {
                 worker.end(reason);
             }
         }
-        publish();
+        refill();
         return stopped;
     }
 
@@ -162,8 +162,13 @@ public final class WorkerPool {
     }
 
     private void failed(String reason) {
-        failures++;
         lastFailure = reason;
+        if (backOff != null) {
+            // Started together with one that has failed already: one failure, not two.
+            LOG.errorf("a worker failed before it had a session: %s", reason);
+            return;
+        }
+        failures++;
         long factor = 1L << Math.min(failures - 1, 20);
         long delayMs = Math.min(limits.minBackOff().toMillis() * factor, limits.maxBackOff().toMillis());
         LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d: %s", delayMs, failures,
@@ -172,7 +177,7 @@ public final class WorkerPool {
         while ((next = waiting.poll()) != null) {
             next.completeExceptionally(new NoWorkerException("no worker can be started: " + reason));
         }
-        if (backOff == null && !stopping) {
+        if (!stopping) {
             backOff = loop.schedule(() -> {
                 backOff = null;
                 refill();

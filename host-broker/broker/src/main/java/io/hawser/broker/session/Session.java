@@ -25,6 +25,12 @@ public final class Session {
         this.guest = guest;
         this.memoryBytes = memoryBytes;
         this.freed = freed;
+        await();
+    }
+
+    /** It waits for a worker. */
+    final void await() {
+        worker = null;
         view = new SessionView(id, guest, 0, started, SessionState.STARTING, memoryBytes, WorkerStats.NONE);
     }
 

@@ -71,7 +71,7 @@ public final class SessionRegistry {
     }
 
     /**
-     * Lets a guest in. Event loop only. The session must be {@link #run run} or {@link #abandon abandoned}.
+     * Lets a guest in. Event loop only. The session must be {@link #attach attached} or {@link #abandon abandoned}.
      *
      * @param freed called once when the session is over.
      * @throws RefusedException when a limit is reached; the message names it.
@@ -102,10 +102,23 @@ public final class SessionRegistry {
         return session;
     }
 
-    /** The worker has the guest's socket. Event loop only. */
-    public void run(Session session, Worker worker) {
+    /**
+     * The worker is about to get the guest's socket; told first, since the guest can be served at once. Event loop
+     * only.
+     */
+    public void attach(Session session, Worker worker) {
         session.run(worker);
         byWorker.put(worker, session);
+    }
+
+    /** The worker did not take it; the session waits for another one. Event loop only. */
+    public void detach(Session session, Worker worker) {
+        byWorker.remove(worker);
+        session.await();
+    }
+
+    /** The worker has the guest's socket. Event loop only. */
+    public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();
         LOG.infof("session %d started: vgpu=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d workerPid=%d",
