@@ -1,0 +1,108 @@
+package io.hawser.broker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The packaged broker, started by its launcher. */
+class LauncherIT {
+    @TempDir
+    Path folder;
+
+    private static String health(JsonNode endpoints) throws Exception {
+        try (HttpClient client = HttpClient.newHttpClient()) {
+            return client.send(
+                HttpRequest.newBuilder(URI.create(endpoints.get("http").asText() + "/q/health/ready")).build(),
+                HttpResponse.BodyHandlers.ofString()).body();
+        }
+    }
+
+    private static List<ProcessHandle> children(long pid) {
+        return ProcessHandle.of(pid).map(p -> p.descendants().toList()).orElse(List.of());
+    }
+
+    @Test
+    void shouldExplainItself() throws Exception {
+        Process help = new ProcessBuilder(RealProcess.launcher().toString(), "--help").start();
+        assertTrue(new String(help.getInputStream().readAllBytes()).contains("hawser.listen.port"));
+        assertEquals(0, help.waitFor());
+        assertEquals(2, new ProcessBuilder(RealProcess.launcher().toString(), "--what").start().waitFor());
+    }
+
+    @Test
+    void shouldStartServeAndEnd() throws Exception {
+        Path stateDir = folder.resolve("state");
+        String command = "-Dhawser.worker.command=" + TestBroker.workerCommand("normal");
+        try (RealProcess broker = new RealProcess(folder, "first", stateDir, command)) {
+            JsonNode endpoints = broker.awaitEndpoints();
+            try (RealProcess second = new RealProcess(folder, "second", stateDir, command)) {
+                assertEquals(1, second.awaitExit());
+                assertTrue(second.output().contains("hawser-broker: another broker uses the state folder"),
+                    second.output());
+                assertFalse(second.output().contains("\tat "), "one line, no stack trace: " + second.output());
+            }
+            TestBroker.await("readiness", () -> {
+                try {
+                    return health(endpoints).contains("\"UP\"");
+                } catch (Exception e) {
+                    throw new AssertionError(e);
+                }
+            });
+            TestGuest guest = new TestGuest(endpoints.get("guest").asText());
+            byte[] challenge = guest.challenge("default", ApiDescription.HASH);
+            guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
+                TestGuest.NONCE, "default")));
+            assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+            List<ProcessHandle> workers = children(broker.pid());
+            assertFalse(workers.isEmpty());
+            broker.terminate();
+            assertTrue(guest.closed(), "the session ends with the broker");
+            // 143: 128 + SIGTERM, as Java has it.
+            assertEquals(143, broker.awaitExit());
+            assertTrue(workers.stream().noneMatch(ProcessHandle::isAlive), "no worker is left");
+            assertFalse(Files.exists(stateDir.resolve("endpoints.json")));
+            assertTrue(broker.output().contains("Hawser broker is ready: guests=" + endpoints.get("guest").asText()),
+                broker.output());
+            assertFalse(broker.output().contains(TestGuest.secret(stateDir)), "no secret in the log");
+            guest.close();
+        }
+    }
+
+    @Test
+    void shouldServeWithTheRealWorker() throws Exception {
+        Path workers = Path.of("../worker/target/app");
+        assumeTrue(Files.isDirectory(workers), "skipped: the worker is not built: " + workers);
+        Path stateDir = folder.resolve("state");
+        try (RealProcess broker = new RealProcess(folder, "real", stateDir, "-Dhawser.worker.pool-size=1",
+            "-Dhawser.gpu.backend=software")) {
+            JsonNode endpoints = broker.awaitEndpoints();
+            try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
+                byte[] challenge = guest.challenge("default", ApiDescription.HASH);
+                guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
+                    TestGuest.NONCE, "default")));
+                TestGuest.Answer welcome = guest.receive();
+                assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
+                assertEquals(1, welcome.words().getLong(RecordLayout.WELCOME_SESSION_ID_OFFSET));
+                assertEquals(ApiDescription.HASH,
+                    welcome.words().getLong(RecordLayout.WELCOME_DESCRIPTION_HASH_OFFSET));
+            }
+            broker.terminate();
+            assertEquals(143, broker.awaitExit());
+        }
+    }
+}

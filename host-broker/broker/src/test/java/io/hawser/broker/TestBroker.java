@@ -1,0 +1,94 @@
+package io.hawser.broker;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.pool.FakeWorker;
+import io.smallrye.config.PropertiesConfigSource;
+import io.smallrye.config.SmallRyeConfigBuilder;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+
+/** A broker with fake workers, and settings for one. */
+public final class TestBroker implements Broker.Listener, AutoCloseable {
+    public static final long DESCRIPTION_HASH = 0x1234_5678_9abc_def0L;
+    private static final long LIMIT_NS = TimeUnit.SECONDS.toNanos(60);
+
+    private final Map<Refusal, Integer> refused = new EnumMap<>(Refusal.class);
+    private final Broker broker;
+
+    private TestBroker(BrokerConfig config) {
+        broker = Broker.start(config, System.getenv(), this, DESCRIPTION_HASH);
+    }
+
+    /** Starts one. */
+    public static TestBroker start(Path stateDir, String mode, Map<String, String> settings) {
+        return new TestBroker(config(stateDir, mode, settings));
+    }
+
+    /** The command line of a fake worker. */
+    public static String workerCommand(String mode) {
+        return "\"" + Path.of(System.getProperty("java.home"), "bin", "java") + "\" -XX:TieredStopAtLevel=1 "
+            + "-XX:+UseSerialGC -Xmx32m -Xshare:auto --enable-native-access=ALL-UNNAMED -cp \""
+            + System.getProperty("java.class.path") + "\" " + FakeWorker.class.getName() + " " + mode;
+    }
+
+    /** Settings with any port, and a fake worker. */
+    public static BrokerConfig config(Path stateDir, String mode, Map<String, String> settings) {
+        Map<String, String> all = new HashMap<>(Map.of("hawser.state-dir", stateDir.toString(), "hawser.listen.port",
+            "0", "hawser.worker.command", workerCommand(mode), "hawser.worker.pool-size", "1"));
+        all.putAll(settings);
+        return new SmallRyeConfigBuilder().addDefaultInterceptors().addDiscoveredConverters()
+            .withSources(new PropertiesConfigSource(Map.of("user.home", stateDir.toString()), "home", 1))
+            .withSources(new PropertiesConfigSource(all, "test", 500)).withMapping(BrokerConfig.class).build()
+            .getConfigMapping(BrokerConfig.class);
+    }
+
+    /** Waits for something that another thread or process brings about; fails when it never comes. */
+    public static void await(String what, BooleanSupplier condition) {
+        long deadlineNs = System.nanoTime() + LIMIT_NS;
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() > deadlineNs) {
+                throw new AssertionError("never came: " + what);
+            }
+            try {
+                TimeUnit.MILLISECONDS.sleep(10);
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        }
+    }
+
+    public Broker broker() {
+        return broker;
+    }
+
+    /** Connections refused so far for a reason. */
+    public synchronized int refusals(Refusal refusal) {
+        return refused.getOrDefault(refusal, 0);
+    }
+
+    @Override
+    public synchronized void refused(Refusal refusal) {
+        refused.merge(refusal, 1, Integer::sum);
+    }
+
+    @Override
+    public void sessionStarted(Duration time) {
+        // Counted by the registry.
+    }
+
+    @Override
+    public void workerStarted(Duration time) {
+        // Seen in the pool's state.
+    }
+
+    @Override
+    public void close() {
+        broker.stop("the test is over");
+    }
+}

@@ -1,0 +1,226 @@
+package io.hawser.broker.door;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.session.SessionState;
+import io.hawser.broker.session.SessionView;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Guests against a broker whose workers are fake but are real processes. */
+class FrontDoorIT {
+    @TempDir
+    static Path stateDir;
+    private static TestBroker broker;
+    private static String secret;
+
+    @BeforeAll
+    static void start() throws IOException {
+        broker = TestBroker.start(stateDir, "normal", Map.of("hawser.listen.max-half-open", "6",
+            "hawser.listen.handshake-timeout", "2s", "hawser.sessions.max", "1"));
+        secret = TestGuest.secret(stateDir);
+        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+    }
+
+    @AfterAll
+    static void stop() {
+        broker.close();
+    }
+
+    private static TestGuest connect() throws IOException {
+        return new TestGuest(broker.broker());
+    }
+
+    private static void assertRefused(TestGuest guest, Refusal refusal, String reason) throws IOException {
+        TestGuest.Answer answer = guest.receive();
+        assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
+        assertEquals(refusal.code(), answer.refusedCode());
+        assertTrue(answer.refusedMessage().contains(reason), answer.refusedMessage());
+        assertTrue(guest.closed(), "nothing follows REFUSED");
+    }
+
+    private static List<SessionView> sessions() {
+        return broker.broker().sessions().list();
+    }
+
+    @Test
+    void shouldPassTheSocketToAWorkerAndFreeEverythingWhenTheGuestLeaves() throws Exception {
+        long worker;
+        long callsBefore = broker.broker().sessions().totals().calls();
+        try (TestGuest guest = connect()) {
+            guest.handshake("default", secret);
+            TestGuest.Answer welcome = guest.receive();
+            assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
+            SessionView session = sessions().getFirst();
+            assertEquals(session.id(), welcome.words().getLong(8));
+            assertEquals(SessionState.RUNNING, session.state());
+            assertEquals("vector?add", session.guest().program());
+            assertEquals(guest.socket().getLocalPort(), session.guest().port());
+            worker = session.workerPid();
+            // Through the worker, long after the broker has closed its descriptor.
+            byte[] sent = "some bytes".getBytes(StandardCharsets.US_ASCII);
+            guest.send(sent);
+            assertArrayEquals(sent, guest.bytes(sent.length));
+            TestBroker.await("statistics", () -> sessions().getFirst().statistics().calls() == 10);
+
+            try (TestGuest second = connect()) {
+                second.handshake("default", secret);
+                assertRefused(second, Refusal.CAPACITY, "max=1");
+            }
+        }
+        TestBroker.await("the end of the session", () -> sessions().isEmpty());
+        assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false), "reaped");
+        assertEquals(callsBefore + 100, broker.broker().sessions().totals().calls(), "totals outlive the session");
+        assertEquals(0, broker.broker().sessions().totals().deviceBytes());
+        TestBroker.await("another worker", () -> broker.broker().pool().ready() == 1);
+    }
+
+    @Test
+    void shouldRefuseAWrongSecretAndAnUnknownKeyAlike() throws Exception {
+        for (String[] token : new String[][] {{"default", "wrong"}, {"nobody", secret}, {"", secret}}) {
+            try (TestGuest guest = connect()) {
+                guest.handshake(token[0], token[1]);
+                assertRefused(guest, Refusal.TOKEN, "the token is not known to this broker");
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseAReplayedProof() throws Exception {
+        byte[] recorded;
+        try (TestGuest guest = connect()) {
+            byte[] challenge = guest.challenge("default");
+            // Recorded on its way, never delivered: still worthless on another connection.
+            recorded = TestGuest.proof(HandshakeProof.of(HandshakeProof.key(secret), challenge, TestGuest.NONCE,
+                "default"));
+        }
+        try (TestGuest guest = connect()) {
+            guest.challenge("default");
+            guest.send(recorded);
+            assertRefused(guest, Refusal.TOKEN, "not known");
+        }
+    }
+
+    @Test
+    void shouldNameBothVersionsWhenTheyDiffer() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.send(TestGuest.hello(2, TestBroker.DESCRIPTION_HASH, "default"));
+            assertRefused(guest, Refusal.VERSION, "guest=2 broker=1");
+        }
+        try (TestGuest guest = connect()) {
+            guest.send(TestGuest.hello(1, 1, "default"));
+            assertRefused(guest, Refusal.VERSION, "guest=0000000000000001 broker=123456789abcdef0");
+        }
+    }
+
+    @Test
+    void shouldRefuseBadLengthsAtOnce() throws Exception {
+        for (int length : new int[] {0, -1, 31, 33, 4104, Integer.MAX_VALUE}) {
+            try (TestGuest guest = connect()) {
+                guest.send(ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(length).array());
+                assertRefused(guest, Refusal.PROTOCOL, "lengthBytes=" + length);
+            }
+        }
+    }
+
+    @Test
+    void shouldTellWhyToAPeerThatKeepsSending() throws Exception {
+        try (TestGuest guest = connect()) {
+            byte[] garbage = new byte[256 * 1024];
+            Arrays.fill(garbage, (byte) 'x');
+            guest.send(garbage);
+            TestGuest.Answer answer = guest.receive();
+            assertEquals(Refusal.PROTOCOL.code(), answer.refusedCode());
+        }
+    }
+
+    @Test
+    void shouldRefuseProofBeforeHelloAndHelloTwice() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.send(TestGuest.proof(new byte[32]));
+            assertRefused(guest, Refusal.PROTOCOL, "HELLO, then PROOF");
+        }
+        try (TestGuest guest = connect()) {
+            guest.challenge("default");
+            guest.send(TestGuest.hello(1, TestBroker.DESCRIPTION_HASH, "default"));
+            assertRefused(guest, Refusal.PROTOCOL, "HELLO, then PROOF");
+        }
+    }
+
+    @Test
+    void shouldRefuseBytesThatFollowProof() throws Exception {
+        try (TestGuest guest = connect()) {
+            byte[] challenge = guest.challenge("default");
+            byte[] proof = TestGuest.proof(HandshakeProof.of(HandshakeProof.key(secret), challenge, TestGuest.NONCE,
+                "default"));
+            byte[] early = Arrays.copyOf(proof, proof.length + 8);
+            guest.send(early);
+            assertRefused(guest, Refusal.PROTOCOL, "between PROOF and WELCOME");
+        }
+    }
+
+    @Test
+    void shouldEndASlowHandshakeAndKeepTheNumberOfHalfOpenOnes() throws Exception {
+        TestBroker.await("no lingering connection", () -> halfOpen() == 0);
+        TestGuest[] slow = new TestGuest[6];
+        for (int i = 0; i < slow.length; i++) {
+            slow[i] = connect();
+            slow[i].send(new byte[1]);
+        }
+        TestBroker.await("all connected", () -> halfOpen() == slow.length);
+        try (TestGuest guest = connect()) {
+            assertRefused(guest, Refusal.CONNECTIONS, "half-open connections must be at most 6");
+        }
+        for (TestGuest guest : slow) {
+            assertRefused(guest, Refusal.TIMEOUT, "timeoutMs=2000");
+            guest.close();
+        }
+        TestBroker.await("their places to be free", () -> halfOpen() == 0);
+    }
+
+    private static int halfOpen() {
+        return broker.broker().halfOpenConnections();
+    }
+
+    @Test
+    void shouldEndASessionOnRequest() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.handshake("default", secret);
+            guest.receive();
+            long id = sessions().getFirst().id();
+            assertTrue(broker.broker().sessions().end(id, "test").get(60, TimeUnit.SECONDS));
+            assertTrue(broker.broker().sessions().find(id).isEmpty(), "nothing is left when the answer comes");
+            assertTrue(guest.closed());
+            assertFalse(broker.broker().sessions().end(id, "test").get(60, TimeUnit.SECONDS));
+        }
+    }
+
+    @Test
+    void shouldEndTheSessionOfAWorkerThatDies() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.handshake("default", secret);
+            guest.receive();
+            guest.send("die".getBytes(StandardCharsets.US_ASCII));
+            assertTrue(guest.closed());
+            TestBroker.await("the end of the session", () -> sessions().isEmpty());
+        }
+        assertEquals(0, broker.broker().pool().failures(), "a death in a session is no failed start");
+    }
+}

@@ -1,0 +1,139 @@
+package io.hawser.broker.door;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.TestBroker;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordWriter;
+import java.io.DataInputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.Socket;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+
+/** The guest's half of the handshake over a plain socket. */
+public final class TestGuest implements AutoCloseable {
+    public static final byte[] NONCE = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
+    private static final int READ_TIMEOUT_MS = 60_000;
+
+    private final Socket socket;
+    private final DataInputStream in;
+
+    /** A record of the broker or worker. */
+    public record Answer(int opcode, long sequence, byte[] payload) {
+        public int refusedCode() {
+            return words().getInt(0);
+        }
+
+        public String refusedMessage() {
+            return new String(payload, 8, words().getInt(4), StandardCharsets.UTF_8);
+        }
+
+        public ByteBuffer words() {
+            return ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);
+        }
+    }
+
+    public TestGuest(Broker broker) throws IOException {
+        this(broker.guestEndpoint());
+    }
+
+    public TestGuest(String endpoint) throws IOException {
+        URI uri = URI.create("tcp://" + endpoint);
+        socket = new Socket(uri.getHost(), uri.getPort());
+        socket.setSoTimeout(READ_TIMEOUT_MS);
+        socket.setTcpNoDelay(true);
+        in = new DataInputStream(socket.getInputStream());
+    }
+
+    /** The secret of the token that a first start made. */
+    public static String secret(Path stateDir) throws IOException {
+        return Files.readString(stateDir.resolve("default.token")).strip().split("\\.", 2)[1];
+    }
+
+    public static byte[] hello(int version, long hash, String keyId) {
+        RecordWriter writer = new RecordWriter(256);
+        writer.begin(RecordLayout.CONTROL_HELLO, 1, 0, 0, 0);
+        writer.fixed(RecordLayout.HELLO_FIXED_BYTES);
+        writer.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET, version);
+        writer.i32(RecordLayout.HELLO_PID_OFFSET, 4711);
+        writer.i64(RecordLayout.HELLO_DESCRIPTION_HASH_OFFSET, hash);
+        writer.struct(RecordLayout.HELLO_CLIENT_NONCE_OFFSET, MemorySegment.ofArray(NONCE), 0, NONCE.length);
+        writer.string(RecordLayout.HELLO_KEY_ID_OFFSET, keyId);
+        writer.string(RecordLayout.HELLO_PROGRAM_OFFSET, "vector\nadd");
+        writer.string(RecordLayout.HELLO_HOST_OFFSET, "guest-1");
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
+    public static byte[] proof(byte[] hmac) {
+        RecordWriter writer = new RecordWriter(64);
+        writer.begin(RecordLayout.CONTROL_PROOF, 2, 0, 0, 0);
+        writer.fixed(RecordLayout.PROOF_FIXED_BYTES);
+        writer.struct(RecordLayout.PROOF_HMAC_OFFSET, MemorySegment.ofArray(hmac), 0, hmac.length);
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
+    /** HELLO and PROOF as an honest guest sends them; answers the PROOF. */
+    public byte[] handshake(String keyId, String secret) throws IOException {
+        byte[] challenge = challenge(keyId);
+        byte[] proof = proof(HandshakeProof.of(HandshakeProof.key(secret), challenge, NONCE, keyId));
+        send(proof);
+        return proof;
+    }
+
+    /** HELLO; the server's nonce. */
+    public byte[] challenge(String keyId) throws IOException {
+        return challenge(keyId, TestBroker.DESCRIPTION_HASH);
+    }
+
+    public byte[] challenge(String keyId, long hash) throws IOException {
+        send(hello(RecordLayout.PROTOCOL_VERSION, hash, keyId));
+        Answer answer = receive();
+        if (answer.opcode() != RecordLayout.CONTROL_CHALLENGE) {
+            throw new IOException("refused: " + answer.refusedMessage());
+        }
+        return answer.payload();
+    }
+
+    public void send(byte[] bytes) throws IOException {
+        socket.getOutputStream().write(bytes);
+        socket.getOutputStream().flush();
+    }
+
+    public Answer receive() throws IOException {
+        ByteBuffer header = ByteBuffer.wrap(bytes(RecordLayout.HEADER_BYTES)).order(ByteOrder.LITTLE_ENDIAN);
+        return new Answer(header.getInt(4), header.getLong(8), bytes(header.getInt(0) - RecordLayout.HEADER_BYTES));
+    }
+
+    public byte[] bytes(int count) throws IOException {
+        byte[] bytes = new byte[count];
+        in.readFully(bytes);
+        return bytes;
+    }
+
+    /** Whether the other side has closed, with nothing left to read. */
+    public boolean closed() throws IOException {
+        try {
+            bytes(1);
+            return false;
+        } catch (EOFException e) {
+            return true;
+        }
+    }
+
+    public Socket socket() {
+        return socket;
+    }
+
+    @Override
+    public void close() throws IOException {
+        socket.close();
+    }
+}

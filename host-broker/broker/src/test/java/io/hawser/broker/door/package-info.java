@@ -1,0 +1,2 @@
+/** Tests of the broker: door. */
+package io.hawser.broker.door;

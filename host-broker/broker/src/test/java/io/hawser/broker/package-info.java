@@ -1,0 +1,2 @@
+/** Tests of the broker. */
+package io.hawser.broker;

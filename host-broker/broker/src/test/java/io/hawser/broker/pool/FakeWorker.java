@@ -1,0 +1,150 @@
+package io.hawser.broker.pool;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import jnr.posix.MsgHdr;
+import jnr.posix.POSIX;
+import jnr.posix.POSIXFactory;
+
+/** A worker process for tests: speaks the control protocol on descriptor 3, and misbehaves as its argument says. */
+public final class FakeWorker {
+    private static final int CONTROL = 3;
+    private static final int WELCOME_PAYLOAD_BYTES = 40;
+    private static final POSIX POSIX = POSIXFactory.getNativePOSIX();
+    private static final String READY = "{\"type\":\"ready\",\"pid\":%d,\"backend\":\"fake\",\"devices\":[{\"name\":"
+        + "\"Fake GPU\",\"uuid\":\"u-1\",\"totalBytes\":1073741824,\"pciBusId\":\"0000:01:00.0\","
+        + "\"computeCapability\":\"9.0\"}]}";
+    private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
+        + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"deviceBytes\":4096,\"kernels\":6}";
+
+    private FakeWorker() {
+    }
+
+    /** Runs one. */
+    public static void main(String[] args) {
+        String mode = args[0];
+        switch (mode) {
+            case "crash" -> {
+                System.err.println("fake worker crashes as told");
+                System.exit(3);
+            }
+            case "silent" -> read(new byte[1]);
+            case "malformed" -> {
+                send("{\"type\":\"ready\",\"pid\":-1}");
+                read(new byte[1]);
+            }
+            case "oversized" -> {
+                write(CONTROL, ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putInt(1 << 20).array());
+                read(new byte[1]);
+            }
+            default -> serve(mode);
+        }
+    }
+
+    private static void serve(String mode) {
+        send(READY.formatted(ProcessHandle.current().pid()));
+        int[] descriptor = {-1};
+        String assign = receive(descriptor);
+        if (assign == null || assign.contains("\"end\"")) {
+            return;
+        }
+        if (descriptor[0] < 0) {
+            System.err.println("no descriptor came with: " + assign);
+            System.exit(4);
+        }
+        welcome(descriptor[0], Long.parseLong(assign.replaceAll(".*\"sessionId\":(\\d+).*", "$1")));
+        if (mode.equals("flood")) {
+            // Until the broker has had enough.
+            while (write(CONTROL, frame(STATS.formatted(1, 1)))) {
+                Thread.yield();
+            }
+            return;
+        }
+        send(STATS.formatted(10, 20));
+        Thread.ofPlatform().daemon().start(() -> awaitEnd(mode));
+        echo(descriptor[0]);
+        send(STATS.formatted(100, 200));
+        send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
+    }
+
+    private static void awaitEnd(String mode) {
+        String message = receive(new int[1]);
+        if (message == null || !mode.equals("stubborn")) {
+            if (message != null) {
+                send("{\"type\":\"ended\",\"reason\":\"told to\",\"error\":false}");
+            }
+            Runtime.getRuntime().halt(0);
+        }
+    }
+
+    private static void echo(int socket) {
+        byte[] bytes = new byte[4096];
+        while (true) {
+            int count = POSIX.read(socket, bytes, bytes.length);
+            if (count == 0) {
+                return;
+            }
+            if (count > 0) {
+                byte[] back = java.util.Arrays.copyOf(bytes, count);
+                if (new String(back, StandardCharsets.US_ASCII).startsWith("die")) {
+                    Runtime.getRuntime().halt(9);
+                }
+                write(socket, back);
+            } else if (POSIX.errno() != jnr.constants.platform.Errno.EAGAIN.intValue()) {
+                return;
+            } else {
+                java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);
+            }
+        }
+    }
+
+    private static void welcome(int socket, long sessionId) {
+        ByteBuffer record = ByteBuffer.allocate(32 + WELCOME_PAYLOAD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        record.putInt(0, record.capacity()).putInt(4, 4).putInt(32, 1).putInt(36, 1).putLong(40, sessionId);
+        write(socket, record.array());
+    }
+
+    private static void send(String json) {
+        write(CONTROL, frame(json));
+    }
+
+    private static byte[] frame(String json) {
+        byte[] bytes = json.getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(4 + bytes.length).order(ByteOrder.LITTLE_ENDIAN).putInt(bytes.length).put(bytes)
+            .array();
+    }
+
+    private static boolean write(int descriptor, byte[] bytes) {
+        return POSIX.write(descriptor, bytes, bytes.length) == bytes.length;
+    }
+
+    private static boolean read(byte[] into) {
+        for (int at = 0; at < into.length;) {
+            byte[] rest = new byte[into.length - at];
+            int count = POSIX.read(CONTROL, rest, rest.length);
+            if (count <= 0) {
+                return false;
+            }
+            System.arraycopy(rest, 0, into, at, count);
+            at += count;
+        }
+        return true;
+    }
+
+    /** A message, or null at the end of the socket; a descriptor that came with it is stored. */
+    private static String receive(int[] descriptor) {
+        ByteBuffer head = ByteBuffer.allocateDirect(4).order(ByteOrder.LITTLE_ENDIAN);
+        MsgHdr message = POSIX.allocateMsgHdr();
+        message.setIov(new ByteBuffer[] {head});
+        message.allocateControl(4);
+        if (POSIX.recvmsg(CONTROL, message, 0) != 4) {
+            return null;
+        }
+        if (message.getControlLen() > 0) {
+            descriptor[0] = message.getControls()[0].getData().order(ByteOrder.nativeOrder()).getInt(0);
+        }
+        byte[] json = new byte[head.getInt(0)];
+        return read(json) ? new String(json, StandardCharsets.UTF_8) : null;
+    }
+}

@@ -1,0 +1,78 @@
+package io.hawser.broker.pool;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class WorkerMessageTest {
+    private static final String READY = "{\"type\":\"ready\",\"pid\":7,\"backend\":\"software\",\"devices\":"
+        + "[{\"name\":\"G\",\"uuid\":\"u\",\"totalBytes\":5,\"pciBusId\":\"0\",\"computeCapability\":\"9.0\"}]}";
+
+    private static WorkerMessage parse(String json) throws WorkerMessage.MalformedException {
+        return WorkerMessage.parse(json.getBytes(StandardCharsets.UTF_8));
+    }
+
+    @Test
+    void shouldReadWhatWorkersSay() throws Exception {
+        assertEquals(new WorkerMessage.Ready(7, "software", List.of(new WorkerMessage.Device("G", "u", 5, "0", "9.0"))),
+            parse(READY));
+        assertEquals(new WorkerMessage.Ended("left", false),
+            parse("{\"type\":\"ended\",\"reason\":\"left\",\"error\":false}"));
+        assertEquals(new WorkerMessage.Stats(new WorkerStats(1, 2, 3, 4, 5, 6, 7, 8)),
+            parse("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
+                + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8}"));
+    }
+
+    @Test
+    void shouldRefuseEveryTruncation() {
+        for (int length = 0; length < READY.length(); length++) {
+            String part = READY.substring(0, length);
+            assertThrows(WorkerMessage.MalformedException.class, () -> parse(part), part);
+        }
+    }
+
+    @Test
+    void shouldRefuseFieldsOfAnotherTypeOrRange() {
+        for (String json : List.of("[]", "7", "null", "{}", "{\"type\":7}", "{\"type\":\"assign\"}",
+            READY.replace(":7,", ":-7,"), READY.replace(":7,", ":7.5,"), READY.replace(":7,", ":99999999999999999999,"),
+            READY.replace("\"G\"", "8"), READY.replace("[{", "{\"a\":{").replace("}]", "}}"),
+            READY.replace("\"totalBytes\":5,", ""), "{\"type\":\"ended\",\"reason\":\"x\"}",
+            "{\"type\":\"ended\",\"reason\":\"x\",\"error\":\"no\"}", "[".repeat(10_000))) {
+            assertThrows(WorkerMessage.MalformedException.class, () -> parse(json), json);
+        }
+    }
+
+    @Test
+    void shouldRefuseMoreDevicesThanAMachineHas() {
+        String device = "{\"name\":\"G\",\"totalBytes\":5},";
+        String json = "{\"type\":\"ready\",\"pid\":7,\"backend\":\"x\",\"devices\":[" + device.repeat(64)
+            + "{\"name\":\"G\",\"totalBytes\":5}]}";
+        assertThrows(WorkerMessage.MalformedException.class, () -> parse(json));
+    }
+
+    @Test
+    void shouldMakeTextFitForLogs() throws Exception {
+        String json = "{\"type\":\"ended\",\"reason\":\"a\\nb\\u001b[31m\\u202e\\u2028c\",\"error\":true}";
+        assertEquals(new WorkerMessage.Ended("a?b?[31m??c", true), parse(json));
+        WorkerMessage.Ended cut = (WorkerMessage.Ended) parse(
+            "{\"type\":\"ended\",\"reason\":\"" + "x".repeat(5000) + "\",\"error\":true}");
+        assertEquals(WorkerMessage.MAX_TEXT_CHARACTERS, cut.reason().length());
+    }
+
+    @Test
+    void shouldNeverLetATotalShrink() {
+        WorkerStats before = new WorkerStats(10, 10, 10, 10, 10, 10, 10, 10);
+        assertEquals(new WorkerStats(10, 10, 11, 10, 10, 10, 3, 10),
+            before.advance(new WorkerStats(1, 10, 11, 0, 5, 6, 3, 8)));
+        assertEquals(1L << 53, before.advance(new WorkerStats(Long.MAX_VALUE, 0, 0, 0, 0, 0, 0, 0)).calls());
+    }
+
+    @Test
+    void shouldSplitCommandsAtSpacesOutsideQuotes() {
+        assertEquals(List.of("/opt/a b/java", "-cp", "x", ""), WorkerCommand.split(" \"/opt/a b/java\"  -cp x \"\" "));
+        assertThrows(IllegalArgumentException.class, () -> WorkerCommand.split("java \"-cp"));
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the broker: pool. */
+package io.hawser.broker.pool;

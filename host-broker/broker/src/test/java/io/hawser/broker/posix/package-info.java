@@ -1,0 +1,2 @@
+/** Tests of the broker: posix. */
+package io.hawser.broker.posix;

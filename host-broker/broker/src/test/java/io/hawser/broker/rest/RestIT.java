@@ -1,0 +1,152 @@
+package io.hawser.broker.rest;
+
+import static io.restassured.RestAssured.given;
+import static org.hamcrest.Matchers.containsString;
+import static org.hamcrest.Matchers.equalTo;
+import static org.hamcrest.Matchers.greaterThan;
+import static org.hamcrest.Matchers.hasSize;
+import static org.hamcrest.Matchers.startsWith;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
+import io.hawser.broker.ApiDescription;
+import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.shm.HandshakeProof;
+import io.quarkus.test.common.QuarkusTestResource;
+import io.quarkus.test.junit.QuarkusTest;
+import io.restassured.http.ContentType;
+import io.restassured.specification.RequestSpecification;
+import jakarta.inject.Inject;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The interface as a client sees it, with fake workers. */
+@QuarkusTest
+@QuarkusTestResource(FakeWorkers.class)
+class RestIT {
+    @Inject
+    BrokerLifecycle lifecycle;
+    @Inject
+    BrokerConfig config;
+
+    @BeforeEach
+    void awaitWorker() {
+        TestBroker.await("a worker", () -> lifecycle.broker().pool().ready() > 0);
+    }
+
+    private RequestSpecification admin() throws IOException {
+        return given().auth().oauth2(Files.readString(config.stateDir().resolve("admin.token")).strip());
+    }
+
+    private TestGuest guest() throws IOException {
+        TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
+        byte[] challenge = guest.challenge("default", ApiDescription.HASH);
+        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(config.stateDir())), challenge,
+            TestGuest.NONCE, "default")));
+        guest.receive();
+        return guest;
+    }
+
+    @Test
+    void shouldDemandTheAdminToken() {
+        for (String path : new String[] {"/api/v1/broker", "/api/v1/sessions", "/api/v1/gpus",
+            "/api/v1/no-such-path"}) {
+            given().get(path).then().statusCode(401).contentType("application/problem+json")
+                .header("WWW-Authenticate", startsWith("Bearer")).body("status", equalTo(401));
+        }
+        given().auth().oauth2("wrong").delete("/api/v1/sessions/1").then().statusCode(401);
+    }
+
+    @Test
+    void shouldTellOfTheBrokerAndItsGpus() throws IOException {
+        admin().get("/api/v1/broker").then().statusCode(200).body("guestEndpoint",
+            equalTo(lifecycle.broker().guestEndpoint())).body("httpEndpoint", startsWith("http://127.0.0.1:"))
+            .body("backend", equalTo("fake")).body("pool.size", equalTo(1)).body("pool.ready", equalTo(1));
+        admin().get("/api/v1/gpus").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("Fake GPU"))
+            .body("[0].totalBytes", equalTo(1073741824));
+    }
+
+    @Test
+    void shouldListAndEndSessions() throws Exception {
+        try (TestGuest guest = guest()) {
+            int id = admin().get("/api/v1/sessions").then().statusCode(200).body("", hasSize(1))
+                .body("[0].state", equalTo("running")).body("[0].vgpu", equalTo("default"))
+                .body("[0].program", equalTo("vector?add")).body("[0].workerPid", greaterThan(0))
+                .extract().path("[0].id");
+            TestBroker.await("statistics", () -> lifecycle.broker().sessions().totals().calls() >= 10);
+            admin().get("/api/v1/sessions/" + id).then().statusCode(200).body("statistics.calls", equalTo(10));
+            admin().delete("/api/v1/sessions/" + id).then().statusCode(204);
+            assertTrue(guest.closed());
+            admin().get("/api/v1/sessions/" + id).then().statusCode(404).contentType("application/problem+json")
+                .body("detail", equalTo("there is no such session: id=" + id));
+            admin().delete("/api/v1/sessions/" + id).then().statusCode(404);
+        }
+        admin().get("/api/v1/sessions").then().body("", hasSize(0));
+        given().get("/q/metrics").then().statusCode(200).body(containsString("hawser_calls_total "))
+            .body(containsString("hawser_synchronous_round_trips_total "))
+            .body(containsString("hawser_refused_records_total "))
+            .body(containsString("hawser_bytes_total{direction=\"in\"}"))
+            .body(containsString("hawser_sessions{state=\"running\"} 0.0"))
+            .body(containsString("hawser_sessions_started_total "))
+            .body(containsString("hawser_workers{state=\"ready\"}"))
+            .body(containsString("hawser_worker_start_seconds_count"))
+            .body(containsString("hawser_session_start_seconds_bucket"))
+            .body(containsString("hawser_refused_connections_total{reason=\"token\"} "))
+            .body(containsString("hawser_device_memory_bytes{kind=\"total\"} 1.073741824E9"));
+        assertTrue(lifecycle.broker().sessions().totals().calls() >= 10, "totals outlive their session");
+    }
+
+    @Test
+    void shouldAnswerProblemsToBadRequests() throws IOException {
+        admin().get("/api/v1/sessions/abc").then().statusCode(404).contentType("application/problem+json");
+        admin().get("/api/v1/none").then().statusCode(404).contentType("application/problem+json");
+        admin().post("/api/v1/sessions").then().statusCode(405).contentType("application/problem+json");
+    }
+
+    @Test
+    void shouldBeHealthyWithAWorkerReady() {
+        given().get("/q/health/live").then().statusCode(200).body("status", equalTo("UP"));
+        given().get("/q/health/ready").then().statusCode(200).body("status", equalTo("UP"))
+            .body("checks[0].data.gpus", equalTo(1));
+    }
+
+    @Test
+    void shouldServeThePageWithNothingFromElsewhere() {
+        String page = given().get("/").then().statusCode(200).contentType(ContentType.HTML).extract().asString();
+        assertTrue(page.contains("src=\"page.js\"") && !page.contains("://"), "no external resource");
+        given().get("/page.js").then().statusCode(200);
+    }
+
+    @Test
+    void shouldServeTheContractAsItIsWritten() throws IOException {
+        JsonNode written = new YAMLMapper().readTree(Path.of("src/main/openapi/openapi.yml").toFile());
+        JsonNode served = new ObjectMapper().readTree(
+            given().accept("application/json").get("/q/openapi?format=json").then().statusCode(200).extract()
+                .asString());
+        assertEquals(written.get("paths"), served.get("paths"));
+        assertEquals(written.get("components"), served.get("components"));
+        assertEquals(written.get("security"), served.get("security"));
+    }
+
+    @Test
+    void shouldWriteItsEndpoints() {
+        TestBroker.await("endpoints.json", () -> Files.exists(config.stateDir().resolve("endpoints.json")));
+        JsonNode endpoints;
+        try {
+            endpoints = new ObjectMapper().readTree(config.stateDir().resolve("endpoints.json").toFile());
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+        assertEquals(lifecycle.broker().guestEndpoint(), endpoints.get("guest").asText());
+        given().baseUri(endpoints.get("http").asText()).get("/q/health/live").then().statusCode(200);
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the broker: rest. */
+package io.hawser.broker.rest;

@@ -1,0 +1,2 @@
+/** Tests of the broker: token. */
+package io.hawser.broker.token;
