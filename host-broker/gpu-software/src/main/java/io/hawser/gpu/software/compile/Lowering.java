@@ -303,12 +303,18 @@ final class Lowering {
         return code.register("temporary", type);
     }
 
+    /** Wider registers hold narrower integers; a float must fit exactly. */
+    private static boolean holds(Reg reg, PtxType type) {
+        boolean predicate = reg.type() == PtxType.PRED;
+        return predicate == (type == PtxType.PRED) && reg.type() != PtxType.B128
+            && (type.floating() ? reg.type().bits() == type.bits() : reg.type().bits() >= type.bits());
+    }
+
     /** An operand as a value of a type; its width is checked. */
     Src source(Operand operand, PtxType as) throws PtxException {
         return switch (operand) {
             case Operand.Register r -> {
-                if (r.negated() != (r.negated() && as == PtxType.PRED)
-                    || (r.reg().type() == PtxType.PRED) != (as == PtxType.PRED) || r.reg().type().bits() < as.bits()) {
+                if (r.negated() && as != PtxType.PRED || !holds(r.reg(), as)) {
                     throw invalid("register must hold ." + as.ptxName() + ": " + r.reg());
                 }
                 yield new Src.R(register(r.reg()), r.negated());
@@ -380,8 +386,7 @@ final class Lowering {
         if (operand instanceof Operand.Sink) {
             return temporary(type);
         }
-        if (!(operand instanceof Operand.Register r) || r.negated()
-            || (r.reg().type() == PtxType.PRED) != (type == PtxType.PRED) || r.reg().type().bits() < type.bits()) {
+        if (!(operand instanceof Operand.Register r) || r.negated() || !holds(r.reg(), type)) {
             throw invalid("result must go to a register of ." + type.ptxName());
         }
         return register(r.reg());

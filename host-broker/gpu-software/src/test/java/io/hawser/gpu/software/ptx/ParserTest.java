@@ -1,0 +1,123 @@
+package io.hawser.gpu.software.ptx;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.gpu.software.compile.PtxModule;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is PTX, what is not, and what is refused. */
+class ParserTest {
+    private static final String HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n";
+
+    private static String kernel(String body) {
+        return HEAD + ".visible .entry k(.param .u64 a) {\n" + body + "\nret;\n}\n";
+    }
+
+    @Test
+    void shouldSkipDebugDataAndComments() throws Exception {
+        ModuleTree module = Parser.parse("// c\n/* more\n lines */" + HEAD + "\t.file 1 \"x.cu\"\n"
+            + ".visible .entry k()\n{\n.loc 1 2 3, function_name $L__info_string0, inlined_at 1 4 5\n"
+            + ".pragma \"nounroll\";\nret;\n}\n.section .debug_abbrev\n{\n.b8 1 // x\n.b8 17\n{ }\n}\n");
+        assertTrue(module.functions().get("k").entry());
+        assertEquals(80, module.version());
+        assertEquals(75, module.target());
+    }
+
+    @Test
+    void shouldResolveNamesByScope() throws Exception {
+        ModuleTree module = Parser.parse(kernel(".reg .b32 %r<5>; .reg .b32 x;\n{ .reg .b64 x; mov.b64 x, 1; bra L;\n"
+            + "{ bra L; }\nL: }\nmov.b32 x, %r4; bra OUT; { bra OUT; } OUT:"));
+        assertEquals(9, module.functions().get("k").body().size());
+        assertThrows(PtxException.class, () -> Parser.parse(kernel(".reg .b32 %r<5>; mov.b32 %r5, 1;")));
+        assertThrows(PtxException.class, () -> Parser.parse(kernel("{ L: } bra L;")));
+        assertThrows(PtxException.class, () -> Parser.parse(kernel("bra NOWHERE;")));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {".reg .b32 %r; mov.b32 %r, {1, 2, 3};", ".reg .b32 %r; add.s32 %r, %r;",
+        ".reg .f64 %d; add.f32 %d, %d, 0;", ".reg .b16 %h; add.s32 %h, %h, 1;", ".reg .b32 %r; mov.u32 %r, nothing;",
+        ".reg .b32 %r; ld.param.u32 %r, [a+8];", ".reg .b32 %r; @%r bra L; L:", ".reg .b32 %r; call f, (%r);",
+        ".reg .pred %p; cvt.s32.f32 %p, %p;", ".reg .b32 %r; mov.u32 %r, 99999999999999999999;", "{", "\"", "/*"})
+    void shouldCallMalformedTextInvalid(String body) {
+        PtxException e = assertThrows(PtxException.class, () -> PtxModule.compile(kernel(body)));
+        assertEquals(PtxException.INVALID_PTX, e.cuResult(), e.getMessage());
+        assertTrue(e.getMessage().startsWith("line "), e.getMessage());
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = ';', value = {
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f0,%f0,%f0}, {%r0,%r0}, {%r0}, {%f0,%f0,%f0,%f0}",
+        "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r0,%r0,%r0}, [%rd0], %r0",
+        "tex.2d.v4.f32.f32 {%f0,%f0,%f0,%f0}, [%rd0, {%f0,%f0}]",
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r0]", "barrier.cluster.arrive",
+        "cp.async.bulk.commit_group", "mbarrier.init.shared.b64 [%r0], 1", "cvt.rna.tf32.f32 %r0, %f0",
+        "ld.shared::cluster.u32 %r0, [%r0]", "shfl.down.b32 %r0, %r0, 1, 31", "atom.global.v4.f32.add %f0, [%rd0], %f0",
+        "frobnicate.u32 %r0, %r0", "add.rn.e4m3 %r0, %r0, %r0"})
+    void shouldRefuseWhatIsNotSupportedByName(String instruction) {
+        String body = ".reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %rd<2>;\n" + instruction.strip() + ";";
+        PtxException e = assertThrows(PtxException.class, () -> PtxModule.compile(kernel(body)));
+        assertEquals(PtxException.NOT_SUPPORTED, e.cuResult(), e.getMessage());
+        String opcode = instruction.strip().split("[. ]")[0];
+        assertTrue(e.getMessage().contains(opcode) || e.getMessage().contains("operands"), e.getMessage());
+        assertTrue(e.getMessage().startsWith("line 6:"), e.getMessage());
+    }
+
+    @Test
+    void shouldBoundWhatAGuestCanAskFor() {
+        for (String text : new String[] {HEAD + ".global .b8 x[99999999999999];", HEAD + ".global .b32 y[-1];",
+            HEAD + ".visible .entry k(.param .b8 p[40000]) { ret; }", HEAD + ".global .b8 z[4] = {" + "{".repeat(5000),
+            kernel("{".repeat(5000)), HEAD + ".shared .b8 s[600000000];\n.visible .entry k() { .reg .b32 r;"
+            + "mov.u32 r, s; ret; }"}) {
+            assertThrows(PtxException.class, () -> io.hawser.gpu.software.compile.PtxImage.link(
+                java.util.List.of(PtxModule.compile(text))));
+        }
+    }
+
+    @Test
+    void shouldThrowNothingButPtxExceptionForMutatedText() throws Exception {
+        String text;
+        try (InputStream in = ParserTest.class.getResourceAsStream("/kernels/kernels-sm75.ptx")) {
+            text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+        }
+        // Whole functions, so that a run is short; the mutations meet each kind of statement.
+        String[] functions = text.split("(?=\\.visible \\.entry)");
+        String[] words = {"{", "}", ";", ",", "[", "]", "(", ")", "%r1", "%p1", "%f1", "%rd1", ".f32", ".u64", ".param",
+            ".reg", ".shared", "bra", "call", "ret", "-1", "0f3F800000", "99999999999", "@", "!", "|", "_", "+",
+            "%tid.x",
+            "", "\"", "/*", "0x", ".v4", ".b128", ".pred", "mov.b64", "ld", "%"};
+        Random random = new Random(2026);
+        int accepted = 0;
+        for (int round = 0; round < 3000; round++) {
+            String one = HEAD + functions[1 + random.nextInt(functions.length - 1)];
+            StringBuilder mutated = new StringBuilder(one);
+            int edits = 1 + random.nextInt(3);
+            for (int e = 0; e < edits; e++) {
+                int at = random.nextInt(mutated.length());
+                switch (random.nextInt(4)) {
+                    case 0 -> mutated.deleteCharAt(at);
+                    case 1 -> mutated.insert(at, words[random.nextInt(words.length)]);
+                    case 2 -> mutated.setCharAt(at, (char) (32 + random.nextInt(95)));
+                    default -> mutated.setLength(Math.max(1, at));
+                }
+            }
+            try {
+                PtxModule.compile(mutated.toString());
+                accepted++;
+            } catch (PtxException e) {
+                assertTrue(e.cuResult() == PtxException.INVALID_PTX || e.cuResult() == PtxException.NOT_SUPPORTED,
+                    e.getMessage());
+            } catch (RuntimeException e) {
+                throw new AssertionError("round " + round + ":\n" + mutated, e);
+            }
+        }
+        assertTrue(accepted > 0, "some mutations, such as in a comment, change nothing");
+    }
+}
