@@ -1,5 +1,6 @@
 package io.hawser.gpu.software.device;
 
+import io.hawser.cuda.generated.CUresult;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -10,6 +11,8 @@ import java.util.Set;
  * only; {@link #error} by any.
  */
 final class Context {
+    private static final System.Logger LOG = System.getLogger(Context.class.getName());
+
     // CUDA 13.0 cuda.h: defaults of CU_LIMIT_STACK_SIZE, _PRINTF_FIFO_SIZE, _MALLOC_HEAP_SIZE.
     final long[] limits = {1024, 1 << 20, 8 << 20};
 
@@ -20,6 +23,7 @@ final class Context {
     private final Scheduler scheduler;
     private final Set<Stream> streams = new LinkedHashSet<>();
     private final List<Work> retired = new ArrayList<>();
+    private final List<Work> retiredBlocking = new ArrayList<>();
     private volatile int error;
 
     Context(long id, int flags, boolean primary, Scheduler scheduler) {
@@ -44,6 +48,10 @@ final class Context {
         if (last != null) {
             retired.removeIf(Work::isDone);
             retired.add(last);
+            if (stream.blocking) {
+                retiredBlocking.removeIf(Work::isDone);
+                retiredBlocking.add(last);
+            }
         }
     }
 
@@ -86,7 +94,7 @@ final class Context {
 
     /** Issues work that follows everything issued to any stream of the context so far. */
     Work issueAfterAll(Work.Body body) {
-        Work work = new Work(scheduler, body);
+        Work work = new Work(scheduler, guarded(body));
         work.follow(legacy.last());
         for (Stream stream : streams) {
             work.follow(stream.last());
@@ -98,7 +106,7 @@ final class Context {
 
     /** Issues work that follows a stream's work so far and holds up nothing that comes later. */
     void afterStream(Stream stream, Work.Body body) {
-        Work work = new Work(scheduler, body);
+        Work work = new Work(scheduler, guarded(body));
         followStream(stream, work);
         work.issueInline();
     }
@@ -111,8 +119,28 @@ final class Context {
         work.issue();
     }
 
+    /** Makes everything issued to the context from now on wait for a point, as cuCtxWaitEvent does. */
+    void awaitAll(Work point) {
+        await(legacy, point);
+        for (Stream stream : streams) {
+            await(stream, point);
+        }
+    }
+
+    /** A defect in the body ends the context: the work must complete all the same, or what follows it would hang. */
+    private Work.Body guarded(Work.Body body) {
+        return () -> {
+            try {
+                body.run();
+            } catch (RuntimeException | Error e) {
+                poison(CUresult.CUDA_ERROR_LAUNCH_FAILED);
+                LOG.log(System.Logger.Level.ERROR, "work in a stream could not be executed", e);
+            }
+        };
+    }
+
     private Work prepare(Stream stream, Work.Body body) {
-        Work work = new Work(scheduler, body);
+        Work work = new Work(scheduler, guarded(body));
         order(stream, work);
         return work;
     }
@@ -130,6 +158,7 @@ final class Context {
                     work.follow(other.last());
                 }
             }
+            retiredBlocking.forEach(work::follow);
         } else if (stream.blocking) {
             work.follow(legacy.last());
         }
@@ -146,6 +175,7 @@ final class Context {
                     return false;
                 }
             }
+            return retiredBlocking.stream().allMatch(Work::isDone);
         }
         return true;
     }

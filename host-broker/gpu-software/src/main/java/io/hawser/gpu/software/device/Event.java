@@ -2,8 +2,10 @@ package io.hawser.gpu.software.device;
 
 /** An event: the point that it recorded last. Touched by the issuing thread only. */
 final class Event {
-    // CUDA 13.0 cuda.h, CU_EVENT_DISABLE_TIMING.
-    private static final int DISABLE_TIMING = 2;
+    // CUDA 13.0 cuda.h: CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING, and with CU_EVENT_INTERPROCESS all there are.
+    static final int BLOCKING_SYNC = 1;
+    static final int DISABLE_TIMING = 2;
+    static final int ALL_FLAGS = 7;
 
     final int flags;
     private Work recorded;

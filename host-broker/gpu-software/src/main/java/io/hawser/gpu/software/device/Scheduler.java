@@ -9,9 +9,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -49,7 +49,11 @@ final class Scheduler implements AutoCloseable {
         if (work.isMarker()) {
             work.run();
         } else if (!closed) {
-            workThreads.execute(work::run);
+            try {
+                workThreads.execute(work::run);
+            } catch (RejectedExecutionException e) {
+                LOG.log(System.Logger.Level.DEBUG, "work is dropped because the device closes", e);
+            }
         }
     }
 
@@ -67,21 +71,23 @@ final class Scheduler implements AutoCloseable {
             }
             Grid grid = new Grid(kernel, launch, gridX, gridY, total, batch(total));
             int extra = (int) Math.min(processors - 1L, (total - 1) / grid.batch);
-            CountDownLatch ended = new CountDownLatch(extra);
             for (int i = 0; i < extra; i++) {
-                helpers.execute(() -> {
-                    try {
-                        grid.run(slots.get());
-                    } finally {
-                        ended.countDown();
-                    }
-                });
+                recruit(grid);
             }
             grid.run(slots.get());
-            awaitQuietly(ended);
+            grid.end();
             grid.throwFault();
         } finally {
             running.remove(launch);
+        }
+    }
+
+    private void recruit(Grid grid) {
+        try {
+            helpers.execute(() -> grid.help(slots));
+        } catch (RejectedExecutionException e) {
+            // close() came between: the launch is cancelled, so no help is needed.
+            LOG.log(System.Logger.Level.DEBUG, "no helpers any more because the device closes", e);
         }
     }
 
@@ -113,21 +119,6 @@ final class Scheduler implements AutoCloseable {
     // Enough batches that an uneven grid stays balanced, few enough that the counter is not what costs.
     private long batch(long total) {
         return Math.max(1, Math.min(64, total / (processors * 16L)));
-    }
-
-    private static void awaitQuietly(CountDownLatch latch) {
-        boolean interrupted = false;
-        while (true) {
-            try {
-                latch.await();
-                break;
-            } catch (InterruptedException e) {
-                interrupted = true;
-            }
-        }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
     }
 
     /** Cancels running kernels and waits, for a bounded time, until no thread touches the arena any more. */
@@ -162,6 +153,8 @@ final class Scheduler implements AutoCloseable {
         private final long batch;
         private final AtomicLong next = new AtomicLong();
         private final AtomicReference<Throwable> fault = new AtomicReference<>();
+        private int helpersInside;
+        private boolean ended;
 
         Grid(PtxKernel kernel, KernelLaunch launch, long gridX, long gridY, long total, long batch) {
             this.kernel = kernel;
@@ -187,6 +180,41 @@ final class Scheduler implements AutoCloseable {
                     next.set(total);
                     launch.cancel();
                 }
+            }
+        }
+
+        /** A helper's part. One that comes after the end, since other kernels held it up, finds nothing to do. */
+        void help(ThreadLocal<CtaSlot> slots) {
+            synchronized (this) {
+                if (ended) {
+                    return;
+                }
+                helpersInside++;
+            }
+            try {
+                run(slots.get());
+            } finally {
+                synchronized (this) {
+                    helpersInside--;
+                    notifyAll();
+                }
+            }
+        }
+
+        /** Waits for the helpers that are inside, not for those that have not come yet. */
+        synchronized void end() {
+            ended = true;
+            boolean interrupted = false;
+            while (helpersInside > 0) {
+                try {
+                    wait();
+                } catch (InterruptedException e) {
+                    // Only close() interrupts, and it has cancelled the launch: the helpers leave soon.
+                    interrupted = true;
+                }
+            }
+            if (interrupted) {
+                Thread.currentThread().interrupt();
             }
         }
 

@@ -269,6 +269,13 @@ public final class SoftwareBackend implements GpuBackend {
     }
 
     @Override
+    public List<String> functionNames(long handle) {
+        LoadedModule module = device.handles.get(handle, LoadedModule.class);
+        // Sorted, so that a guest which asks in several pieces gets each name once.
+        return module == null ? null : module.image.kernels().keySet().stream().sorted().toList();
+    }
+
+    @Override
     public int global(long handle, String name, MemorySegment outPointerAndBytes) {
         LoadedModule module = device.handles.get(handle, LoadedModule.class);
         if (module == null) {

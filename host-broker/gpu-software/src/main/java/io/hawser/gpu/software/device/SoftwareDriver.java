@@ -116,6 +116,19 @@ final class SoftwareDriver implements CudaDriver {
         return context.error();
     }
 
+    @Override
+    public int cuCtxWaitEvent(long contextHandle, long eventHandle) {
+        Context context = device.handles.get(contextHandle, Context.class);
+        Event event = device.handles.get(eventHandle, Event.class);
+        if (context == null || event == null) {
+            return context == null ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+        }
+        if (event.recorded() != null) {
+            context.awaitAll(event.recorded());
+        }
+        return context.error();
+    }
+
     // Functions.
 
     @Override
@@ -257,6 +270,13 @@ final class SoftwareDriver implements CudaDriver {
     public int cuMemPoolGetAccess(MemorySegment flags, long pool, MemorySegment location) {
         flags.set(INT, 0, ACCESS_READ_WRITE);
         return checkPool(pool);
+    }
+
+    @Override
+    public int cuMemPoolDestroy(long pool) {
+        int check = checkPool(pool);
+        // CUDA: "the device's default memory pool can't be destroyed", CUDA_ERROR_INVALID_VALUE.
+        return check == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : check;
     }
 
     private int checkPool(long pool) {
@@ -453,10 +473,15 @@ final class SoftwareDriver implements CudaDriver {
     @Override
     public int cuEventCreate(MemorySegment out, int flags) {
         int check = device.check();
-        if (check == CUDA_SUCCESS) {
-            out.set(LONG, 0, device.handles.add(new Event(flags)));
+        if (check != CUDA_SUCCESS) {
+            return check;
         }
-        return check;
+        // Interprocess events need timing disabled and a second process: refused with the rest of IPC.
+        if ((flags & ~(Event.BLOCKING_SYNC | Event.DISABLE_TIMING)) != 0) {
+            return (flags & ~Event.ALL_FLAGS) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+        }
+        out.set(LONG, 0, device.handles.add(new Event(flags)));
+        return CUDA_SUCCESS;
     }
 
     @Override

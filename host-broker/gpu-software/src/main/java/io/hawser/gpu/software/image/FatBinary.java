@@ -24,6 +24,8 @@ final class FatBinary {
     private static final int KIND_PTX = 1;
     private static final long FLAG_LZ4 = 0x2000;
     private static final long FLAG_ZSTD = 0x8000;
+    /** compute_90a has the first, compute_100f the second. */
+    private static final long FLAGS_SPECIFIC = 0x100000 | 0x200000;
     private static final int ENTRY_HEADER_BYTES = 64;
     // A guest chooses the number; ordinary programs have a few (one an architecture).
     private static final int MAX_ENTRIES = 1024;
@@ -59,7 +61,8 @@ final class FatBinary {
 
     /**
      * The PTX that a driver would take: of the highest architecture up to the device's; failing that, the lowest above
-     * it, since the engine itself does not mind. Null if there is no PTX.
+     * it, since the engine itself does not mind, and last what was compiled for one architecture or family only
+     * (compute_90a, compute_100f). Null if there is no PTX.
      */
     String bestPtx(int deviceArchitecture) throws ImageException {
         long best = -1;
@@ -73,6 +76,10 @@ final class FatBinary {
             if (u16(body, offset) == KIND_PTX) {
                 long architecture = u32(body, offset + 28);
                 long rank = architecture <= deviceArchitecture ? architecture : -architecture;
+                if ((body.get(ValueLayout.JAVA_LONG_UNALIGNED, offset + 40) & FLAGS_SPECIFIC) != 0) {
+                    // Architectures are 32 bits: below every portable one.
+                    rank -= 1L << 33;
+                }
                 if (rank > bestRank) {
                     bestRank = rank;
                     best = offset;
