@@ -37,7 +37,7 @@ final class CProgram implements AutoCloseable {
     /** Generates, compiles and starts it in a folder. */
     static CProgram start(Description description, Path folder) throws Exception {
         OutputFiles files = new OutputFiles(folder, "Interoperability test.");
-        CEmitters.emit(description, files);
+        CEmitters.emit(description, null, files);
         CInteropEmitter.emit(description, files);
         io.hawser.shm.layout.Main.main(new String[] {"--language", "c", "--out", folder.toString()});
         Path sources = Path.of("src/test/c").toAbsolutePath();

@@ -6,7 +6,6 @@ import io.hawser.cuda.generator.model.CType;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
-import io.hawser.cuda.generator.model.Wire.Slot;
 import io.hawser.shm.RecordReader;
 import io.hawser.shm.RecordWriter;
 import java.lang.foreign.MemorySegment;
@@ -14,6 +13,8 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -55,7 +56,7 @@ final class GeneratedJava {
     /** Writes a function's outputs by the generated encoder. */
     void reply(ApiFunction function, CallValues values, RecordWriter reply) throws ReflectiveOperationException {
         List<Object> arguments = new ArrayList<>(List.of(reply));
-        function.answer().slots().forEach(slot -> arguments.add(argument(slot.param(), answer(slot, values))));
+        function.answer().slots().forEach(slot -> arguments.add(answer(slot.param(), values)));
         method(group(function).javaName() + "Replies", function).invoke(null, arguments.toArray());
     }
 
@@ -64,19 +65,23 @@ final class GeneratedJava {
         return (Record) method("client." + group(function).javaName() + "ReplyReader", function).invoke(null, in);
     }
 
-    static Object answer(Slot slot, CallValues values) {
-        return slot.param().shape() == Param.Shape.INOUT ? values.answered(slot.param()) : values.get(slot.param());
+    /** What a reply brings for a parameter, as Java's generated signatures want it. */
+    static Object answer(Param param, CallValues values) {
+        if (param.shape() != Param.Shape.INOUT) {
+            return argument(param, values.get(param));
+        }
+        byte[] bytes = values.answered(param);
+        return param.value() instanceof CType.Structure ? MemorySegment.ofArray(bytes) : number(param.value(),
+                ByteBuffer.wrap(Arrays.copyOf(bytes, 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
     }
 
-    /** A value as Java's generated signatures want it. */
+    /** What a request brings for a parameter, as Java's generated signatures want it. */
     static Object argument(Param param, Object value) {
         if (value instanceof byte[] bytes) {
             if (param.shape() == Param.Shape.TEXT) {
                 return new String(bytes, StandardCharsets.UTF_8);
             }
-            boolean number = param.shape() == Param.Shape.INOUT && !(param.value() instanceof CType.Structure);
-            return number ? java.nio.ByteBuffer.wrap(Arrays.copyOf(bytes, 8)).order(java.nio.ByteOrder.LITTLE_ENDIAN)
-                    .getLong() : MemorySegment.ofArray(bytes);
+            return MemorySegment.ofArray(bytes);
         }
         return value == null || !(param.value() instanceof CType type) || type instanceof CType.Handle ? value
                 : number(type, (Long) value);

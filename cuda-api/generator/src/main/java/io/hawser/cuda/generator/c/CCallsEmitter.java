@@ -30,6 +30,7 @@ final class CCallsEmitter {
         out.line("#ifndef %s", guard).line("#define %s", guard).line();
         out.line("#include \"hws_channel.h\"").line("#include \"hws_%s_types.h\"", library.name()).line();
         out.line("#include <stdbool.h>").line();
+        result(out);
         for (Group group : library.groups()) {
             for (ApiFunction function : group.travelling()) {
                 out.line("%s;", CNames.callPrototype(library, function));
@@ -37,6 +38,16 @@ final class CCallsEmitter {
         }
         out.line().line("#endif");
         return out;
+    }
+
+    /** What a status of a record or of the channel is to this library. */
+    private void result(Code out) {
+        String lost = library.errors().lost();
+        out.open("static inline %s hws_%s_result(int status)", library.result(), library.name());
+        if (lost != null) {
+            out.open("if (status != 0 && status == hws_channel_status())").line("return %s;", lost).close();
+        }
+        out.line("return (%s) status;", library.result()).close().line();
     }
 
     Code source(Group group) {
@@ -73,14 +84,8 @@ final class CCallsEmitter {
         out.line("uint64_t hws_%s_bytes = %s%s;", param.name(), absent, length);
         String exempt = param.nullable() ? param.name() + " != NULL && " : "";
         out.open("if (%shws_%s_bytes > %d)", exempt, param.name(), param.max());
-        out.line("return %s; /* %s */", library.types().resultTexts().isEmpty() ? "1" : invalidValue(),
-                "more than the description allows");
+        out.line("return %s; /* more than the description allows */", library.errors().invalidValue());
         out.close();
-    }
-
-    private String invalidValue() {
-        return library.types().resultTexts().keySet().stream().filter(n -> n.endsWith("INVALID_VALUE")).findFirst()
-                .orElse("1");
     }
 
     private void encodeFixed(Code out, ApiFunction function, List<Slot> copied) {
@@ -127,9 +132,10 @@ final class CCallsEmitter {
         String credited = function.credited() ? "HWS_FLAG_CREDITED" : "0";
         String opcode = CNames.opcode(function);
         if (function.reply() == Reply.DATA) {
-            out.line("return (%s) hws_read(%s, %s, hws_target, hws_wait);", library.result(), opcode, payload);
+            out.line("return hws_%s_result(hws_read(%s, %s, hws_target, hws_wait));", library.name(), opcode, payload);
         } else if (function.reply() == Reply.ASYNC) {
-            out.line("return (%s) hws_send(%s, %s, %s, %s);", library.result(), opcode, credited, payload, tail);
+            out.line("return hws_%s_result(hws_send(%s, %s, %s, %s));", library.name(), opcode, credited, payload,
+                    tail);
         } else {
             new CReplyEmitter(library, out).call(function, opcode, function.credited()
                     ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);

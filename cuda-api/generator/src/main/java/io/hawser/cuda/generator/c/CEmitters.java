@@ -14,11 +14,14 @@ public final class CEmitters {
     private CEmitters() {
     }
 
-    /** Writes the guest's files. */
-    public static void emit(Description description, OutputFiles files) throws IOException {
+    /** Writes the guest's files, of all libraries or only of the one that is named. */
+    public static void emit(Description description, String only, OutputFiles files) throws IOException {
         files.write("hws_description.h", CTypesEmitter.shared(description));
         files.write("hws_wire.h", resource("hws_wire.h"));
         for (Library library : description.libraries()) {
+            if (only != null && !library.name().equals(only)) {
+                continue;
+            }
             String prefix = "hws_" + library.name() + "_";
             CTablesEmitter tables = new CTablesEmitter(library);
             files.write(prefix + "types.h", new CTypesEmitter().emit(library));

@@ -26,7 +26,7 @@ final class CReplyEmitter {
             Param param = slot.param();
             out.line("uint64_t hws_%s_capacity = %s;", param.name(), CSizes.emit(param.bytes()));
             out.open("if (hws_%s_capacity > %d)", param.name(), param.max());
-            out.line("return CUDA_ERROR_INVALID_VALUE; /* more than the description allows */");
+            out.line("return %s; /* more than the description allows */", library.errors().invalidValue());
             out.close();
             capacity.append(" + hws_padded(hws_").append(param.name()).append("_capacity)");
         }
@@ -38,7 +38,7 @@ final class CReplyEmitter {
         out.line("uint32_t hws_reply_bytes = 0;");
         out.line("int hws_status = hws_call(%s, %s, %s, %s, %s, &hws_reply_bytes);", opcode, flags, payload, bulk,
                 reply);
-        out.open("if (hws_status != 0)").line("return (%s) hws_status;", library.result()).close();
+        out.open("if (hws_status != 0)").line("return hws_%s_result(hws_status);", library.name()).close();
         check(function, fixed, buffers);
         for (Slot slot : function.answer().slots()) {
             set(slot);
@@ -70,7 +70,7 @@ final class CReplyEmitter {
     }
 
     private void bad(ApiFunction function) {
-        out.line("return (%s) hws_bad_reply(\"%s\", hws_reply_bytes);", library.result(), function.symbol());
+        out.line("return hws_%s_result(hws_bad_reply(\"%s\", hws_reply_bytes));", library.name(), function.symbol());
     }
 
     private void set(Slot slot) {

@@ -21,7 +21,7 @@ final class CStubsEmitter {
     /** The group's file, or null when all its functions are manual. */
     Code source(Group group) {
         Code out = new Code();
-        out.line("#include \"hws_%s_calls.h\"", library.name()).line("#include \"hws_driver.h\"");
+        out.line("#include \"hws_%s_calls.h\"", library.name()).line("#include \"%s\"", library.guestHeader());
         out.line("#include \"hws_wire.h\"");
         String head = out.toString();
         for (ApiFunction function : group.functions()) {
@@ -121,7 +121,7 @@ final class CStubsEmitter {
                 if (param.shape() == Shape.DROP && param.kind().special() > 0) {
                     // The library's own constants are legal handles, but nobody destroys them.
                     out.open("if ((uintptr_t) %s <= %d)", name, param.kind().special());
-                    out.line("return CUDA_ERROR_INVALID_HANDLE;").close();
+                    out.line("return %s;", library.errors().invalidHandle()).close();
                 }
                 if (param.nullable()) {
                     out.open("if (%s != NULL)", name);
@@ -133,6 +133,8 @@ final class CStubsEmitter {
             }
             case HANDLES -> {
                 out.line("HWS_REQUIRE(%s != NULL || %s == 0);", name, CSizes.emit(param.bytes()));
+                // Before the loop: a wild count must not walk over the program's memory.
+                out.line("HWS_REQUIRE(%s <= %d);", CSizes.emit(param.bytes()), param.max());
                 out.open("for (uint64_t hws_i = 0; hws_i < %s / sizeof *%s; hws_i++)", CSizes.emit(param.bytes()),
                         name);
                 out.line("HWS_CHECK_HANDLE(HWS_KIND_%s, %s[hws_i]);", param.kind().name(), name);
@@ -159,7 +161,7 @@ final class CStubsEmitter {
     private void create(Code out, Param created, String call) {
         String kind = created.kind().name();
         out.line("uint64_t hws_new = hws_handle_new(HWS_KIND_%s);", kind);
-        out.open("if (hws_new == 0)").line("return CUDA_ERROR_OUT_OF_MEMORY;").close();
+        out.open("if (hws_new == 0)").line("return %s;", library.errors().outOfMemory()).close();
         out.line("%s hws_status = %s;", library.result(), call);
         out.open("if (hws_status != (%s) 0)", library.result());
         out.line("hws_handle_drop(HWS_KIND_%s, hws_new);", kind);

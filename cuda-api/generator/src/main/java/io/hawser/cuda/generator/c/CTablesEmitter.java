@@ -2,12 +2,16 @@ package io.hawser.cuda.generator.c;
 
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType.Enumeration;
 import io.hawser.cuda.generator.model.Library;
 import java.util.Map;
 import java.util.TreeMap;
 
 /** Writes what is a list: opcodes, results, look-up of functions by name and version, exports without a description. */
 final class CTablesEmitter {
+    /** CUDA 7.0 brought the per-thread default stream, and the variants of what was there before. */
+    private static final int PER_THREAD_SINCE = 7000;
+
     private final Library library;
 
     CTablesEmitter(Library library) {
@@ -34,7 +38,7 @@ final class CTablesEmitter {
     }
 
     private long value(String name) {
-        return library.types().all(io.hawser.cuda.generator.model.CType.Enumeration.class).stream()
+        return library.types().all(Enumeration.class).stream()
                 .filter(e -> e.name().equals(library.result())).findFirst().orElseThrow().values().get(name);
     }
 
@@ -44,7 +48,8 @@ final class CTablesEmitter {
         for (ApiFunction function : library.functions()) {
             if (function.exported()) {
                 for (String suffix : CNames.suffixes(function)) {
-                    row(rows, function.symbol() + suffix, function.since());
+                    row(rows, function.symbol() + suffix, suffix.isEmpty() ? function.since()
+                            : Math.max(function.since(), PER_THREAD_SINCE));
                 }
             }
         }
@@ -69,7 +74,7 @@ final class CTablesEmitter {
 
     Code unsupported() {
         Code out = new Code();
-        out.line("#include \"hws_driver.h\"").line();
+        out.line("#include \"%s\"", library.guestHeader()).line();
         out.line("/* Exports without a description: callers pass arguments that nobody reads. */");
         for (String name : library.unsupported().keySet()) {
             out.line("HWS_EXPORT %s %s(void);", library.result(), name);

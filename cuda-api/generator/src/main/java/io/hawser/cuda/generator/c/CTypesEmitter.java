@@ -21,7 +21,11 @@ final class CTypesEmitter {
     Code emit(Library library) {
         String guard = "HWS_" + library.upperName() + "_TYPES_H";
         out.line("#ifndef %s", guard).line("#define %s", guard).line();
-        out.line("#include \"hws_description.h\"").line();
+        out.line("#include \"hws_description.h\"");
+        if (library.uses() != null) {
+            out.line("#include \"hws_%s_types.h\"", library.uses().name());
+        }
+        out.line();
         out.line("#include <stddef.h>").line("#include <stdint.h>").line();
         TypeTable types = library.types();
         types.macros().forEach((name, text) -> out.line(("#define " + name + " " + text).stripTrailing()));

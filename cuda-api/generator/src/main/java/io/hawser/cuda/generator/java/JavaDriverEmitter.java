@@ -45,8 +45,7 @@ final class JavaDriverEmitter {
     }
 
     private String notSupported() {
-        return library.types().resultTexts().keySet().stream().filter(n -> n.endsWith("_NOT_SUPPORTED")).findFirst()
-                .map(n -> library.result() + "." + n).orElse("801");
+        return library.result() + "." + library.errors().notSupported();
     }
 
     private static String driverParameters(ApiFunction function) {

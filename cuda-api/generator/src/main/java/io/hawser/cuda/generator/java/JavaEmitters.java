@@ -17,12 +17,14 @@ public final class JavaEmitters {
     private JavaEmitters() {
     }
 
-    /** Writes the files. */
-    public static void emit(Description description, OutputFiles files) throws IOException {
+    /** Writes the files, of all libraries or only of the one that is named. */
+    public static void emit(Description description, String only, OutputFiles files) throws IOException {
         files.write(SHARED + "HandleKind.java", JavaConstantsEmitter.handleKinds(description));
         files.write(SHARED + "Description.java", JavaConstantsEmitter.hash(description));
         for (Library library : description.libraries()) {
-            new LibraryFiles(library, files).emit();
+            if (only == null || library.name().equals(only)) {
+                new LibraryFiles(library, files).emit();
+            }
         }
     }
 

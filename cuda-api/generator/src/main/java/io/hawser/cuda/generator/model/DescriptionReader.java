@@ -32,20 +32,21 @@ public final class DescriptionReader {
     public Description read() throws IOException {
         List<Library> libraries = new ArrayList<>();
         for (JsonNode name : source.read("libraries.yaml", JsonNode.class).get("libraries")) {
-            libraries.add(library(name.asText()));
+            libraries.add(library(name.asText(), libraries));
         }
         Description description = new Description(libraries);
         DescriptionRules.check(description);
         return description;
     }
 
-    private Library library(String folder) throws IOException {
+    private Library library(String folder, List<Library> earlier) throws IOException {
         LibraryYaml yaml = source.read(folder + "/library.yaml", LibraryYaml.class);
         List<TypesYaml> files = new ArrayList<>();
         for (String name : yaml.types()) {
             files.add(source.read(folder + "/" + name + ".yaml", TypesYaml.class));
         }
-        TypeTable types = new TypeTable(files);
+        Library uses = yaml.uses() == null ? null : new Description(earlier).library(yaml.uses());
+        TypeTable types = new TypeTable(uses == null ? null : uses.types(), files);
         List<Group> groups = new ArrayList<>();
         for (String name : yaml.groups()) {
             GroupYaml group = source.read(folder + "/" + name + ".yaml", GroupYaml.class);
@@ -59,8 +60,8 @@ public final class DescriptionReader {
                             e.getValue().isNull() ? null : e.getValue().asText())));
         }
         return new Library(yaml.library(), yaml.number(), yaml.javaName(),
-                yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), yaml.result(), types,
-                groups, unsupported);
+                yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
+                yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported);
     }
 
     private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml) {

@@ -19,6 +19,13 @@ final class DescriptionRules {
 
     static void check(Description description) {
         DescriptionRules rules = new DescriptionRules();
+        Map<Integer, String> kinds = new HashMap<>();
+        description.kinds().forEach(kind -> {
+            String other = kinds.put(kind.number(), kind.name());
+            if (other != null) {
+                throw bad(kind.name(), "a kind's number must be used once", "other=" + other);
+            }
+        });
         for (Library library : description.libraries()) {
             library.functions().forEach(rules::add);
             library.functions().forEach(rules::checkFunction);

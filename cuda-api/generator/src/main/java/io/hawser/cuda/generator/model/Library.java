@@ -1,6 +1,8 @@
 package io.hawser.cuda.generator.model;
 
+import io.hawser.cuda.generator.yaml.LibraryYaml.Errors;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -10,13 +12,17 @@ import java.util.Map;
  * @param number upper half of its opcodes.
  * @param javaName prefix of class names.
  * @param javaPackage package of its classes.
+ * @param uses the library whose types it uses; null for none.
  * @param result type of results.
+ * @param errors results that generated guest code answers by itself.
+ * @param guestHeader header of the guest's hand-written code.
  * @param types its types.
  * @param groups its functions.
  * @param unsupported exports without a description, and the version that brought each (0: unknown).
  */
-public record Library(String name, int number, String javaName, String javaPackage, String result, TypeTable types,
-        List<Group> groups, Map<String, Integer> unsupported) {
+public record Library(String name, int number, String javaName, String javaPackage, Library uses, String result,
+        Errors errors, String guestHeader, TypeTable types, List<Group> groups,
+        Map<String, Integer> unsupported) {
 
     /** All functions. */
     public List<ApiFunction> functions() {
@@ -30,6 +36,6 @@ public record Library(String name, int number, String javaName, String javaPacka
 
     /** The name in macros. */
     public String upperName() {
-        return name.toUpperCase(java.util.Locale.ROOT);
+        return name.toUpperCase(Locale.ROOT);
     }
 }

@@ -5,11 +5,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The committed list of numbers that are on the wire: opcodes and kinds of handles. A number is never given again and
- * never changed, so that guests and brokers of different age do not take one call for another.
+ * The committed list of a library's numbers that are on the wire: opcodes and kinds of handles. A number is never given
+ * again and never changed, so that guests and brokers of different age do not take one call for another.
  */
 public final class OpcodeLock {
-    /** File in the description's root. */
+    /** File in each library's folder. */
     public static final String FILE = "opcodes.lock";
 
     /** What to run after a description got a new function. */
@@ -34,12 +34,12 @@ public final class OpcodeLock {
     }
 
     /**
-     * Checks a description against the lock.
+     * Checks a library against its lock.
      *
      * @throws DescriptionException if a number changed, vanished or is not locked yet.
      */
-    public void check(Description description) {
-        Map<String, String> now = numbers(description);
+    public void check(Library library) {
+        Map<String, String> now = numbers(library);
         refuseChanges(now);
         now.forEach((number, name) -> {
             if (!locked.containsKey(number)) {
@@ -50,12 +50,12 @@ public final class OpcodeLock {
     }
 
     /**
-     * The file's text with the description's new numbers.
+     * The file's text with the library's new numbers.
      *
      * @throws DescriptionException if a locked number changed or vanished: that is never right.
      */
-    public String updated(Description description) {
-        Map<String, String> now = numbers(description);
+    public String updated(Library library) {
+        Map<String, String> now = numbers(library);
         refuseChanges(now);
         StringBuilder text = new StringBuilder(HEAD);
         now.forEach((number, name) -> text.append(number).append(' ').append(name).append('\n'));
@@ -72,14 +72,11 @@ public final class OpcodeLock {
         });
     }
 
-    private static Map<String, String> numbers(Description description) {
+    private static Map<String, String> numbers(Library library) {
         Map<String, String> numbers = new TreeMap<>();
-        description.kinds().forEach(kind -> put(numbers, String.format("kind %04d", kind.number()), kind.name()));
-        for (Library library : description.libraries()) {
-            for (ApiFunction function : library.travelling()) {
-                put(numbers, String.format("%s 0x%04x", library.name(), function.opcode() & 0xFFFF),
-                        function.symbol());
-            }
+        library.types().kinds().forEach(kind -> put(numbers, String.format("kind %04d", kind.number()), kind.name()));
+        for (ApiFunction function : library.travelling()) {
+            put(numbers, String.format("opcode 0x%04x", function.opcode() & 0xFFFF), function.symbol());
         }
         return numbers;
     }

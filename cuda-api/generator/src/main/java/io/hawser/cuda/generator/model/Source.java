@@ -22,7 +22,7 @@ public final class Source {
         this.folder = folder;
     }
 
-    /** The files of a folder. */
+    /** The files of a folder; what it lacks comes from the class path, so that a further library may use those. */
     public static Source folder(Path folder) {
         return new Source(folder);
     }
@@ -48,7 +48,7 @@ public final class Source {
 
     /** The text of a file. */
     public String text(String name) throws IOException {
-        if (folder != null) {
+        if (folder != null && Files.exists(folder.resolve(name))) {
             return Files.readString(folder.resolve(name));
         }
         try (InputStream in = Source.class.getResourceAsStream(RESOURCES + name)) {

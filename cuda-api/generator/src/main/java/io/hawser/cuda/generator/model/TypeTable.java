@@ -39,8 +39,15 @@ public final class TypeTable {
     private final Map<String, String> macros = new LinkedHashMap<>();
     private final Map<String, String> resultTexts = new LinkedHashMap<>();
 
-    /** Makes the table; a file may use what earlier files have. */
-    public TypeTable(List<TypesYaml> files) {
+    private final TypeTable parent;
+
+    /**
+     * Makes the table; a file may use what earlier files have.
+     *
+     * @param parent types of the library that this one uses; null for none.
+     */
+    public TypeTable(TypeTable parent, List<TypesYaml> files) {
+        this.parent = parent;
         NUMBERS.forEach((name, number) -> types.put(name, new Scalar(name, number)));
         files.forEach(this::add);
     }
@@ -76,6 +83,9 @@ public final class TypeTable {
 
     private HandleKind kind(String type, String name) {
         HandleKind kind = kinds.get(name);
+        if (kind == null && parent != null) {
+            return parent.kind(type, name);
+        }
         if (kind == null) {
             throw new DescriptionException(type + ": a handle's kind must be described: kind=" + name);
         }
@@ -132,6 +142,9 @@ public final class TypeTable {
         }
         name = name.startsWith("const ") ? name.substring(6) : name;
         CType type = types.get(aliases.getOrDefault(name, name));
+        if (type == null && parent != null) {
+            return parent.find(text);
+        }
         if (type == null) {
             throw new DescriptionException(text + ": a type must be described");
         }

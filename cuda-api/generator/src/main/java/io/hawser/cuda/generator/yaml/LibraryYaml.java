@@ -7,13 +7,26 @@ import java.util.List;
  *
  * @param library name, lower case: the folder, and part of C file names.
  * @param number upper half of its opcodes.
+ * @param uses an earlier library whose types this one uses; null for none.
  * @param javaName prefix of Java class names.
  * @param javaPackage package of its Java classes; null for {@code io.hawser.cuda.generated}.
  * @param result its result type.
+ * @param errors results that generated guest code answers by itself.
+ * @param guestHeader header of the guest's hand-written code, for generated stubs.
  * @param types files of types.
  * @param groups files of functions.
  * @param unsupported file of exports without a description; null for none.
  */
-public record LibraryYaml(String library, int number, String javaName, String javaPackage, String result,
-        List<String> types, List<String> groups, String unsupported) {
+public record LibraryYaml(String library, int number, String uses, String javaName, String javaPackage,
+        String result, Errors errors, String guestHeader, List<String> types, List<String> groups,
+        String unsupported) {
+
+    /**
+     * Enumerators of the result type.
+     *
+     * @param lost what a lost session becomes; null for a library whose results are CUresults.
+     */
+    public record Errors(String invalidValue, String invalidHandle, String outOfMemory, String notSupported,
+            String lost) {
+    }
 }

@@ -14,22 +14,21 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.function.ThrowingConsumer;
 
-/** Every described function of the Driver API, in both languages. */
-class CudaInteropTest {
+/** Every described function of the Driver API, and of a library with the shapes of later ones, in both languages. */
+class InteropTest {
+    private static final Path SHAPES = Path.of(System.getProperty("hawser.root"),
+            "cuda-api/generator/src/test/resources/shapes");
+
     @TempDir
     private static Path folder;
-    private static Library library;
+    private static Description description;
     private static CProgram program;
-    private static InteropSuite suite;
 
     @BeforeAll
     static void build() throws Exception {
-        Description description = new DescriptionReader(Source.classPath()).read();
-        library = description.library("cuda");
+        description = new DescriptionReader(Source.folder(SHAPES)).read();
         program = CProgram.start(description, folder);
-        suite = new InteropSuite(new GeneratedJava(library, CudaInteropTest.class.getClassLoader()), program);
     }
 
     @AfterAll
@@ -39,26 +38,36 @@ class CudaInteropTest {
 
     @TestFactory
     Stream<DynamicTest> shouldRoundTrip() {
-        return each(suite::shouldRoundTrip);
+        return each(InteropSuite::shouldRoundTrip);
     }
 
     @TestFactory
     Stream<DynamicTest> shouldRefuseEveryOtherLengthOfRequest() {
-        return each(suite::shouldRefuseEveryOtherLengthOfRequest);
+        return each(InteropSuite::shouldRefuseEveryOtherLengthOfRequest);
     }
 
     @TestFactory
     Stream<DynamicTest> shouldRefuseBufferOfOtherLengthThanDescribed() {
-        return each(suite::shouldRefuseBufferOfOtherLengthThanDescribed);
+        return each(InteropSuite::shouldRefuseBufferOfOtherLengthThanDescribed);
     }
 
     @TestFactory
     Stream<DynamicTest> shouldRefuseEveryOtherLengthOfReply() {
-        return each(suite::shouldRefuseEveryOtherLengthOfReply);
+        return each(InteropSuite::shouldRefuseEveryOtherLengthOfReply);
     }
 
-    private static Stream<DynamicTest> each(ThrowingConsumer<ApiFunction> rule) {
+    /** A rule that holds for every function. */
+    private interface Rule {
+        void check(InteropSuite suite, ApiFunction function) throws Exception;
+    }
+
+    private static Stream<DynamicTest> each(Rule rule) {
+        return description.libraries().stream().flatMap(library -> each(library, rule));
+    }
+
+    private static Stream<DynamicTest> each(Library library, Rule rule) {
+        InteropSuite suite = new InteropSuite(new GeneratedJava(library, InteropTest.class.getClassLoader()), program);
         return library.travelling().stream().map(function -> dynamicTest(function.symbol(),
-                () -> rule.accept(function)));
+                () -> rule.check(suite, function)));
     }
 }

@@ -1,0 +1,103 @@
+package io.hawser.cuda.generator.model;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generator.model.Wire.Slot;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class DescriptionRulesTest {
+    private static final String FUNCTION = """
+            library: toy
+            group: toy
+            functions:
+              - symbol: toyCall
+                opcode: 0x0001
+                since: 1.0
+                reply: sync
+                params:
+                  - { name: flag, type: char, dir: in }
+                  - { name: count, type: int, dir: in }
+                  - { name: hStream, type: CUstream, dir: in }
+                  - { name: data, type: "const void *", dir: in, bytes: count, max: 64, limit: "sizes a buffer" }
+                  - { name: location, type: "CUmemLocation *", dir: in }
+                  - { name: result, type: "short *", dir: out }
+            """;
+
+    @TempDir
+    private Path folder;
+
+    @BeforeEach
+    void write() throws IOException {
+        Files.createDirectory(folder.resolve("toy"));
+        Files.writeString(folder.resolve("libraries.yaml"), "libraries: [cuda, toy]");
+        Files.writeString(folder.resolve("toy/library.yaml"), """
+                { library: toy, number: 99, uses: cuda, javaName: Toy, result: CUresult, guestHeader: toy.h,
+                  errors: { invalidValue: A, invalidHandle: B, outOfMemory: C, notSupported: D },
+                  types: [], groups: [toy] }
+                """);
+    }
+
+    @Test
+    void shouldPlaceEachValueAtItsNaturalAlignment() throws IOException {
+        ApiFunction function = read(FUNCTION).library("toy").functions().getFirst();
+        assertEquals(List.of(0, 4, 8, 16, 24), function.request().slots().stream().map(Slot::offset).toList());
+        assertEquals(32, function.request().fixedBytes());
+        assertEquals(8, function.answer().fixedBytes());
+        assertEquals(99 << 16 | 1, function.opcode());
+    }
+
+    @Test
+    void shouldChangeHashWithWireButNotWithReasons() throws IOException {
+        long hash = read(FUNCTION).hash();
+        assertNotEquals(hash, read(FUNCTION.replace("type: int", "type: int64_t")).hash());
+        assertNotEquals(hash, read(FUNCTION.replace("0x0001", "0x0002")).hash());
+        assertNotEquals(hash, read(FUNCTION.replace("max: 64", "max: 65")).hash());
+        assertEquals(hash, read(FUNCTION.replace("sizes a buffer", "some other reason")).hash());
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "opcode: 0x0001|context: true|a function has an opcode unless it is local",
+        "since: 1.0|context: true|an exported function must say since when",
+        "reply: sync|reply: async|only a synchronous function has outputs",
+        "reply: sync|reply: sometimes|No enum constant",
+        "max: 64, limit: \"sizes a buffer\"|max: 64|a buffer must have max and limit",
+        "bytes: count|bytes: location|a size is made of numbers that the call passes",
+        "CUmemLocation *|CUlaunchConfig *|what travels must hold neither pointer nor handle",
+        "CUmemLocation *|void *|what travels must hold neither pointer nor handle",
+        "type: CUstream|type: CUgraph|a handle that travels must have a kind",
+        "name: flag|name: driver|generated code needs this name",
+        "short *|CUstream *|what travels must hold neither pointer nor handle",
+        "reply: sync|backend: false, reply: sync|a function without a backend method is manual",
+        "name: result|surprise: 1, name: result|Unrecognized field",
+    })
+    void shouldRefuse(String part, String replacement, String rule) {
+        assertTrue(FUNCTION.contains(part), part);
+        String broken = FUNCTION.replace(part, replacement.contains("backend") ? "backend: false\n    reply: sync"
+                : replacement);
+        Exception e = assertThrows(Exception.class, () -> read(broken));
+        assertTrue(e.getMessage().contains(rule), e.getMessage());
+    }
+
+    @Test
+    void shouldRefuseFunctionThatIsDescribedTwice() {
+        String twice = FUNCTION + FUNCTION.substring(FUNCTION.indexOf("  - symbol")).replace("0x0001", "0x0002");
+        assertThrows(DescriptionException.class, () -> read(twice));
+    }
+
+    private Description read(String functions) throws IOException {
+        Files.writeString(folder.resolve("toy/toy.yaml"), functions);
+        return new DescriptionReader(Source.folder(folder)).read();
+    }
+}

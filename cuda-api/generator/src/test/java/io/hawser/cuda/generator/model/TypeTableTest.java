@@ -1,0 +1,49 @@
+package io.hawser.cuda.generator.model;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generator.model.CType.Structure;
+import java.io.IOException;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class TypeTableTest {
+    private TypeTable types;
+
+    @BeforeEach
+    void read() throws IOException {
+        types = new DescriptionReader(Source.classPath()).read().library("cuda").types();
+    }
+
+    @Test
+    void shouldLayOutStructuresAsC() {
+        Structure copy = (Structure) types.find("CUDA_MEMCPY2D");
+        assertEquals(128, copy.size());
+        assertEquals(24, copy.fields().stream().filter(f -> f.name().equals("srcHost")).findFirst().orElseThrow()
+                .offset());
+        Structure config = (Structure) types.find("CUlaunchConfig");
+        assertEquals(56, config.size());
+    }
+
+    @Test
+    void shouldGiveUnionTheSizeOfItsLargestMember() {
+        Structure value = (Structure) types.find("CUlaunchAttributeValue");
+        assertEquals(64, value.size());
+        assertTrue(value.fields().stream().allMatch(f -> f.offset() == 0));
+    }
+
+    @Test
+    void shouldKnowThatPointersAndHandlesAreNotPlain() {
+        assertTrue(types.find("CUmemLocation").plain());
+        assertFalse(types.find("CUlaunchConfig").plain());
+        assertFalse(types.find("CUlaunchAttributeValue").plain(), "an event is in the union");
+    }
+
+    @Test
+    void shouldRefuseTypeThatIsNotDescribed() {
+        assertThrows(DescriptionException.class, () -> types.find("CUnothing"));
+    }
+}
