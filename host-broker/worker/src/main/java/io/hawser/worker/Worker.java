@@ -21,6 +21,9 @@ import io.netty.channel.epoll.EpollSocketChannel;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -35,6 +38,7 @@ public final class Worker {
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
     private static final int RECEIVE_BYTES = 64 * 1024;
+    private static final int ADDRESS_BYTES = 26; // what Netty's accept wants for any address
     private static final int KEEPALIVE_IDLE_S = 10; // a guest machine that vanished is noticed in half a minute
     private static final int KEEPALIVE_INTERVAL_S = 5;
     private static final int KEEPALIVE_PROBES = 4;
@@ -107,18 +111,60 @@ public final class Worker {
             throw new IOException("a worker takes one session, with its socket: sessionId=" + assign.sessionId()
                 + " descriptor=" + descriptor + " busy=" + (session != null));
         }
-        channel = new EpollSocketChannel(descriptor);
-        channel.config().setAutoRead(false).setTcpNoDelay(true).setKeepAlive(true)
-            .setTcpKeepIdle(KEEPALIVE_IDLE_S).setTcpKeepIntvl(KEEPALIVE_INTERVAL_S).setTcpKeepCnt(KEEPALIVE_PROBES)
-            .setRecvByteBufAllocator(new FixedRecvByteBufAllocator(RECEIVE_BYTES))
-            .setWriteBufferWaterMark(new WriteBufferWaterMark(1 << 20, 4 << 20));
-        group.register(channel).syncUninterruptibly();
+        channel = open(descriptor);
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), assign.memoryBytes(),
             assign.peer(), assign.program(), CreditWindow.DEFAULT_BYTES);
         session = new Session(options, backend, channel, Calls.perThreadStreams(backend), this::sessionEnded);
         channel.eventLoop().execute(() -> session.start(new Calls(session), Description.HASH));
         channel.eventLoop().scheduleAtFixedRate(this::sendStats, STATS_INTERVAL_MS, STATS_INTERVAL_MS,
             TimeUnit.MILLISECONDS);
+    }
+
+    /** Takes over a connected socket; nothing is read from it yet. */
+    private EpollSocketChannel open(int descriptor) {
+        EpollSocketChannel opened = new EpollSocketChannel(descriptor);
+        opened.config().setAutoRead(false).setTcpNoDelay(true).setKeepAlive(true)
+            .setTcpKeepIdle(KEEPALIVE_IDLE_S).setTcpKeepIntvl(KEEPALIVE_INTERVAL_S).setTcpKeepCnt(KEEPALIVE_PROBES)
+            .setRecvByteBufAllocator(new FixedRecvByteBufAllocator(RECEIVE_BYTES))
+            .setWriteBufferWaterMark(new WriteBufferWaterMark(1 << 20, 4 << 20));
+        group.register(opened).syncUninterruptibly();
+        return opened;
+    }
+
+    /**
+     * Serves a session of the worker's own over loopback, so that the first real one starts at full speed. Before
+     * {@link #run}. When it cannot be had, for want of a loopback interface, the worker is only slower at first.
+     */
+    public void warmUp() {
+        io.netty.channel.unix.Socket listener = io.netty.channel.unix.Socket.newSocketStream();
+        try (Socket client = new Socket()) {
+            listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            listener.listen(1);
+            client.connect(listener.localAddress());
+            EpollSocketChannel served = open(listener.accept(new byte[ADDRESS_BYTES]));
+            Session own = new Session(new SessionOptions(Session.WARM_UP, "", 0, "", "", CreditWindow.DEFAULT_BYTES),
+                backend, served, Calls.perThreadStreams(backend), (reason, error) -> { });
+            served.eventLoop().execute(() -> own.start(new Calls(own), Description.HASH));
+            WarmUp.play(client);
+            client.shutdownOutput();
+            served.closeFuture().await(GOODBYE_LIMIT_MS);
+            served.eventLoop().submit(own::close).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
+            served.eventLoop().submit(own::freeStaging).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // run() ends at once
+        } catch (IOException | ExecutionException | TimeoutException e) {
+            LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
+        } finally {
+            closeListener(listener);
+        }
+    }
+
+    private static void closeListener(io.netty.channel.unix.Socket listener) {
+        try {
+            listener.close();
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "the warm-up''s socket stays open: {0}", e.getMessage());
+        }
     }
 
     private void endSession(String reason, boolean error) {

@@ -48,7 +48,9 @@ public final class WorkerMain {
         try {
             ControlSocket control = new ControlSocket(options.controlFd());
             GpuBackend backend = Backends.open(options.backend(), new BackendOptions(0, options.threads()));
-            status = new Worker(control, backend).run() ? 0 : 1;
+            Worker worker = new Worker(control, backend);
+            worker.warmUp();
+            status = worker.run() ? 0 : 1;
         } catch (Exception e) {
             LOG.log(Level.ERROR, "the worker cannot go on: " + e.getMessage(), e);
             status = 1;

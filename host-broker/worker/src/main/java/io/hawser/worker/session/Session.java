@@ -24,6 +24,9 @@ import java.util.Set;
 public final class Session implements RecordHandler {
     private static final Logger LOG = System.getLogger(Session.class.getName());
 
+    /** Number of the session that a worker holds with itself before it is ready; the log is silent about it. */
+    public static final long WARM_UP = 0;
+
     /** Calls that wait for their completion; honest threads wait for one each, asynchronous reads for more. */
     private static final int MAX_DEFERRED_CALLS = 1 << 18;
 
@@ -94,8 +97,13 @@ public final class Session implements RecordHandler {
         outbox.flush();
         channel.pipeline().addLast(receiver);
         channel.config().setAutoRead(true);
-        LOG.log(Level.INFO, "session {0} begins: vgpu={1} memoryBytes={2} peer={3} program={4}", id(), options.vgpu(),
+        LOG.log(isOwn() ? Level.DEBUG : Level.INFO,
+            "session {0} begins: vgpu={1} memoryBytes={2} peer={3} program={4}", id(), options.vgpu(),
             Long.toString(options.memoryBytes()), LogText.clean(options.peer()), LogText.clean(options.program()));
+    }
+
+    private boolean isOwn() {
+        return options.sessionId() == WARM_UP;
     }
 
     /** Number of the session, as it is logged. */
@@ -234,7 +242,8 @@ public final class Session implements RecordHandler {
             return;
         }
         ended = true;
-        LOG.log(error ? Level.WARNING : Level.INFO, "session {0} ends: {1}", id(), LogText.clean(reason));
+        LOG.log(error ? Level.WARNING : isOwn() ? Level.DEBUG : Level.INFO, "session {0} ends: {1}", id(),
+            LogText.clean(reason));
         if (receiver != null) {
             receiver.discard();
         }

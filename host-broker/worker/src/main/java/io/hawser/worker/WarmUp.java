@@ -1,0 +1,98 @@
+package io.hawser.worker;
+
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.client.MemoryRequests;
+import io.hawser.cuda.generated.client.StreamRequests;
+import io.hawser.cuda.generated.client.WireRequests;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordReader;
+import io.hawser.shm.RecordWriter;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * A guest of the worker's own, before it is ready: it makes the calls that every program makes, so that the first real
+ * guest does not wait for classes to be loaded and code to be compiled.
+ */
+final class WarmUp {
+    private static final int ROUNDS = 200;
+    private static final int TIMEOUT_MS = 5000;
+    private static final int SMALL_BYTES = 64;
+    private static final int LARGE_BYTES = 64 * 1024;
+    private static final long CONTEXT = (long) HandleKind.CONTEXT.number() << 40 | 1;
+
+    private final Socket socket;
+    private final DataInputStream in;
+    private final RecordWriter writer = new RecordWriter(2 * LARGE_BYTES);
+    private final RecordReader reader = new RecordReader();
+    private long sequence = 3; // a handshake would have been 1 and 2
+    private int context;
+
+    private WarmUp(Socket socket) throws IOException {
+        this.socket = socket;
+        this.in = new DataInputStream(socket.getInputStream());
+    }
+
+    /**
+     * Plays the guest until all calls have been answered.
+     *
+     * @param socket connected to a session of this worker.
+     * @throws IOException if a call fails or takes seconds.
+     */
+    static void play(Socket socket) throws IOException {
+        socket.setSoTimeout(TIMEOUT_MS);
+        socket.setTcpNoDelay(true);
+        new WarmUp(socket).play();
+    }
+
+    private void play() throws IOException {
+        receive(); // WELCOME
+        call(WireRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
+        call(WireRequests.hwsContextCreate(writer, sequence, 1, 0, CONTEXT, 0, 0, 1));
+        context = (int) CONTEXT;
+        MemorySegment small = MemorySegment.ofArray(new byte[SMALL_BYTES]);
+        MemorySegment large = MemorySegment.ofArray(new byte[LARGE_BYTES]);
+        for (int i = 0; i < ROUNDS; i++) {
+            call(MemoryRequests.cuMemAlloc_v2(writer, sequence, 1, context, LARGE_BYTES));
+            long memory = reader.i64(0);
+            send(WireRequests.hwsCopyHtoD(writer, sequence, 1, context, memory, 0, SMALL_BYTES, small));
+            send(WireRequests.hwsCopyHtoD(writer, sequence, 1, context, memory, 0, LARGE_BYTES, large));
+            call(StreamRequests.cuStreamSynchronize(writer, sequence, 1, context, 0));
+            call(WireRequests.hwsCopyDtoH(writer, sequence, 1, context, memory, SMALL_BYTES, 0));
+            call(WireRequests.hwsCopyDtoH(writer, sequence, 1, context, memory, LARGE_BYTES, 0));
+            send(MemoryRequests.cuMemFree_v2(writer, sequence, 1, context, memory));
+        }
+    }
+
+    private void send(int lengthBytes) throws IOException {
+        socket.getOutputStream().write(writer.array(), 0, lengthBytes);
+        sequence++;
+    }
+
+    /** Sends a request and reads to its reply. */
+    private void call(int lengthBytes) throws IOException {
+        long request = sequence;
+        send(lengthBytes);
+        do {
+            receive();
+        } while (reader.opcode() >= 0);
+        if (reader.sequence() != request || reader.flags() != 0) {
+            throw new IOException("a call of the warm-up failed: CUresult=" + reader.flags());
+        }
+    }
+
+    private void receive() throws IOException {
+        int lengthBytes = Integer.reverseBytes(in.readInt());
+        if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > RecordLayout.MAX_RECORD_BYTES) {
+            throw new IOException("a reply of the warm-up has no length: lengthBytes=" + lengthBytes);
+        }
+        byte[] record = new byte[lengthBytes];
+        in.readFully(record, Integer.BYTES, lengthBytes - Integer.BYTES);
+        ByteBuffer.wrap(record).order(ByteOrder.LITTLE_ENDIAN).putInt(0, lengthBytes);
+        reader.wrap(MemorySegment.ofArray(record), 0, lengthBytes);
+    }
+}

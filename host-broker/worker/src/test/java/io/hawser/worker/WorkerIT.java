@@ -1,0 +1,145 @@
+package io.hawser.worker;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.worker.control.ControlSocket;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.Rig;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import jnr.constants.platform.AddressFamily;
+import jnr.constants.platform.Fcntl;
+import jnr.constants.platform.Sock;
+import jnr.posix.POSIX;
+import jnr.posix.POSIXFactory;
+import jnr.posix.SpawnFileAction;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The real process, spawned as a broker does it: its control socket is descriptor 3, the guest's comes through it. */
+@Timeout(120)
+class WorkerIT {
+    private static final int CONTROL_FD = 3;
+    private static final int FD_CLOEXEC = 1;
+
+    private final POSIX posix = POSIXFactory.getNativePOSIX();
+    private ControlSocket broker;
+    private ProcessHandle process;
+
+    private void spawn(String... options) throws IOException {
+        int[] pair = new int[2];
+        assertEquals(0, posix.socketpair(AddressFamily.AF_UNIX.intValue(), Sock.SOCK_STREAM.intValue(), 0, pair));
+        assertEquals(0, posix.fcntlInt(pair[0], Fcntl.F_SETFD, FD_CLOEXEC));
+        String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+        List<String> command = new ArrayList<>(List.of(java));
+        command.addAll(List.of(WorkerMain.JVM_FLAGS.split(" ")));
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), WorkerMain.class.getName()));
+        command.addAll(List.of(options));
+        long pid = posix.posix_spawnp(java, List.of(SpawnFileAction.dup(pair[1], CONTROL_FD)), command,
+            List.of("PATH=/usr/bin:/bin"));
+        assertTrue(pid > 0, () -> "errno=" + posix.errno());
+        if (pair[1] != CONTROL_FD) {
+            posix.close(pair[1]);
+        }
+        broker = new ControlSocket(pair[0]);
+        process = ProcessHandle.of(pid).orElseThrow();
+    }
+
+    private String message() throws IOException {
+        ControlSocket.Frame frame = broker.read();
+        return frame == null ? null : new String(frame.json(), StandardCharsets.UTF_8);
+    }
+
+    private String messageAfterStats() throws IOException {
+        String message = message();
+        while (message != null && message.contains("\"stats\"")) {
+            message = message();
+        }
+        return message;
+    }
+
+    private int exitStatus() {
+        int[] status = new int[1];
+        assertEquals(process.pid(), posix.waitpid(process.pid(), status, 0));
+        assertEquals(0, status[0] & 0x7f, "the worker exits by itself");
+        return status[0] >> 8 & 0xff;
+    }
+
+    @AfterEach
+    void end() {
+        if (process != null) {
+            process.destroyForcibly();
+        }
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    @Test
+    void shouldServeOneSessionAndExit() throws IOException {
+        spawn("--backend", "heap");
+        assertTrue(message().startsWith("{\"type\":\"ready\",\"pid\":" + process.pid() + ",\"backend\":\"heap\""));
+        try (Rig.Connection connection = Rig.Connection.open()) {
+            broker.write(Rig.assignment(0), connection.accepted());
+            try (Guest guest = new Guest(connection.client())) {
+                guest.next(); // WELCOME
+                guest.createContext();
+                long memory = guest.allocate(3);
+                guest.write(memory, 0, new byte[] {1, 2, 3});
+                assertArrayEquals(new byte[] {1, 2, 3}, guest.read(memory, 3, 0));
+            }
+        }
+        assertEquals("{\"type\":\"ended\",\"reason\":\"the guest has closed the connection\",\"error\":false}",
+            messageAfterStats());
+        assertNull(message());
+        assertEquals(0, exitStatus());
+    }
+
+    @Test
+    void shouldExitWhenBrokerHasGone() throws IOException {
+        spawn("--backend", "heap");
+        assertTrue(message().contains("ready"));
+        broker.close();
+        assertEquals(0, exitStatus());
+        broker = null;
+    }
+
+    @Test
+    void shouldExitWhileKernelStillRuns() throws IOException {
+        spawn("--backend", "heap");
+        assertTrue(message().contains("ready"));
+        try (Rig.Connection connection = Rig.Connection.open()) {
+            broker.write(Rig.assignment(0), connection.accepted());
+            Guest guest = new Guest(connection.client());
+            guest.next(); // WELCOME
+            guest.createContext();
+            guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
+            guest.send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 0);
+            guest.kill();
+        }
+        assertTrue(messageAfterStats().contains("ended"));
+        assertFalse(exitStatus() > 1);
+    }
+
+    @Test
+    void shouldSayWhichBackendIsMissing() throws IOException {
+        spawn("--backend", "none");
+        assertNull(message());
+        assertEquals(1, exitStatus());
+    }
+
+    @Test
+    void shouldRefuseUnknownOption() throws IOException {
+        spawn("--colour", "blue");
+        assertNull(message());
+        assertEquals(2, exitStatus());
+    }
+}
