@@ -40,7 +40,8 @@ public interface GpuBackend extends AutoCloseable {
 
     /**
      * Runs an action once all work issued so far to a stream is done or has failed; the action gets the CUresult, on
-     * any thread, and must not block.
+     * any thread, and must not block. The action has returned before anything that was issued behind the same work,
+     * in whatever stream waits for it, is reported by this or the next two methods.
      *
      * @param context the stream's context, which matters for stream 0.
      */

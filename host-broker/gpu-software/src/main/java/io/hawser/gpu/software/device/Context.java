@@ -92,9 +92,9 @@ final class Context {
         return work;
     }
 
-    /** Issues work that follows everything issued to any stream of the context so far. */
+    /** Issues short work that follows everything issued to any stream of the context so far. */
     Work issueAfterAll(Work.Body body) {
-        Work work = new Work(scheduler, guarded(body));
+        Work work = Work.report(scheduler, guarded(body));
         work.follow(legacy.last());
         for (Stream stream : streams) {
             work.follow(stream.last());
@@ -104,9 +104,9 @@ final class Context {
         return work;
     }
 
-    /** Issues work that follows a stream's work so far and holds up nothing that comes later. */
+    /** Issues short work that follows a stream's work so far and holds up nothing that comes later. */
     void afterStream(Stream stream, Work.Body body) {
-        Work work = new Work(scheduler, guarded(body));
+        Work work = Work.report(scheduler, guarded(body));
         followStream(stream, work);
         work.issueInline();
     }

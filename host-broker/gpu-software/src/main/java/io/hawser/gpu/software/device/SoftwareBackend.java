@@ -144,7 +144,8 @@ public final class SoftwareBackend implements GpuBackend {
             return CUDA_ERROR_INVALID_HANDLE;
         }
         Context context = event.context();
-        Work work = new Work(device.scheduler, () -> action.accept(context == null ? CUDA_SUCCESS : context.error()));
+        Work work = Work.report(device.scheduler,
+            () -> action.accept(context == null ? CUDA_SUCCESS : context.error()));
         work.follow(event.recorded());
         work.issueInline();
         return CUDA_SUCCESS;

@@ -20,6 +20,7 @@ final class Work {
 
     private final Scheduler scheduler;
     private final Body body;
+    private final boolean report;
     // One more than the unfinished predecessors until issue(), so that it cannot start while edges are added.
     private final AtomicInteger waitsFor = new AtomicInteger(1);
     private List<Work> followers = new ArrayList<>(2);
@@ -27,8 +28,21 @@ final class Work {
     private volatile long doneNs;
 
     Work(Scheduler scheduler, Body body) {
+        this(scheduler, body, false);
+    }
+
+    private Work(Scheduler scheduler, Body body, boolean report) {
         this.scheduler = scheduler;
         this.body = body;
+        this.report = report;
+    }
+
+    /**
+     * Short work that tells someone that what it follows is done. It has run before anything that was issued behind the
+     * same work starts or is told of: data of a copy is handed on before a later synchronisation is.
+     */
+    static Work report(Scheduler scheduler, Body body) {
+        return new Work(scheduler, body, true);
     }
 
     /** Work that only marks a point; it is done as soon as what it follows is. */
@@ -84,12 +98,16 @@ final class Work {
     }
 
     private Work complete() {
-        List<Work> ready;
         doneNs = System.nanoTime();
-        synchronized (this) {
-            done = true;
-            ready = followers;
-            followers = null;
+        List<Work> ready = new ArrayList<>(2);
+        for (List<Work> batch = takeFollowers(); batch != null; batch = takeFollowers()) {
+            for (Work follower : batch) {
+                if (!follower.report) {
+                    ready.add(follower);
+                } else if (follower.waitsFor.decrementAndGet() == 0) {
+                    follower.runReport();
+                }
+            }
         }
         Work next = null;
         for (Work follower : ready) {
@@ -103,6 +121,26 @@ final class Work {
             }
         }
         return next;
+    }
+
+    /** Followers that came since the last time; null, and done from now on, when there are none. */
+    private synchronized List<Work> takeFollowers() {
+        if (followers.isEmpty()) {
+            done = true;
+            followers = null;
+            return null;
+        }
+        List<Work> taken = followers;
+        followers = new ArrayList<>(2);
+        return taken;
+    }
+
+    private void runReport() {
+        body.run();
+        Work next = complete();
+        if (next != null) {
+            scheduler.start(next); // not here: what this reports on is not done before this returns
+        }
     }
 
     /** Whether it has run. */
