@@ -269,14 +269,21 @@ HWS_API cudaError_t cudaDeviceReset(void) {
     pthread_mutex_lock(&contextLock);
     CUcontext primary = atomic_load(&device->primary);
     if (primary != NULL) {
+        bool only = true;
+        for (int i = 0; i < deviceTotal; i++) {
+            only &= i == ordinal || atomic_load(&devices[i].primary) == NULL;
+        }
+        if (only) {
+            /* An image is loaded for all contexts, but a remote driver's copy is where it was loaded first: gone. */
+            hws_image_unload_all();
+        }
         result = cuDevicePrimaryCtxReset_v2(device->device);
         if (result == CUDA_SUCCESS) {
-            /* The next use retains it anew; what was cached for it is void from here on. */
+            /* The reset drops what was retained. The next use retains anew; what was cached is void. */
             atomic_store(&device->retired, primary);
             atomic_store(&anyRetired, true);
             atomic_store(&device->primary, NULL);
             atomic_fetch_add(&generation, 1);
-            result = cuDevicePrimaryCtxRelease_v2(device->device);
         }
     }
     pthread_mutex_unlock(&contextLock);

@@ -95,21 +95,29 @@ static cudaError_t hws_launch(CUkernel kernel, dim3 gridDim, dim3 blockDim, void
     return hws_launch_result(result, gridDim, blockDim);
 }
 
+/*
+ * nvcc's host code keeps this handle for ever and gives it to __cudaLaunchKernel only, so it must outlive the driver's:
+ * cudaDeviceReset makes new ones. It is the host function's address.
+ */
 HWS_API cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) {
+    CUkernel kernel;
     HWS_REQUIRE(kernelPtr != NULL);
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_kernel_resolve(entryFuncAddr, kernelPtr));
+    HWS_TRY(hws_kernel_resolve(entryFuncAddr, &kernel));
+    *kernelPtr = (cudaKernel_t)(uintptr_t)entryFuncAddr;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args,
                                        size_t sharedMem, cudaStream_t stream) {
+    CUkernel found;
     if (kernel == NULL) {
         /* __cudaGetKernel failed when the program first came here; its error has been recorded then. */
         return hws_error_record(cudaErrorInvalidDeviceFunction);
     }
     HWS_ENTER_CONTEXT();
-    return hws_launch(kernel, gridDim, blockDim, args, sharedMem, stream);
+    HWS_TRY(hws_kernel_find(kernel, &found));
+    return hws_launch(found, gridDim, blockDim, args, sharedMem, stream);
 }
 
 HWS_PTSZ(__cudaLaunchKernel,

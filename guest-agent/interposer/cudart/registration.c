@@ -14,8 +14,9 @@
 typedef struct hws_symbol hws_symbol_t;
 
 /* A registered fat binary; the handle that the program holds. Never freed: a late call may still name it. */
-typedef struct {
+typedef struct hws_image {
     const void *wrapper;
+    struct hws_image *next; /* of all images; guarded by registryLock */
     _Atomic(CUlibrary) library; /* NULL until the first use */
     atomic_bool gone;           /* unregistered */
     hws_symbol_t *symbols;      /* what it registered; guarded by registryLock */
@@ -41,6 +42,7 @@ struct hws_symbol {
 };
 
 static hws_table_t *volatile symbolTable;
+static hws_image_t *images;
 static hws_symbol_t *published; /* kernels of libraries, guarded by registryLock */
 static pthread_mutex_t registryLock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -65,6 +67,10 @@ HWS_API void **__cudaRegisterFatBinary(void *fatCubin) {
         abort();
     }
     image->wrapper = fatCubin;
+    pthread_mutex_lock(&registryLock);
+    image->next = images;
+    images = image;
+    pthread_mutex_unlock(&registryLock);
     return (void **)image;
 }
 
@@ -147,6 +153,21 @@ HWS_API void __cudaUnregisterFatBinary(void **fatCubinHandle) {
         hws_kernel_retract(library);
         (void)cuLibraryUnload(library);
     }
+}
+
+void hws_image_unload_all(void) {
+    pthread_mutex_lock(&registryLock);
+    for (hws_image_t *image = images; image != NULL; image = image->next) {
+        CUlibrary library = atomic_exchange(&image->library, NULL);
+        for (hws_symbol_t *symbol = image->symbols; library != NULL && symbol != NULL; symbol = symbol->next) {
+            atomic_store(&symbol->kernel, NULL);
+        }
+        if (library != NULL) {
+            /* The reset that follows frees it anyway. */
+            (void)cuLibraryUnload(library);
+        }
+    }
+    pthread_mutex_unlock(&registryLock);
 }
 
 /* The image's library; loads it the first time. The calling thread has entered a context. */

@@ -125,6 +125,9 @@ static inline cudaError_t hws_kernel_find(const void *func, CUkernel *kernel) {
 /* A variable's address and size in the current context, its image loaded at the first use. cudaErrorInvalidSymbol. */
 cudaError_t hws_symbol_resolve(const void *symbol, CUdeviceptr *address, size_t *bytes);
 
+/* Unloads every registered image; the next use loads it anew. Before the reset of the only device in use. */
+void hws_image_unload_all(void);
+
 /* Lets a cudaKernel_t that the driver gave out be used where a host function is expected. */
 cudaError_t hws_kernel_publish(CUkernel kernel, CUlibrary library);
 
