@@ -1,5 +1,6 @@
 // Kernels of the PTX engine's tests; make-ptx.sh beside it compiles them, the PTX is committed.
 #include <cassert>
+#include <cooperative_groups.h>
 #include <cstdio>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -464,5 +465,17 @@ extern "C" __global__ void namedBarriers(int *out) {
     }
     if (threadIdx.x >= 32) {
         out[lane] = sum;
+    }
+}
+
+// All CTAs must be under way at once: the test takes turns at them.
+extern "C" __global__ void gridSync(int *a, int rounds) {
+    auto grid = cooperative_groups::this_grid();
+    a[grid.thread_rank()] = grid.thread_rank();
+    for (int r = 0; r < rounds; r++) {
+        grid.sync();
+        int value = a[(grid.thread_rank() + 64) % grid.size()];
+        grid.sync();
+        a[grid.thread_rank()] = value + 1;
     }
 }

@@ -178,10 +178,18 @@ final class SyncRules {
         return new VReg[] {l.target(operand, PtxType.B32), null};
     }
 
+    /** The two modifiers besides .sync, which stands before or between them. */
+    private static List<String> synchronous(Lowering l, Statement.Instruction i) throws PtxException {
+        List<String> words = new ArrayList<>(i.modifiers());
+        if (!words.remove("sync") || words.size() != 2) {
+            throw l.unsupported(i);
+        }
+        return words;
+    }
+
     private static void shfl(Lowering l, Statement.Instruction i) throws PtxException {
-        List<String> words = i.modifiers();
-        if (words.size() != 3 || !words.get(0).equals("sync") || !SHUFFLES.containsKey(words.get(1))
-            || !words.get(2).equals("b32")) {
+        List<String> words = synchronous(l, i);
+        if (!SHUFFLES.containsKey(words.get(0)) || !words.get(1).equals("b32")) {
             throw l.unsupported(i);
         }
         l.operands(i, 5, 5);
@@ -190,23 +198,20 @@ final class SyncRules {
             args.add(l.source(i.operands().get(k), PtxType.B32));
         }
         VReg[] to = pair(l, i.operands().get(0));
-        warp(l, i, SHUFFLES.get(words.get(1)), i.operands().get(4), args, to[0], to[1]);
+        warp(l, i, SHUFFLES.get(words.get(0)), i.operands().get(4), args, to[0], to[1]);
     }
 
     private static void vote(Lowering l, Statement.Instruction i) throws PtxException {
-        List<String> words = i.modifiers();
-        if (words.size() != 3 || !words.get(0).equals("sync")) {
-            throw l.unsupported(i);
-        }
+        List<String> words = synchronous(l, i);
         l.operands(i, 3, 3);
-        boolean ballot = words.get(1).equals("ballot") && words.get(2).equals("b32");
-        if (!ballot && (!VOTES.containsKey(words.get(1)) || !words.get(2).equals("pred"))) {
+        boolean ballot = words.get(0).equals("ballot") && words.get(1).equals("b32");
+        if (!ballot && (!VOTES.containsKey(words.get(0)) || !words.get(1).equals("pred"))) {
             throw l.unsupported(i);
         }
         Src predicate = l.source(i.operands().get(1), PtxType.PRED);
         Src members = l.source(i.operands().get(2), PtxType.U32);
         VReg target = l.target(i.operands().get(0), ballot ? PtxType.B32 : PtxType.PRED);
-        warp(l, i, ballot ? Op.VOTE_BALLOT : VOTES.get(words.get(1)), members, List.of(predicate), PtxType.PRED,
+        warp(l, i, ballot ? Op.VOTE_BALLOT : VOTES.get(words.get(0)), members, List.of(predicate), PtxType.PRED,
             ballot ? target : null, ballot ? null : target);
     }
 
@@ -227,9 +232,9 @@ final class SyncRules {
     }
 
     private static void redux(Lowering l, Statement.Instruction i) throws PtxException {
-        List<String> words = i.modifiers();
-        Op op = words.size() == 3 ? REDUCTIONS.get(words.get(1) + "." + words.get(2)) : null;
-        if (op == null || !words.get(0).equals("sync")) {
+        List<String> words = synchronous(l, i);
+        Op op = REDUCTIONS.get(words.get(0) + "." + words.get(1));
+        if (op == null) {
             throw l.unsupported(i);
         }
         l.operands(i, 3, 3);

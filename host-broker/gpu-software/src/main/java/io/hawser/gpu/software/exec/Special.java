@@ -199,8 +199,8 @@ public final class Special {
         return WALL_OFFSET_NS + System.nanoTime();
     }
 
-    /** Environment register of cooperative launches: the workspace's address in 2 (upper half) and 1 (lower half). */
+    /** Environment register of cooperative launches: the workspace's address in 1 (upper half) and 2 (lower half). */
     static int envreg(CtaSlot c, int number) {
-        return number == 1 ? (int) c.launch.gridWorkspace : number == 2 ? (int) (c.launch.gridWorkspace >>> 32) : 0;
+        return number == 2 ? (int) c.launch.gridWorkspace : number == 1 ? (int) (c.launch.gridWorkspace >>> 32) : 0;
     }
 }

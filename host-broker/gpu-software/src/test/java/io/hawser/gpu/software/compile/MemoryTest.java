@@ -129,6 +129,31 @@ class MemoryTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"sm75", "sm90", "debug"})
+    void shouldSynchroniseAGridWhoseCtasTakeTurns(String build) throws Exception {
+        try (Device d = new Device(Device.resource("kernels-" + build + ".ptx"))) {
+            PtxKernel kernel = d.image.kernels().get("gridSync");
+            long a = d.allocate(1024);
+            KernelLaunch launch = new KernelLaunch(4, 1, 1, 64, 1, 1, 0, Device.pack(kernel, a, 3), bytes -> { })
+                .gridWorkspace(d.allocate(512));
+            CtaSlot[] slots = new CtaSlot[4];
+            for (int x = 0; x < 4; x++) {
+                slots[x] = new CtaSlot(d.memory);
+                kernel.begin(launch, x, 0, 0, slots[x]);
+            }
+            List<CtaSlot> running = new ArrayList<>(List.of(slots));
+            for (int turn = 0; turn < 1000 && !running.isEmpty(); turn++) {
+                running.removeIf(kernel::resume);
+            }
+            assertEquals(List.of(), running);
+            int[] got = d.ints(a, 256);
+            for (int i = 0; i < 256; i++) {
+                assertEquals((i + 3 * 64) % 256 + 3, got[i]);
+            }
+        }
+    }
+
     private static final String HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n";
 
     @Test
