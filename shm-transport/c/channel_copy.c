@@ -1,7 +1,10 @@
 /* Device-to-host copies: the table of where their bytes go. */
 #include "hws_channel_internal.h"
 
-/* Checks a target and reduces it: rows that lie one after the other are one row. Returns false when its sizes make no sense. */
+/*
+ * Checks a target and reduces it: rows that lie one after the other are one row. Returns false when its sizes make no
+ * sense.
+ */
 static bool normalise(const hws_target_t *given, hws_target_t *target_p, uint64_t *bytes_p) {
     hws_target_t target = *given;
     uint64_t slice_bytes, total;
@@ -70,7 +73,8 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
     if (!normalise(target, &normal, &bytes)) {
         return HWS_STATUS_INVALID_VALUE;
     }
-    hws_outgoing_t out = {.opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload, .payload_bytes = payload_bytes};
+    hws_outgoing_t out = {.opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload,
+                          .payload_bytes = payload_bytes};
     if (!wait && hws_channel_status() == 0 && hws_background_start() == 0) {
         hws_waiter_t *detached = take_detached(channel);
         if (detached != NULL) {

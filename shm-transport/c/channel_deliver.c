@@ -64,7 +64,10 @@ static hws_waiter_t *find_waiter(hws_channel_t *channel, uint64_t sequence) {
     return each;
 }
 
-/* Copies bytes of the copy's contiguous form, from `offset` on, to their rows. Inside the target: checked by the caller. */
+/*
+ * Copies bytes of the copy's contiguous form, from `offset` on, to their rows. Inside the target: checked by the
+ * caller.
+ */
 static void scatter(const hws_target_t *target, uint64_t offset, const uint8_t *bytes, uint64_t count) {
     uint64_t row = offset / target->width_bytes;
     uint64_t column = offset % target->width_bytes;
@@ -165,7 +168,8 @@ static int deliver_data(hws_channel_t *channel, const hws_record_header_t *heade
     return 0;
 }
 
-static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *header, const uint8_t *payload, uint32_t bytes) {
+static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *header, const uint8_t *payload,
+                         uint32_t bytes) {
     pthread_mutex_lock(&channel->receive_lock);
     hws_waiter_t *waiter = find_waiter(channel, header->sequence);
     const char *fault = NULL;
@@ -217,7 +221,8 @@ static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32
 }
 
 /* A u32 length at `at` and its bytes from `from` on, inside the payload; NULL when they are not. */
-static const uint8_t *buffer_of(const uint8_t *payload, uint32_t bytes, uint32_t at, uint32_t from, uint32_t *length_p) {
+static const uint8_t *buffer_of(const uint8_t *payload, uint32_t bytes, uint32_t at, uint32_t from,
+                                uint32_t *length_p) {
     if (bytes < from) {
         return NULL;
     }
@@ -225,7 +230,8 @@ static const uint8_t *buffer_of(const uint8_t *payload, uint32_t bytes, uint32_t
     return *length_p <= bytes - from ? payload + from : NULL;
 }
 
-static int deliver_control(hws_channel_t *channel, const hws_record_header_t *header, const uint8_t *payload, uint32_t bytes) {
+static int deliver_control(hws_channel_t *channel, const hws_record_header_t *header, const uint8_t *payload,
+                           uint32_t bytes) {
     uint32_t length = 0, status = 0;
     uint64_t id = 0;
     const uint8_t *text;

@@ -7,11 +7,14 @@
 #include <time.h>
 
 /*
- * How long the sender thread looks on after it has found nothing more to send. Within that time an asynchronous call costs its
- * caller no wake-up; a synchronous call never depends on it, since it sends for itself.
+ * How long the sender thread looks on after it has found nothing more to send. Within that time an asynchronous call
+ * costs its caller no wake-up; a synchronous call never depends on it, since it sends for itself.
  */
 #define LINGER_NS 30000
-/* How often a synchronous caller sends what others have appended meanwhile, before it leaves that to the sender thread. */
+/*
+ * How often a synchronous caller sends what others have appended meanwhile, before it leaves that to the sender
+ * thread.
+ */
 #define MAX_CALLER_DRAINS 4
 
 static _Atomic uint32_t last_thread;

@@ -21,13 +21,15 @@ typedef struct hws_carrier_ops {
     int (*send)(hws_carrier_t *carrier, struct iovec *pieces, int count);
 
     /*
-     * Receives at least one byte into the pieces, blocking until there is one; one thread at a time, at the same time as
-     * a sender. Returns the bytes, 0 at the end of the stream, or -1 with errno: EFAULT means that a piece was no
+     * Receives at least one byte into the pieces, blocking until there is one; one thread at a time, at the same time
+     * as a sender. Returns the bytes, 0 at the end of the stream, or -1 with errno: EFAULT means that a piece was no
      * writable memory and nothing was lost.
      */
     ssize_t (*receive)(hws_carrier_t *carrier, const struct iovec *pieces, int count);
 
-    /* Bounds each later send and receive, which then fail with EAGAIN; 0 takes the bound away. Used while connecting. */
+    /*
+     * Bounds each later send and receive, which then fail with EAGAIN; 0 takes the bound away. Used while connecting.
+     */
     int (*set_timeout)(hws_carrier_t *carrier, uint32_t timeout_ms);
 
     /* Makes the blocked and all later operations of every thread fail. Any thread. */

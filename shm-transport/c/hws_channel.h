@@ -1,13 +1,13 @@
 /*
  * The channel: the process's one ordered stream of records to its worker, and what comes back.
  *
- * Senders serialise on one lock that is held for a memcpy into the send buffer; a sender thread drains it, so that a burst
- * of asynchronous calls makes no system call in the caller. A synchronous caller sends for itself. Of the threads that wait,
- * one reads for all; a background reader takes that role only when nobody waits and a host function or an asynchronous copy
- * to pinned memory is outstanding.
+ * Senders serialise on one lock that is held for a memcpy into the send buffer; a sender thread drains it, so that a
+ * burst of asynchronous calls makes no system call in the caller. A synchronous caller sends for itself. Of the
+ * threads that wait, one reads for all; a background reader takes that role only when nobody waits and a host
+ * function or an asynchronous copy to pinned memory is outstanding.
  *
- * All functions may be called from any thread once hws_channel_open() has returned. Results are CUresult values: 0, or
- * CUDA's error. Once the channel has failed, every waiting and every later call gets the same error at once.
+ * All functions may be called from any thread once hws_channel_open() has returned. Results are CUresult values: 0,
+ * or CUDA's error. Once the channel has failed, every waiting and every later call gets the same error at once.
  */
 #ifndef HWS_CHANNEL_H
 #define HWS_CHANNEL_H
@@ -20,8 +20,9 @@
 #include <stdint.h>
 
 /*
- * The error of a lost session. CUDA documents CUDA_ERROR_DEVICE_UNAVAILABLE (46) as "the requested CUDA device is unavailable
- * at the current time", which is what happened; 999 would hide the cause, and 700..719 would accuse the program's kernel.
+ * The error of a lost session. CUDA documents CUDA_ERROR_DEVICE_UNAVAILABLE (46) as "the requested CUDA device is
+ * unavailable at the current time", which is what happened; 999 would hide the cause, and 700..719 would accuse the
+ * program's kernel.
  */
 #define HWS_LOST_STATUS 46
 #define HWS_STATUS_INVALID_VALUE 1
@@ -46,18 +47,22 @@ typedef struct hws_channel_hooks {
 } hws_channel_hooks_t;
 
 /*
- * Makes the channel over a carrier that has done its handshake. Takes the carrier. Returns 0, or -1 when memory or threads
- * are short. Not to be called while a channel is open.
+ * Makes the channel over a carrier that has done its handshake. Takes the carrier. Returns 0, or -1 when memory or
+ * threads are short. Not to be called while a channel is open.
  */
 int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const hws_channel_hooks_t *hooks);
 
 /*
- * Ends the channel without waiting for outstanding work, as a process that exits does: the carrier is shut down, waiting and
- * later calls get `status`, nothing is logged. Threads of the channel may still be on their way out, so nothing is freed.
+ * Ends the channel without waiting for outstanding work, as a process that exits does: the carrier is shut down,
+ * waiting and later calls get `status`, nothing is logged. Threads of the channel may still be on their way out, so
+ * nothing is freed.
  */
 void hws_channel_close(int status);
 
-/* In a forked child, where no thread of the channel exists: closes the child's copy of the descriptor, touches no lock. */
+/*
+ * In a forked child, where no thread of the channel exists: closes the child's copy of the descriptor, touches no
+ * lock.
+ */
 void hws_channel_abandon_in_child(void);
 
 /* Ends the channel by a fault and says why, once, on stderr. Returns the status that calls get from now on. */
@@ -70,16 +75,17 @@ int hws_channel_status(void);
 const hws_welcome_t *hws_channel_welcome(void);
 
 /*
- * Sends one asynchronous call. The record is payload then bulk; with a bulk, payload_bytes must be a multiple of 8. The bulk
- * is not copied when it is large, but has been sent when this returns: the caller may reuse it. Waits only for credit
- * (HWS_FLAG_CREDITED) or for room. Returns 0, or why it was not sent; what the worker makes of it shows at a later call.
+ * Sends one asynchronous call. The record is payload then bulk; with a bulk, payload_bytes must be a multiple of 8.
+ * The bulk is not copied when it is large, but has been sent when this returns: the caller may reuse it. Waits only
+ * for credit (HWS_FLAG_CREDITED) or for room. Returns 0, or why it was not sent; what the worker makes of it shows at
+ * a later call.
  */
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes);
 
 /*
- * Sends one call and waits for its reply. On 0, reply holds *reply_bytes_p bytes; on an error nothing was written. A reply
- * longer than reply_capacity is a breach of the protocol and ends the channel.
+ * Sends one call and waits for its reply. On 0, reply holds *reply_bytes_p bytes; on an error nothing was written. A
+ * reply longer than reply_capacity is a breach of the protocol and ends the channel.
  */
 int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);
@@ -95,9 +101,10 @@ typedef struct hws_target {
 } hws_target_t;
 
 /*
- * Sends a call that is answered by DATA records and a reply. With `wait`, returns when all bytes are there. Without, returns
- * at once: a background reader writes the target (pinned memory, which the caller promises to leave alone), always before the
- * completion of anything later in the stream is reported; a failure shows at a later synchronising call.
+ * Sends a call that is answered by DATA records and a reply. With `wait`, returns when all bytes are there. Without,
+ * returns at once: a background reader writes the target (pinned memory, which the caller promises to leave alone),
+ * always before the completion of anything later in the stream is reported; a failure shows at a later synchronising
+ * call.
  */
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_target_t *target, bool wait);
 
@@ -109,8 +116,8 @@ int hws_channel_expect_callback(void);
 void hws_channel_unexpect_callback(void);
 
 /*
- * Puts a blob (a device code image) at the worker's: announced by its SHA-256, sent only where the worker does not have it
- * from an earlier session. Returns 0 and the id by which later calls name it.
+ * Puts a blob (a device code image) at the worker's: announced by its SHA-256, sent only where the worker does not
+ * have it from an earlier session. Returns 0 and the id by which later calls name it.
  */
 int hws_stage(const void *blob, uint64_t bytes, uint64_t *blob_id_p);
 
@@ -129,8 +136,8 @@ typedef struct hws_statistics {
 void hws_channel_statistics(hws_statistics_t *statistics_p);
 
 /*
- * Writes the counters as one line of JSON to stderr (HAWSER_STATS=1) or appends it to a file (HAWSER_STATS=path); nothing
- * when the variable is not set.
+ * Writes the counters as one line of JSON to stderr (HAWSER_STATS=1) or appends it to a file (HAWSER_STATS=path);
+ * nothing when the variable is not set.
  */
 void hws_statistics_report(void);
 

@@ -1,6 +1,6 @@
 /*
- * What the files of the channel share. Locks: send_lock before receive_lock, callback_lock alone or innermost; none is held
- * over a system call that may block.
+ * What the files of the channel share. Locks: send_lock before receive_lock, callback_lock alone or innermost; none
+ * is held over a system call that may block.
  */
 #ifndef HWS_CHANNEL_INTERNAL_H
 #define HWS_CHANNEL_INTERNAL_H

@@ -118,7 +118,8 @@ static int read_token_file(hws_settings_t *settings, char *error, size_t capacit
 }
 
 static bool is_token_text(const char *text) {
-    return *text != '\0' && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(text);
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    return *text != '\0' && strspn(text, allowed) == strlen(text);
 }
 
 static int split_token(hws_config_t *config, char *token) {
@@ -205,7 +206,8 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
     }
     if (settings.token[0] == '\0') {
         snprintf(error_p, error_capacity,
-                 "no token is configured: set HAWSER_TOKEN, HAWSER_TOKEN_FILE, or token under [guest] in " DEFAULT_PATH);
+                 "no token is configured: set HAWSER_TOKEN, HAWSER_TOKEN_FILE, or token under [guest] in "
+                 DEFAULT_PATH);
         return -1;
     }
     if (split_token(&config, settings.token) != 0) {

@@ -153,7 +153,8 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
     memcpy(&welcome.max_record_bytes, reader->payload + 24, 4);
     memcpy(&welcome.max_bulk_bytes, reader->payload + 28, 4);
     if (version != HWS_PROTOCOL_VERSION) {
-        snprintf(error, capacity, "the protocol must be version %u: the worker speaks %u", HWS_PROTOCOL_VERSION, version);
+        snprintf(error, capacity, "the protocol must be version %u: the worker speaks %u", HWS_PROTOCOL_VERSION,
+                 version);
         return -1;
     }
     if (welcome.device_count == 0 || welcome.device_count > HWS_MAX_DEVICES

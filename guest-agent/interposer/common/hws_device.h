@@ -24,8 +24,9 @@ const hws_device_t *hws_device_get(CUdevice device);
 int hws_device_attribute(CUdevice device, CUdevice_attribute attribute);
 
 /*
- * Picks devices as CUDA_VISIBLE_DEVICES does: a list of indices, or of starts of UUIDs ("GPU-1b2c"), separated by commas.
- * What follows the first entry that names no device, or several, is ignored; one that is named twice leaves none.
+ * Picks devices as CUDA_VISIBLE_DEVICES does: a list of indices, or of starts of UUIDs ("GPU-1b2c"), separated by
+ * commas. What follows the first entry that names no device, or several, is ignored; one that is named twice leaves
+ * none.
  *
  * @param list the variable's text; NULL picks all.
  * @param chosen_p receives indices into `devices`.

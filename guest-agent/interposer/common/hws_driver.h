@@ -73,8 +73,8 @@ extern _Atomic int hws_gate;
 #define HWS_PTSZ(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
 
 /*
- * Connects to the broker and asks for the devices, once in a process: cuInit. A failure is remembered, said in one line on
- * stderr, and answered again at once by later calls.
+ * Connects to the broker and asks for the devices, once in a process: cuInit. A failure is remembered, said in one
+ * line on stderr, and answered again at once by later calls.
  */
 CUresult hws_session_start(void);
 

@@ -1,7 +1,7 @@
 /*
- * Handles that a program holds: kind << 40 | id, never a pointer. The guest chooses the id, so that creating a stream or an
- * event needs no reply; a handle is checked here without a round trip. An id is slot number and generation, so that a handle
- * that was destroyed stays invalid although its slot is used again.
+ * Handles that a program holds: kind << 40 | id, never a pointer. The guest chooses the id, so that creating a stream
+ * or an event needs no reply; a handle is checked here without a round trip. An id is slot number and generation, so
+ * that a handle that was destroyed stays invalid although its slot is used again.
  */
 #ifndef HWS_HANDLES_H
 #define HWS_HANDLES_H

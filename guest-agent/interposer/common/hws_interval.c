@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 /*
- * Sorted by base; pointers, so that an insertion moves 8 bytes a range: 10,000 ranges cost 2 us, well below an allocation's
- * round trip, and a look-up is one binary search under a read lock.
+ * Sorted by base; pointers, so that an insertion moves 8 bytes a range: 10,000 ranges cost 2 us, well below an
+ * allocation's round trip, and a look-up is one binary search under a read lock.
  */
 typedef struct hws_map {
     hws_range_t **ranges;
@@ -156,7 +156,10 @@ void hws_interval_reserve(uint64_t base, uint64_t bytes) {
     if (reserve(from, to) || to - from == RESERVED_UNIT) {
         return;
     }
-    /* Part of it is taken, mostly by an earlier reservation. What the program has there stays ambiguous: hws_interval_find(). */
+    /*
+     * Part of it is taken, mostly by an earlier reservation. What the program has there stays ambiguous:
+     * hws_interval_find().
+     */
     for (; from < to; from += RESERVED_UNIT) {
         reserve(from, from + RESERVED_UNIT);
     }

@@ -1,7 +1,8 @@
 /*
- * The memory that this process knows of: allocations on devices, module variables, host memory that is allocated or registered
- * as pinned. Answers which allocation an address lies in, without a round trip. There is a map of device memory and one of host
- * memory, because a device address is one of another process: it may be that of something else here.
+ * The memory that this process knows of: allocations on devices, module variables, host memory that is allocated or
+ * registered as pinned. Answers which allocation an address lies in, without a round trip. There is a map of device
+ * memory and one of host memory, because a device address is one of another process: it may be that of something else
+ * here.
  */
 #ifndef HWS_INTERVAL_H
 #define HWS_INTERVAL_H
@@ -31,7 +32,10 @@ typedef struct hws_range {
     bool sync_memops;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 } hws_range_t;
 
-/* Adds a range. False when it is empty, wraps round, overlaps another, or memory is short. Any thread, like all of these. */
+/*
+ * Adds a range. False when it is empty, wraps round, overlaps another, or memory is short. Any thread, like all of
+ * these.
+ */
 bool hws_interval_insert(const hws_range_t *range);
 
 /* Takes out the range that starts at base. False when there is none. */
@@ -47,8 +51,9 @@ bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value)
 void hws_interval_remove_all(uint64_t owner, uint64_t context);
 
 /*
- * Keeps the host's memory away from a device range: reserves the addresses in this process, as far as they are free, so that no later
- * allocation of the program can have the number of a device address. For good: address space costs nothing.
+ * Keeps the host's memory away from a device range: reserves the addresses in this process, as far as they are free,
+ * so that no later allocation of the program can have the number of a device address. For good: address space costs
+ * nothing.
  */
 void hws_interval_reserve(uint64_t base, uint64_t bytes);
 

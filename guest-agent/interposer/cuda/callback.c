@@ -87,7 +87,8 @@ HWS_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userDa
     return issue(&call);
 }
 
-HWS_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
+HWS_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+                                        unsigned int flags) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(callback != NULL && flags == 0);
     const hws_hostcall_t call = {.callback = callback, .stream = hStream, .user_data = userData};

@@ -139,10 +139,12 @@ HWS_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
     return cuCtxCreate_v2(pctx, flags, dev);
 }
 
-HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
+HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                                   CUdevice dev) {
     static _Atomic bool said;
     HWS_ENTER();
-    if (ctxCreateParams != NULL && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams != NULL)) {
+    if (ctxCreateParams != NULL && (ctxCreateParams->numExecAffinityParams != 0
+                                    || ctxCreateParams->cigParams != NULL)) {
         return hws_unsupported_use(&said, "a context with an execution affinity or for CUDA in Graphics");
     }
     return cuCtxCreate_v2(pctx, flags, dev);

@@ -1,6 +1,6 @@
 /*
- * Copies of bytes. To the device: pieces of at most the worker's limit, sent when the call returns, so that the memory may be used
- * again. To the host: into the memory itself; to pinned memory asynchronously.
+ * Copies of bytes. To the device: pieces of at most the worker's limit, sent when the call returns, so that the
+ * memory may be used again. To the host: into the memory itself; to pinned memory asynchronously.
  */
 #include "copy.h"
 
@@ -114,7 +114,8 @@ HWS_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcH
     return to_device(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD);
 }
 
-HWS_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
+HWS_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+                                         CUstream hStream) {
     return to_device(dstDevice, srcHost, ByteCount, hStream);
 }
 

@@ -1,4 +1,7 @@
-/* Copies of 2D and 3D boxes. On the wire a box is contiguous; rows are gathered here and scattered by the channel's reader. */
+/*
+ * Copies of 2D and 3D boxes. On the wire a box is contiguous; rows are gathered here and scattered by the channel's
+ * reader.
+ */
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
@@ -91,8 +94,8 @@ static CUresult write_piece(const hws_box_t *box, char *buffer, uint64_t x, uint
         }
         data = buffer;
     }
-    return hws_call_hwsWriteBox(dst->base, dst->pitch, dst->height, dst->x + x, dst->y + row, dst->z + slice, width, rows,
-                                slices, stream, data);
+    return hws_call_hwsWriteBox(dst->base, dst->pitch, dst->height, dst->x + x, dst->y + row, dst->z + slice, width,
+                                rows, slices, stream, data);
 }
 
 /* Cuts the box into pieces of the worker's limit: whole slices, else whole rows, else parts of a row. */

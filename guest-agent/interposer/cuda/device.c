@@ -16,8 +16,8 @@ static int device_count;
 /* "GPU-" and the 8-4-4-4-12 digits, as nvidia-smi prints a UUID. */
 static void format_uuid(const HwsDeviceInfo *info, char text[48]) {
     const unsigned char *u = (const unsigned char *) info->uuid;
-    snprintf(text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
-             u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    snprintf(text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
+             u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 /* The device that one entry of the list names; -1 for none or several. */
@@ -249,7 +249,8 @@ HWS_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     }
     for (int i = 0; i < device_count; i++) {
         const HwsDeviceInfo *info = &devices[i].info;
-        if ((unsigned) info->pciDomain == domain && (unsigned) info->pciBus == bus && (unsigned) info->pciDevice == device) {
+        if ((unsigned) info->pciDomain == domain && (unsigned) info->pciBus == bus
+            && (unsigned) info->pciDevice == device) {
             *dev = i;
             return CUDA_SUCCESS;
         }

@@ -25,7 +25,8 @@ HWS_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute at
     if (kept == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    HWS_REQUIRE((int) attrib >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && (int) attrib < CU_FUNC_ATTRIBUTE_MAX);
+    HWS_REQUIRE((int) attrib >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                && (int) attrib < CU_FUNC_ATTRIBUTE_MAX);
     if (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
         int limit = hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
         HWS_REQUIRE(value >= 0 && value <= limit - kept->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES]);

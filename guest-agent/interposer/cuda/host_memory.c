@@ -1,6 +1,6 @@
 /*
- * Pinned host memory. Over TCP it is ordinary memory, locked where the process's limit allows; what it means here is that an
- * asynchronous copy to it returns at once. Devices do not see it: attribute 19 is 0.
+ * Pinned host memory. Over TCP it is ordinary memory, locked where the process's limit allows; what it means here is
+ * that an asynchronous copy to it returns at once. Devices do not see it: attribute 19 is 0.
  */
 #include "context.h"
 
@@ -10,7 +10,8 @@
 
 #define KNOWN_ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
 #define KNOWN_REGISTER_FLAGS \
-    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
+    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY \
+     | CU_MEMHOSTREGISTER_READ_ONLY)
 
 static CUresult enter(const void *base, uint64_t bytes, hws_memory_t memory, unsigned flags) {
     CUdevice device;

@@ -24,15 +24,21 @@ static CUresult check_shape(const hws_function_t *function, const hws_shape_t *s
     const unsigned *grid = shape->grid, *block = shape->block;
     HWS_REQUIRE(grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && block[0] != 0 && block[1] != 0 && block[2] != 0);
     for (int i = 0; i < 3; i++) {
-        HWS_REQUIRE(grid[i] <= (unsigned) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
-        HWS_REQUIRE(block[i] <= (unsigned) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i));
+        HWS_REQUIRE(grid[i] <= (unsigned) hws_device_attribute(function->device,
+                                                               CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
+        HWS_REQUIRE(block[i] <= (unsigned) hws_device_attribute(function->device,
+                                                                CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i));
     }
     uint64_t threads = (uint64_t) block[0] * block[1] * block[2];
-    HWS_REQUIRE(threads <= (uint64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    HWS_REQUIRE(threads <= (uint64_t) hws_device_attribute(function->device,
+                                                           CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     if (threads > (uint64_t) function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) {
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     }
-    /* Without a larger limit that the program has set, static and dynamic shared memory together have the default one. */
+    /*
+     * Without a larger limit that the program has set, static and dynamic shared memory together have the default
+     * one.
+     */
     int64_t plain = (int64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)
         - function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
     int64_t chosen = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
@@ -84,8 +90,9 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     memset(packed, 0, sizeof packed);
     HWS_TRY(pack_params(function, kernel_params, extra, packed));
     return hws_call_hwsLaunch(f, shape->stream, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
-                              shape->block[1], shape->block[2], shape->shared_bytes, shape->flags, function->params_bytes,
-                              packed, shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
+                              shape->block[1], shape->block[2], shape->shared_bytes, shape->flags,
+                              function->params_bytes, packed,
+                              shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
 }
 
 static CUresult launch_kernel(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
@@ -147,7 +154,8 @@ HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
     return launch(f, &shape, kernelParams, extra);
 }
 
-HWS_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+HWS_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+                                          void **extra) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(config != NULL);
     CUlaunchConfig own = *config;

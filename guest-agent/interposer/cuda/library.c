@@ -45,8 +45,8 @@ HWS_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int nu
 }
 
 /*
- * Known deviation: a library is loaded into the context that first uses it, and its module is that one's in every other context too.
- * Programs that use one library from several contexts of one process are affected.
+ * Known deviation: a library is loaded into the context that first uses it, and its module is that one's in every
+ * other context too. Programs that use one library from several contexts of one process are affected.
  */
 HWS_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
     HWS_ENTER_CONTEXT();

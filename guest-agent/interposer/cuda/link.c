@@ -1,6 +1,6 @@
 /*
- * The linker of device code. One input is what the program gets back, to load it; linking several needs a linker beside the device,
- * which is not there yet.
+ * The linker of device code. One input is what the program gets back, to load it; linking several needs a linker
+ * beside the device, which is not there yet.
  */
 #include "module.h"
 

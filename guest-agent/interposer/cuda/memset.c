@@ -1,13 +1,14 @@
 /*
- * Filling device memory. The calls do not wait, so that what CUDA refuses at once (alignment, memory that is not there) is checked
- * here; their other variants are generated and end up here.
+ * Filling device memory. The calls do not wait, so that what CUDA refuses at once (alignment, memory that is not
+ * there) is checked here; their other variants are generated and end up here.
  */
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
 
 /* Checks `rows` rows of `count` elements, pitch bytes apart. */
-static CUresult check(CUdeviceptr address, size_t pitch, size_t count, size_t rows, size_t element_bytes, CUstream stream) {
+static CUresult check(CUdeviceptr address, size_t pitch, size_t count, size_t rows, size_t element_bytes,
+                      CUstream stream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     size_t width, before;
@@ -35,8 +36,8 @@ HWS_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, siz
     return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD32Async(dstDevice, ui, N, hStream);
 }
 
-HWS_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-                                      CUstream hStream) {
+HWS_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+                                      size_t Height, CUstream hStream) {
     HWS_TRY(check(dstDevice, dstPitch, Width, Height, 1, hStream));
     return Width == 0 || Height == 0 ? CUDA_SUCCESS
                                      : hws_call_cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream);

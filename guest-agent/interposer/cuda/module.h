@@ -1,4 +1,7 @@
-/* Modules and libraries, which are one kind of handle, and the kernels in them: a CUkernel serves where a CUfunction does. */
+/*
+ * Modules and libraries, which are one kind of handle, and the kernels in them: a CUkernel serves where a CUfunction
+ * does.
+ */
 #ifndef HWS_MODULE_H
 #define HWS_MODULE_H
 
@@ -38,6 +41,9 @@ CUresult hws_jit_options_parse(unsigned count, const CUjit_option *options, void
 /* Loads an image of known size into the current context. */
 CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
                          CUmodule *module_p);
+
+/* The same for an image behind a plain pointer, as programs give one; a library may wait for a context. */
+CUresult hws_module_load_pointer(const void *image, const hws_jit_options_t *jit, bool library, CUmodule *module_p);
 
 /* Reads a whole file that holds an image. The caller frees it. */
 CUresult hws_image_read_file(const char *path, void **image_p, uint64_t *bytes_p);

@@ -1,6 +1,6 @@
 /*
- * Occupancy, from attributes that the guest has: the rules of the CUDA programming guide's occupancy calculation. Launch-time
- * heuristics ask for it often, so that it must not travel.
+ * Occupancy, from attributes that the guest has: the rules of the CUDA programming guide's occupancy calculation.
+ * Launch-time heuristics ask for it often, so that it must not travel.
  */
 #include "module.h"
 
@@ -139,7 +139,8 @@ HWS_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction fu
     return ask_clusters(func, config, numClusters, &size);
 }
 
-HWS_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config) {
+HWS_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
+                                                       const CUlaunchConfig *config) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(clusterSize != NULL && config != NULL);
     int clusters;

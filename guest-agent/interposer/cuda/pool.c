@@ -12,8 +12,8 @@
 #include <string.h>
 
 /*
- * What is in use, counted when the program allocates and frees. Known deviation: CUDA counts in stream order, so that a pool
- * shows a free here somewhat earlier; and nothing is shown as reserved beyond what is in use.
+ * What is in use, counted when the program allocates and frees. Known deviation: CUDA counts in stream order, so that
+ * a pool shows a free here somewhat earlier; and nothing is shown as reserved beyond what is in use.
  */
 typedef struct hws_pool {
     _Atomic int64_t used, high;
@@ -141,7 +141,8 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
 
 /* Attributes 1 to 3 are ints, the others 64 bits wide: CUDA 13.0 cuda.h, CUmemPool_attribute. */
 static size_t attribute_bytes(CUmemPool_attribute attr) {
-    return attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES && attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+    return attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES
+        && attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
         ? sizeof(int) : sizeof(cuuint64_t);
 }
 

@@ -72,7 +72,10 @@ HWS_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
     return CUDA_SUCCESS;
 }
 
-/* Unique in the process: the default streams of contexts and threads have numbers of their own below 2^48 and from there on. */
+/*
+ * Unique in the process: the default streams of contexts and threads have numbers of their own below 2^48 and from
+ * there on.
+ */
 HWS_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(streamId != NULL);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The library's visible symbols must be exactly those of the list: one missing breaks programs that import it, one more could
-# take the place of a program's own. Usage: exports_test.sh LIBRARY LIST
+# The library's visible symbols must be exactly those of the list: one missing breaks programs that import it, one more
+# could take the place of a program's own. Usage: exports_test.sh LIBRARY LIST
 set -eu
 visible=$(mktemp)
 trap 'rm -f "$visible"' EXIT

@@ -1,6 +1,6 @@
 /*
- * A broker and its worker in a thread: enough of the protocol for libcuda.so.1 to run against. Its device memory is memory of this
- * process; it executes no kernel, but keeps the last launch for the test to look at.
+ * A broker and its worker in a thread: enough of the protocol for libcuda.so.1 to run against. Its device memory is
+ * memory of this process; it executes no kernel, but keeps the last launch for the test to look at.
  */
 #ifndef FAKE_BROKER_H
 #define FAKE_BROKER_H

@@ -1,4 +1,7 @@
-/* Sizes of images, of hostile ones too: each input lies in memory of exactly its size, so that the sanitizer sees a read beyond. */
+/*
+ * Sizes of images, of hostile ones too: each input lies in memory of exactly its size, so that the sanitizer sees a
+ * read beyond.
+ */
 #include "hws_image.h"
 #include "hws_test.h"
 

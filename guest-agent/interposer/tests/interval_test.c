@@ -84,7 +84,8 @@ static void shouldKeepHostAndDeviceApart(void) {
     HWS_CHECK(hws_interval_find(HWS_SIDE_HOST, BASE + 60, &found) && found.memory == HWS_MEMORY_HOST);
     HWS_CHECK(hws_interval_find(HWS_SIDE_DEVICE, BASE + 60, &found) && found.memory == HWS_MEMORY_DEVICE);
     HWS_CHECK(!hws_interval_find(HWS_SIDE_DEVICE, BASE + 100, &found));
-    HWS_CHECK(hws_interval_remove(HWS_SIDE_HOST, BASE + 50, &found) && hws_interval_remove(HWS_SIDE_DEVICE, BASE, &found));
+    HWS_CHECK(hws_interval_remove(HWS_SIDE_HOST, BASE + 50, &found)
+              && hws_interval_remove(HWS_SIDE_DEVICE, BASE, &found));
 }
 
 static void shouldRemoveWhatBelongsToAModule(void) {
@@ -95,7 +96,8 @@ static void shouldRemoveWhatBelongsToAModule(void) {
         HWS_CHECK(hws_interval_insert(&ranges[i]));
     }
     hws_interval_remove_all(7, 0);
-    HWS_CHECK(!hws_interval_find(HWS_SIDE_DEVICE, BASE, &found) && !hws_interval_find(HWS_SIDE_DEVICE, BASE + 16, &found));
+    HWS_CHECK(!hws_interval_find(HWS_SIDE_DEVICE, BASE, &found)
+              && !hws_interval_find(HWS_SIDE_DEVICE, BASE + 16, &found));
     HWS_CHECK(hws_interval_remove(HWS_SIDE_DEVICE, BASE + 8, &found));
 }
 

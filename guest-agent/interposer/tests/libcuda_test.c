@@ -140,7 +140,8 @@ static void shouldCopyBoxes(void) {
     HWS_CHECK(cuMemcpy3D_v2(&out) == CUDA_SUCCESS && memcmp(source, back, WIDTH * ROWS * SLICES) == 0);
     /* The fake worker's memory is ours: what lies beside the box is untouched. */
     const uint8_t *device = (const uint8_t *) (uintptr_t) memory;
-    HWS_CHECK(device[((size_t) HEIGHT + 21) * PITCH + 12] == 0 && device[((size_t) HEIGHT + 21) * PITCH + 13 + WIDTH] == 0);
+    HWS_CHECK(device[((size_t) HEIGHT + 21) * PITCH + 12] == 0
+              && device[((size_t) HEIGHT + 21) * PITCH + 13 + WIDTH] == 0);
     copy.Depth = SLICES + 1;
     HWS_CHECK(cuMemcpy3D_v2(&copy) == CUDA_ERROR_INVALID_VALUE);
     copy.Depth = SLICES;
@@ -207,7 +208,8 @@ static void shouldAnswerStateWithoutARoundTrip(void) {
     HWS_CHECK(cuStreamGetId(stream, &id) == CUDA_SUCCESS && id != 0);
     /* 40 registers: 1,536 of a warp's 1,280-register share; 1,536 threads hold 6 blocks of 256. */
     HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 0) == CUDA_SUCCESS && blocks == 6);
-    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 40000) == CUDA_SUCCESS && blocks == 2);
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 40000) == CUDA_SUCCESS
+              && blocks == 2);
     HWS_CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 0) == CUDA_SUCCESS);
     HWS_CHECK(block == 768 && grid == 20);
     HWS_CHECK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 2, 256) == CUDA_SUCCESS && bytes == 49920);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 /*
- * A broker that vanished without a word (power, cable) is noticed after this long: by unacknowledged data, or by keepalive
- * probes when we only wait. Longer than a stall of a loaded but living peer, whose kernel answers probes.
+ * A broker that vanished without a word (power, cable) is noticed after this long: by unacknowledged data, or by
+ * keepalive probes when we only wait. Longer than a stall of a loaded but living peer, whose kernel answers probes.
  */
 #define VANISHED_MS 20000u
 #define KEEPALIVE_IDLE_S 5

@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Connects to host:port within timeout_ms, over all addresses of the name together (the look-up of a name has the resolver's
- * own limit). Returns the carrier, or NULL with a sentence in error_p.
+ * Connects to host:port within timeout_ms, over all addresses of the name together (the look-up of a name has the
+ * resolver's own limit). Returns the carrier, or NULL with a sentence in error_p.
  */
 hws_carrier_t *hws_tcp_connect(const char *host, const char *port, uint32_t timeout_ms, char *error_p,
                                size_t error_capacity);

@@ -296,7 +296,8 @@ static void shouldSendABlobOnlyWhereItIsNotKnown(void) {
         fake_thread_t thread;
         fake_start(&thread, stage, &staging);
         hws_record_header_t header = fake_take(scratch, sizeof scratch);
-        HWS_CHECK(header.opcode == HWS_CONTROL_STAGE && header.length_bytes == HWS_HEADER_BYTES + HWS_STAGE_FIXED_BYTES);
+        HWS_CHECK(header.opcode == HWS_CONTROL_STAGE
+                  && header.length_bytes == HWS_HEADER_BYTES + HWS_STAGE_FIXED_BYTES);
         uint32_t reply[2] = {known, 0};
         fake_reply(&header, 0, reply, sizeof reply);
         for (uint64_t at = 0; known == 0 && at < bytes; at += HWS_MAX_BULK_BYTES) {

@@ -98,7 +98,8 @@ static void fake_put(uint32_t opcode, uint64_t sequence, uint32_t status, const 
     fake_write(padding, hws_pad8(bytes) - bytes);
 }
 
-static inline void fake_reply(const hws_record_header_t *request, uint32_t status, const void *payload, uint32_t bytes) {
+static inline void fake_reply(const hws_record_header_t *request, uint32_t status, const void *payload,
+                              uint32_t bytes) {
     fake_put(request->opcode | HWS_REPLY_BIT, request->sequence, status, payload, bytes);
 }
 

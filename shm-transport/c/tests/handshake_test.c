@@ -32,7 +32,8 @@ typedef struct welcome {
 } welcome_t;
 
 static welcome_t good_welcome(void) {
-    return (welcome_t) {HWS_PROTOCOL_VERSION, 2, 77, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES, HWS_MAX_BULK_BYTES, 0};
+    return (welcome_t) {HWS_PROTOCOL_VERSION, 2, 77, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES, HWS_MAX_BULK_BYTES,
+                        0};
 }
 
 /* What a broker says: a challenge and a WELCOME. */
@@ -163,7 +164,8 @@ static void shouldFillInFromTheFile(void) {
     char path[] = "/tmp/hawser-test-XXXXXX", error[512];
     int fd = mkstemp(path);
     HWS_CHECK(fd >= 0);
-    static const char text[] = "# a comment\n[other]\nbroker = \"wrong:1\"\n[guest]\nbroker = \"right:2\"\ntoken = 'k.s'\nnew = 'x'\n";
+    static const char text[] = "# a comment\n[other]\nbroker = \"wrong:1\"\n[guest]\n"
+        "broker = \"right:2\"\ntoken = 'k.s'\nnew = 'x'\n";
     HWS_CHECK(write(fd, text, sizeof text - 1) == sizeof text - 1);
     close(fd);
     setenv("HAWSER_CONFIG", path, 1);
