@@ -98,7 +98,7 @@ HWS_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
     return hws_result(cuCtxSetCacheConfig((CUfunc_cache)cacheConfig));
 }
 
-/* Banks have been four bytes wide, whatever is set, since the devices of 2014; CUDA documents both as without effect. */
+/* Banks have been four bytes wide since the devices of 2014, whatever is set: CUDA documents both as without effect. */
 HWS_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig) {
     HWS_REQUIRE(pConfig != NULL);
     HWS_ENTER_CONTEXT();
