@@ -2,6 +2,8 @@ package io.hawser.gpu.software.device;
 
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.gpu.software.exec.KernelLaunch;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
@@ -21,6 +23,9 @@ final class Device implements AutoCloseable {
     private final AtomicLong heapBytes = new AtomicLong();
     private final Object freed = new Object();
     private int pendingFrees;
+    // What goes with which context: addresses of allocations and handles of modules. The decoder's thread only.
+    private final Map<Long, Context> allocationOwners = new HashMap<>();
+    private final Map<Long, Context> moduleOwners = new HashMap<>();
 
     Device(long memoryBytes, int processors) {
         memory = new DeviceMemory(memoryBytes);
@@ -100,6 +105,56 @@ final class Device implements AutoCloseable {
                     }
                 }
             }
+        }
+    }
+
+    /** Notes that an allocation goes with the current context. */
+    void ownAllocation(long address) {
+        allocationOwners.put(address, current);
+    }
+
+    /** Notes that an allocation is being freed. */
+    void disownAllocation(long address) {
+        allocationOwners.remove(address);
+    }
+
+    /** Notes that a module goes with the current context. */
+    void ownModule(long handle) {
+        moduleOwners.put(handle, current);
+    }
+
+    /** Notes that a module is being unloaded. */
+    void disownModule(long handle) {
+        moduleOwners.remove(handle);
+    }
+
+    /** Frees what goes with a context, when its work is done. */
+    void release(Context context) {
+        allocationOwners.entrySet().removeIf(owned -> {
+            if (owned.getValue() == context) {
+                long address = owned.getKey();
+                freeLater();
+                context.issueAfterAll(() -> freeNow(address));
+            }
+            return owned.getValue() == context;
+        });
+        moduleOwners.entrySet().removeIf(owned -> {
+            if (owned.getValue() == context) {
+                unload(owned.getKey(), context);
+            }
+            return owned.getValue() == context;
+        });
+    }
+
+    /** Forgets a module and its functions; its variables go when the context's work is done. */
+    void unload(long handle, Context context) {
+        LoadedModule module = handles.get(handle, LoadedModule.class);
+        handles.remove(handle);
+        module.functions.values().forEach(handles::remove);
+        if (context == null) {
+            module.free(memory);
+        } else {
+            context.issueAfterAll(() -> module.free(memory));
         }
     }
 

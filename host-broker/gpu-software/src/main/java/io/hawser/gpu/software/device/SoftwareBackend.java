@@ -90,6 +90,7 @@ public final class SoftwareBackend implements GpuBackend {
         if (context == null) {
             return CUDA_ERROR_INVALID_CONTEXT;
         }
+        device.release(context);
         for (Stream stream : new ArrayList<>(context.streams())) {
             device.handles.remove(stream.id);
         }
@@ -192,7 +193,9 @@ public final class SoftwareBackend implements GpuBackend {
         }
         try {
             LoadedModule module = LoadedModule.load(image, device.memory);
-            out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, device.handles.add(module));
+            long handle = device.handles.add(module);
+            device.ownModule(handle);
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, handle);
             return CUDA_SUCCESS;
         } catch (ImageException e) {
             log.append(e.getMessage()).append('\n');
@@ -214,17 +217,11 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public int unloadImage(long handle) {
-        LoadedModule module = device.handles.get(handle, LoadedModule.class);
-        if (module == null) {
+        if (device.handles.get(handle, LoadedModule.class) == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
-        device.handles.remove(handle);
-        module.functions.values().forEach(device.handles::remove);
-        if (device.current() == null) {
-            module.free(device.memory);
-        } else {
-            device.current().issueAfterAll(() -> module.free(device.memory));
-        }
+        device.disownModule(handle);
+        device.unload(handle, device.current());
         return CUDA_SUCCESS;
     }
 

@@ -198,8 +198,12 @@ final class SoftwareDriver implements CudaDriver {
             return bytes == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
         }
         long address = device.allocate(bytes);
+        if (address == 0) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        device.ownAllocation(address);
         pointer.set(LONG, 0, address);
-        return address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+        return CUDA_SUCCESS;
     }
 
     @Override
@@ -226,6 +230,7 @@ final class SoftwareDriver implements CudaDriver {
         if (device.memory.sizeOf(pointer) == 0) {
             return CUDA_ERROR_INVALID_VALUE;
         }
+        device.disownAllocation(pointer);
         device.freeAfterAll(pointer);
         return CUDA_SUCCESS;
     }
@@ -305,6 +310,7 @@ final class SoftwareDriver implements CudaDriver {
         if (device.memory.sizeOf(pointer) == 0) {
             return CUDA_ERROR_INVALID_VALUE;
         }
+        device.disownAllocation(pointer);
         device.freeLater();
         stream.context.issue(stream, () -> device.freeNow(pointer), true);
         return CUDA_SUCCESS;

@@ -66,6 +66,20 @@ class SoftwareBackendTest {
         endless = function(module, "endless");
     }
 
+    @Test
+    void shouldGiveBackWhatADestroyedContextHeld() {
+        long half = 32 << 20;
+        for (int round = 0; round < 4; round++) {
+            ok(backend.driver().cuMemAlloc_v2(out, half));
+            ok(backend.destroyContext(context));
+            ok(backend.createContext(0, 0, true, out));
+            context = out.get(ValueLayout.JAVA_LONG, 0);
+            ok(backend.setCurrent(context));
+        }
+        assertEquals(CUDA_ERROR_INVALID_HANDLE, backend.launch(step, 1, 1, 1, 1, 1, 1, 0, 0, 0, out, out),
+            "a kernel goes with its context");
+    }
+
     @AfterEach
     void close() {
         backend.close();
