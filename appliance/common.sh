@@ -99,7 +99,7 @@ as_guest() {
     local state_dir=$1 statistics=$2
     shift 2
     env -i PATH="$PATH" HOME="${HOME:-/}" LD_LIBRARY_PATH="$libraries" HAWSER_BROKER="$guest" \
-        HAWSER_TOKEN_FILE="$state_dir/default.token" HAWSER_CONFIG=/nonexistent HAWSER_STATS="$statistics" "$@"
+        HAWSER_TOKEN_FILE="$state_dir/default.token" HAWSER_CONFIG=/dev/null HAWSER_STATS="$statistics" "$@"
 }
 
 # The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.

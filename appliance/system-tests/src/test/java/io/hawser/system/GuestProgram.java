@@ -86,7 +86,7 @@ final class GuestProgram implements AutoCloseable {
         environment.put("PATH", "/usr/bin:/bin");
         environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
         // No configuration of the machine may take part.
-        environment.putIfAbsent("HAWSER_CONFIG", "/nonexistent");
+        environment.putIfAbsent("HAWSER_CONFIG", "/dev/null");
         environment.put("HAWSER_STATS", base.resolveSibling(base.getFileName() + ".stats").toString());
         builder.environment().clear();
         builder.environment().putAll(environment);
