@@ -98,7 +98,7 @@ __global__ void special(unsigned int *out) {
     out[0] = __vadd4(x, 0xFF01FF01u);
     out[1] = __vcmpgtu4(x, 0x40404040u);
     out[2] = __dp4a((int) x, 0x01020304, 5);
-    out[3] = __vabsdiffu4(x, 0x50505050u);
+    out[3] = __vmaxu4(x, 0x50505050u);
     out[4] = __umulhi(x, 0x9ABCDEF0u);
     out[5] = (unsigned int) __mulhi((int) x, -77777);
     out[6] = __popcll(0xF0F0F0F012345678ULL) * 1000 + __clzll(0x0000001000000000LL) * 10 + __ffsll(0x100000LL) % 10;
@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
     unsigned int *words = device_array<unsigned int>(14);
     special<<<1, 1>>>(words);
     LAUNCH_OK();
-    const unsigned int specials[] = {0x11355579u, 0x0000FFFFu, 0x12 * 1 + 0x34 * 2 + 0x56 * 3 + 0x78 * 4 + 5, 0x3E1C0628u,
+    const unsigned int specials[] = {0x11355579u, 0x0000FFFFu, 0x12 * 1 + 0x34 * 2 + 0x56 * 3 + 0x78 * 4 + 5, 0x50505678u,
             (unsigned int) (((unsigned long long) 0x12345678u * 0x9ABCDEF0u) >> 32),
             (unsigned int) (((long long) 0x12345678 * -77777) >> 32),
             (unsigned int) (__builtin_popcountll(0xF0F0F0F012345678ULL) * 1000 + 27 * 10 + 21 % 10), 0xFFFFFFFEu ^ 8u,
