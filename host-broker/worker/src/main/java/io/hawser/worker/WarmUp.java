@@ -16,10 +16,10 @@ import java.nio.ByteOrder;
 
 /**
  * A guest of the worker's own, before it is ready: it makes the calls that every program makes, so that the first real
- * guest does not wait for classes to be loaded and code to be compiled.
+ * guest does not wait for classes to be loaded. More rounds would compile code too, and cost each start of a worker.
  */
 final class WarmUp {
-    private static final int ROUNDS = 200;
+    private static final int ROUNDS = 20;
     private static final int TIMEOUT_MS = 5000;
     private static final int SMALL_BYTES = 64;
     private static final int LARGE_BYTES = 64 * 1024;
