@@ -114,7 +114,7 @@ public interface BrokerConfig {
         int poolSize();
 
         /** Time from the start of a worker to its {@code ready}. */
-        @WithDefault("30s")
+        @WithDefault("60s")
         Duration startTimeout();
 
         /** Wait after a failed start; doubles with each further failure up to {@link #maxBackOff()}. */
