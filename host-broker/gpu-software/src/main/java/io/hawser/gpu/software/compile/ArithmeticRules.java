@@ -25,8 +25,7 @@ final class ArithmeticRules {
         }
         PtxType type = types.getLast();
         Lane lane = PACKED.get(type);
-        boolean floating = type.floating() || lane != null && !lane.type().ptxName().endsWith("16x2")
-            && isHalf(lane.type()) || isHalf(type);
+        boolean floating = type.floating() || lane != null && isHalf(lane.type()) || isHalf(type);
         boolean flush = false;
         boolean saturate = false;
         boolean relu = false;

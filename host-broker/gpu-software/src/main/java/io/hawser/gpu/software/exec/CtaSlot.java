@@ -62,13 +62,15 @@ public final class CtaSlot {
     void reset(KernelPlan kernel, KernelLaunch of, int x, int y, int z) {
         boolean sameLaunch = launch == of && plan == kernel;
         plan = kernel;
-        launch = of;
+        // Set again below: a slot whose sizing failed sizes itself anew.
+        launch = null;
         ctaX = x;
         ctaY = y;
         ctaZ = z;
         if (!sameLaunch) {
             size(of);
         }
+        launch = of;
         live = threads;
         Arrays.fill(next, 0, threads, 0);
         Arrays.fill(arrived, 0);

@@ -4,6 +4,8 @@ package io.hawser.gpu.software.exec;
 public final class DeviceFault extends RuntimeException {
     /** CUDA 13.0 cuda.h, CUDA_ERROR_ILLEGAL_ADDRESS. */
     public static final int ILLEGAL_ADDRESS = 700;
+    /** CUDA 13.0 cuda.h, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES. */
+    public static final int OUT_OF_RESOURCES = 701;
     /** CUDA 13.0 cuda.h, CUDA_ERROR_ASSERT. */
     public static final int ASSERT = 710;
     /** CUDA 13.0 cuda.h, CUDA_ERROR_ILLEGAL_INSTRUCTION. */

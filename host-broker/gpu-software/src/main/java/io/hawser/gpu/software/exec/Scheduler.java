@@ -9,7 +9,14 @@ public final class Scheduler {
 
     /** Readies a slot for a CTA. */
     public static void begin(KernelPlan plan, KernelLaunch launch, int x, int y, int z, CtaSlot c) {
-        c.reset(plan, launch, x, y, z);
+        try {
+            c.reset(plan, launch, x, y, z);
+        } catch (OutOfMemoryError e) {
+            // Local and shared memory lie on the JVM's heap: a kernel may ask for more of it than the worker has.
+            throw new DeviceFault(DeviceFault.OUT_OF_RESOURCES, "a block's shared, local and saved memory must fit the"
+                + " worker's heap: kernel=" + plan.name() + " localBytes=" + plan.localBytes() + " threads="
+                + launch.blockThreads() + " sharedBytes=" + plan.sharedBytes());
+        }
     }
 
     /**
