@@ -48,7 +48,10 @@ class FaultsTest {
 
     @Test
     void shouldFaultOnMisalignedAddresses() {
-        fault(716, "misaligned", 1, device.allocate(512));
+        DeviceFault fault = fault(716, "misaligned", 1, device.allocate(512));
+        int line = Integer.parseInt(fault.getMessage().replaceAll("(?s).*ptxLine=(\\d+).*", "$1"));
+        String[] lines = Device.resource("kernels-sm75.ptx").split("\n");
+        assertTrue(lines[line - 1].contains("st.global.u32"), lines[line - 1]);
     }
 
     @Test
