@@ -74,7 +74,8 @@ start_broker() {
     shift
     java=$(find_java)
     "$java" --enable-native-access=ALL-UNNAMED -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dhawser.listen.port=0 \
-        -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" -Dhawser.worker.dir="$worker_dir" "$@" -jar "$broker_jar" \
+        -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" -Dhawser.worker.dir="$worker_dir" \
+        -Dhawser.worker.start-timeout=120s "$@" -jar "$broker_jar" \
         > "$state_dir.log" 2>&1 < /dev/null &
     broker_pid=$!
     deadline=$((SECONDS + 90))
@@ -99,7 +100,8 @@ as_guest() {
     local state_dir=$1 statistics=$2
     shift 2
     env -i PATH="$PATH" HOME="${HOME:-/}" LD_LIBRARY_PATH="$libraries" HAWSER_BROKER="$guest" \
-        HAWSER_TOKEN_FILE="$state_dir/default.token" HAWSER_CONFIG=/dev/null HAWSER_STATS="$statistics" "$@"
+        HAWSER_TOKEN_FILE="$state_dir/default.token" HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=60000 \
+        HAWSER_STATS="$statistics" "$@"
 }
 
 # The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.

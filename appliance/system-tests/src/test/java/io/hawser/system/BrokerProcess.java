@@ -45,7 +45,9 @@ final class BrokerProcess implements AutoCloseable {
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED",
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
-            "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software"));
+            "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software",
+            // A machine that does much else at the same time is slow, not wrong.
+            "-Dhawser.worker.start-timeout=120s"));
         settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
         command.addAll(List.of("-jar", Chain.BROKER.toString()));
         Process process = new ProcessBuilder(command).redirectErrorStream(true)

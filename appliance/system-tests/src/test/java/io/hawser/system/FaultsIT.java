@@ -13,10 +13,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Random;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What faults do: the error that a lost device gives, one line on stderr, and no harm to anyone else. */
@@ -24,24 +24,31 @@ class FaultsIT {
     private static final int EXIT_LOST = 3;
 
     @TempDir
-    private Path folder;
-    private BrokerProcess broker;
-    private String test;
+    private static Path folder;
+    private static BrokerProcess broker;
 
-    @BeforeEach
-    void startBroker(TestInfo info) throws IOException {
-        test = info.getTestMethod().orElseThrow().getName();
-        broker = BrokerProcess.start(test, folder.resolve("broker"), Map.of("hawser.worker.pool-size", "1"));
+    @BeforeAll
+    static void startBroker() throws IOException {
+        broker = BrokerProcess.start("faults", folder.resolve("faults"), Map.of());
     }
 
-    @AfterEach
-    void stopBroker() {
+    @AfterAll
+    static void stopBroker() {
         if (broker != null) {
             broker.close();
         }
     }
 
-    private GuestProgram hold(String... arguments) throws IOException {
+    @AfterEach
+    void nothingIsLeft() {
+        broker.awaitIdle();
+    }
+
+    private static GuestProgram hold(String... arguments) throws IOException {
+        return hold(broker, arguments);
+    }
+
+    private static GuestProgram hold(BrokerProcess broker, String... arguments) throws IOException {
         GuestProgram program = GuestProgram.start(broker, "hold", arguments);
         program.awaitLine("READY");
         return program;
@@ -60,14 +67,18 @@ class FaultsIT {
         assertEquals(1, result.hawserLines().size(), result::toString);
     }
 
-    private void assertWell() throws Exception {
+    private static void assertWell() throws Exception {
+        assertWell(broker);
+    }
+
+    private static void assertWell(BrokerProcess broker) throws Exception {
         try (GuestProgram program = GuestProgram.start(broker, "drv_vector_add")) {
             program.await().assertPassed();
         }
         broker.awaitIdle();
     }
 
-    private JsonNode onlySession() throws Exception {
+    private static JsonNode onlySession() throws Exception {
         JsonNode sessions = broker.sessions();
         assertEquals(1, sessions.size(), sessions::toString);
         return sessions.get(0);
@@ -113,17 +124,20 @@ class FaultsIT {
 
     @Test
     void shouldLoseTheDeviceWhenTheBrokerIsKilledAndFindItAgain() throws Exception {
-        try (GuestProgram busy = hold(); GuestProgram idle = hold("--idle", "1")) {
-            int port = broker.guestPort();
-            broker.kill();
+        Path state = folder.resolve("killed");
+        int port;
+        try (BrokerProcess killed = BrokerProcess.start("killed", state, Map.of());
+            GuestProgram busy = hold(killed); GuestProgram idle = hold(killed, "--idle", "1")) {
+            port = killed.guestPort();
+            killed.kill();
             assertLost(busy.await());
             idle.release();
             assertLost(idle.await());
-            broker.close();
-            broker = BrokerProcess.start(test + "-again", folder.resolve("broker"),
-                Map.of("hawser.listen.port", Integer.toString(port)));
-            assertEquals(port, broker.guestPort());
-            assertWell();
+        }
+        try (BrokerProcess again = BrokerProcess.start("restarted", state,
+            Map.of("hawser.listen.port", Integer.toString(port)))) {
+            assertEquals(port, again.guestPort());
+            assertWell(again);
         }
     }
 
@@ -232,9 +246,9 @@ class FaultsIT {
 
     @Test
     void shouldStartAWorkerWhenThereIsNoPool() throws Exception {
-        broker.close();
-        broker = BrokerProcess.start(test + "-no-pool", folder.resolve("other"),
-            Map.of("hawser.worker.pool-size", "0"));
-        assertWell();
+        try (BrokerProcess noPool = BrokerProcess.start("no-pool", folder.resolve("no-pool"),
+            Map.of("hawser.worker.pool-size", "0"))) {
+            assertWell(noPool);
+        }
     }
 }

@@ -85,6 +85,8 @@ final class GuestProgram implements AutoCloseable {
         Map<String, String> environment = new HashMap<>(variables);
         environment.put("PATH", "/usr/bin:/bin");
         environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
+        // A loaded machine may take long to start a worker; the tests of silence set their own.
+        environment.putIfAbsent("HAWSER_CONNECT_TIMEOUT_MS", "60000");
         // No configuration of the machine may take part.
         environment.putIfAbsent("HAWSER_CONFIG", "/dev/null");
         environment.put("HAWSER_STATS", base.resolveSibling(base.getFileName() + ".stats").toString());
