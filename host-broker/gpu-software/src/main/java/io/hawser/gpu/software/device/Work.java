@@ -24,6 +24,7 @@ final class Work {
     // One more than the unfinished predecessors until issue(), so that it cannot start while edges are added.
     private final AtomicInteger waitsFor = new AtomicInteger(1);
     private List<Work> followers = new ArrayList<>(2);
+    private volatile boolean ran;
     private volatile boolean done;
     private volatile long doneNs;
 
@@ -99,6 +100,7 @@ final class Work {
 
     private Work complete() {
         doneNs = System.nanoTime();
+        ran = true; // pairs with isDone(): who was told by a report must find this done
         List<Work> ready = new ArrayList<>(2);
         for (List<Work> batch = takeFollowers(); batch != null; batch = takeFollowers()) {
             for (Work follower : batch) {
@@ -143,8 +145,14 @@ final class Work {
         }
     }
 
-    /** Whether it has run. */
+    /**
+     * Whether it has run and been reported. Not from a report: while reports run, which never block, this waits for
+     * them, since one of them may already have told the asker that it is done.
+     */
     boolean isDone() {
+        while (ran && !done) {
+            Thread.yield();
+        }
         return done;
     }
 

@@ -43,6 +43,9 @@ class WorkTest {
                 List<String> order = new ArrayList<>();
                 for (int i = 0; i < 4; i++) {
                     order.add(reported.take());
+                    if (order.getLast().equals("event")) {
+                        assertEquals(0, gpu.driver().cuEventQuery(event), "round=" + round);
+                    }
                 }
                 assertEquals(List.of("first", "second"), order.subList(0, 2), "round=" + round);
             }
