@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -24,6 +25,8 @@ import org.junit.jupiter.api.io.TempDir;
 /** Every test program, alone and several at once, over one broker. */
 class ProgramsIT {
     private static final int UNSUPPORTED = 77;
+    /** Programs that ask for what is refused, which the guest library names once on stderr. */
+    private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors", "managed_memory", "pointer_attributes");
 
     @TempDir
     private static Path stateDir;
@@ -68,7 +71,7 @@ class ProgramsIT {
             GuestProgram.Result result = program.await();
             assumeTrue(result.exit() != UNSUPPORTED, result.out());
             result.assertPassed();
-            assertEquals(List.of(), result.hawserLines(), "an honest program needs no line on stderr");
+            assertEquals(!REFUSED_IN_PART.contains(name), result.hawserLines().isEmpty(), result::toString);
             List<JsonNode> counters = result.counters();
             assertFalse(counters.isEmpty(), "HAWSER_STATS wrote nothing");
             assertEquals("tcp", counters.getFirst().path("carrier").asText());
