@@ -53,20 +53,14 @@ final class Work {
 
     /** Makes this wait for {@code other}; null and finished work are ignored. */
     void follow(Work other) {
-        if (other != null && other.addFollower(this)) {
+        if (other == null) {
             return;
         }
-        // Nothing to wait for: already done.
-    }
-
-    private boolean addFollower(Work follower) {
-        synchronized (this) {
-            if (done) {
-                return false;
+        synchronized (other) {
+            if (!other.done) {
+                waitsFor.incrementAndGet();
+                other.followers.add(this);
             }
-            follower.waitsFor.incrementAndGet();
-            followers.add(follower);
-            return true;
         }
     }
 
