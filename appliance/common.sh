@@ -1,9 +1,10 @@
-# Shell functions of appliance/demo and appliance/benchmark: building what is missing, finding Java, starting a broker. Sourced by
+# Shell functions of appliance/demo and appliance/benchmark: building what is missing, starting a broker. Sourced by
 # bash; the sourcing script sets `root` and `me`.
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$me: $*"; exit 1; }
 
+launcher=$root/host-broker/broker/src/main/sh/hawser-broker
 broker_jar=$root/host-broker/broker/target/quarkus-app/quarkus-run.jar
 worker_dir=$root/host-broker/worker/target/app
 libraries=$root/guest-agent/interposer/target/lib
@@ -52,30 +53,13 @@ is_built() {
     [ -e "$broker_jar" ] && [ -d "$worker_dir" ] && [ -e "$libraries/libcuda.so.1" ] && [ -d "$bin" ]
 }
 
-# The JDK that mvnw would take.
-find_java() {
-    local home version
-    for home in "${JAVA_HOME:-}" "${JAVA_HOME_25:-}" /usr/lib/jvm/* /opt/*jdk* "$HOME"/.sdkman/candidates/java/* \
-            "$HOME"/.jdks/*; do
-        [ -n "$home" ] && [ -x "$home/bin/java" ] && [ -r "$home/release" ] || continue
-        version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release")
-        if [ "${version:-0}" -ge 25 ]; then
-            printf '%s\n' "$home/bin/java"
-            return
-        fi
-    done
-    command -v java || die "no JDK 25 found; install one or set JAVA_HOME"
-}
-
 # Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
 # $1.log.
 start_broker() {
-    local state_dir=$1 java deadline
+    local state_dir=$1 deadline
     shift
-    java=$(find_java)
-    "$java" --enable-native-access=ALL-UNNAMED -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dhawser.listen.port=0 \
-        -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" -Dhawser.worker.dir="$worker_dir" \
-        -Dhawser.worker.start-timeout=120s "$@" -jar "$broker_jar" \
+    "$launcher" -Dhawser.listen.port=0 -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" \
+        -Dhawser.worker.start-timeout=120s "$@" \
         > "$state_dir.log" 2>&1 < /dev/null &
     broker_pid=$!
     deadline=$((SECONDS + 90))
