@@ -12,6 +12,9 @@ import java.util.function.IntConsumer;
  * Handles are the backend's own, never a guest's ids. Streams: 0 is the legacy default stream of the current context.
  */
 public interface GpuBackend extends AutoCloseable {
+    /** CUDA_ERROR_NOT_SUPPORTED of cuda.h. */
+    int NOT_SUPPORTED = 801;
+
     /** {@code software} or {@code nvidia}. */
     String name();
 
@@ -94,6 +97,39 @@ public interface GpuBackend extends AutoCloseable {
 
     /** Copies from the device in stream order; {@code destination} stays valid until the copy is done. */
     int copyDtoH(MemorySegment destination, long source, long stream);
+
+    /**
+     * Makes the host memory known through which a guest and this process share bytes, so that {@link #copyHtoD} and
+     * {@link #copyDtoH} reach it directly (an NVIDIA GPU wants it registered). At most once, before any copy with it;
+     * it stays mapped as long as the backend is open. The guest can change it at any time.
+     *
+     * @param region the whole of it.
+     * @return CUresult.
+     */
+    default int attachRegion(MemorySegment region) {
+        return 0;
+    }
+
+    /** Whether {@link #mapHost} works, and so kernels can use host memory of a region. */
+    default boolean canMapHost() {
+        return false;
+    }
+
+    /**
+     * Lets kernels read and write a part of the attached region.
+     *
+     * @param part pieces of whole pages, not mapped yet.
+     * @param out receives its device address (8 bytes).
+     * @return CUresult.
+     */
+    default int mapHost(MemorySegment part, MemorySegment out) {
+        return NOT_SUPPORTED;
+    }
+
+    /** Takes back what {@link #mapHost} gave; no work uses it any more. */
+    default int unmapHost(long deviceAddress) {
+        return NOT_SUPPORTED;
+    }
 
     /** Memory for copies, pinned where the GPU wants it so. Any thread. */
     MemorySegment allocateStaging(long bytes);

@@ -13,6 +13,7 @@ final class WireCalls implements WireManualCalls {
     private final ImageCalls images;
     private final LaunchCalls launches;
     private final CopyCalls copies;
+    private final RegionCalls region = new RegionCalls();
     private final PoolCalls pools = new PoolCalls();
 
     WireCalls(Session session, ContextCalls contexts) {
@@ -112,6 +113,44 @@ final class WireCalls implements WireManualCalls {
         copies.hwsCopyBox(Call.of(call),
             Box.of(dstBase, dstPitch, dstHeight, dstXBytes, dstY, dstZ, widthBytes, rows, slices),
             Box.of(srcBase, srcPitch, srcHeight, srcXBytes, srcY, srcZ, widthBytes, rows, slices));
+    }
+
+    @Override
+    public void hwsHostMap(CallContext call, long regionOffset, long byteCount) {
+        region.hwsHostMap(Call.of(call), regionOffset, byteCount);
+    }
+
+    @Override
+    public void hwsHostUnmap(CallContext call, long regionOffset) {
+        region.hwsHostUnmap(Call.of(call), regionOffset);
+    }
+
+    @Override
+    public void hwsCopyHtoDShared(CallContext call, long dstDevice, long regionOffset, long byteCount, long hStream,
+            int chunk) {
+        region.hwsCopyHtoDShared(Call.of(call), dstDevice, regionOffset, byteCount, chunk);
+    }
+
+    @Override
+    public void hwsCopyDtoHShared(CallContext call, long srcDevice, long regionOffset, long byteCount, long hStream,
+            int chunk) {
+        region.hwsCopyDtoHShared(Call.of(call), srcDevice, regionOffset, byteCount, chunk);
+    }
+
+    @Override
+    public void hwsWriteBoxShared(CallContext call, long base, long pitch, long height, long xBytes, long y, long z,
+            long widthBytes, long rows, long slices, long hStream, long regionOffset, long hostPitch,
+            long hostSlicePitch, int chunk) {
+        region.hwsWriteBoxShared(Call.of(call), Box.of(base, pitch, height, xBytes, y, z, widthBytes, rows, slices),
+            regionOffset, hostPitch, hostSlicePitch, chunk);
+    }
+
+    @Override
+    public void hwsReadBoxShared(CallContext call, long base, long pitch, long height, long xBytes, long y, long z,
+            long widthBytes, long rows, long slices, long hStream, long regionOffset, long hostPitch,
+            long hostSlicePitch, int chunk) {
+        region.hwsReadBoxShared(Call.of(call), Box.of(base, pitch, height, xBytes, y, z, widthBytes, rows, slices),
+            regionOffset, hostPitch, hostSlicePitch, chunk);
     }
 
     @Override

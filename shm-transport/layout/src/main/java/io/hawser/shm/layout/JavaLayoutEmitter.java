@@ -68,7 +68,7 @@ final class JavaLayoutEmitter {
                 .append(";\n\n");
     }
 
-    private static String sentence(String text) {
+    static String sentence(String text) {
         return html(Character.toUpperCase(text.charAt(0)) + text.substring(1)) + ".";
     }
 

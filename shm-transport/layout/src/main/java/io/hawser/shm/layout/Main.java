@@ -4,18 +4,19 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Command: writes the record layout for one language. */
+/** Command: writes the layouts of record and region for one language. */
 public final class Main {
     private static final String USAGE = """
             usage: io.hawser.shm.layout.Main --language c|java --out DIR
-            Writes the record layout: DIR/hws_layout.h, or DIR/io/hawser/shm/RecordLayout.java.
+            Writes the layouts of record and region: DIR/hws_layout.h and DIR/hws_region.h, or RecordLayout.java and
+            RegionLayout.java in DIR/io/hawser/shm.
             A file that is already right keeps its time, so that nothing is compiled again for it.""";
 
     private Main() {
     }
 
     /**
-     * Writes the file.
+     * Writes the files.
      *
      * @throws IOException if it cannot be written.
      */
@@ -24,10 +25,17 @@ public final class Main {
             throw new IllegalArgumentException(USAGE);
         }
         RecordDescription record = RecordDescription.load();
+        RegionDescription region = RegionDescription.load();
         Path out = Path.of(args[3]);
         switch (args[1]) {
-            case "c" -> write(out.resolve("hws_layout.h"), new CLayoutEmitter().emit(record));
-            case "java" -> write(out.resolve("io/hawser/shm/RecordLayout.java"), new JavaLayoutEmitter().emit(record));
+            case "c" -> {
+                write(out.resolve("hws_layout.h"), new CLayoutEmitter().emit(record));
+                write(out.resolve("hws_region.h"), new CRegionEmitter().emit(region));
+            }
+            case "java" -> {
+                write(out.resolve("io/hawser/shm/RecordLayout.java"), new JavaLayoutEmitter().emit(record));
+                write(out.resolve("io/hawser/shm/RegionLayout.java"), new JavaRegionEmitter().emit(region));
+            }
             default -> throw new IllegalArgumentException(USAGE);
         }
     }

@@ -11,4 +11,14 @@ final class Names {
     static String upper(String name) {
         return name.replaceAll("([a-z0-9])([A-Z])", "$1_$2").toUpperCase(Locale.ROOT);
     }
+
+    /** {@code clientNonce} becomes {@code client_nonce}. */
+    static String snake(String name) {
+        return lower(upper(name));
+    }
+
+    /** {@code HEADER} becomes {@code header}. */
+    static String lower(String name) {
+        return name.toLowerCase(Locale.ROOT);
+    }
 }

@@ -1,2 +1,2 @@
-/** The record layout, described once in {@code record.yaml}, and the emitters that write it for C and Java. */
+/** The layouts of record and region, described once in YAML, and the emitters that write them for C and Java. */
 package io.hawser.shm.layout;
