@@ -1,0 +1,150 @@
+# Shell functions of images/vm-test: a kernel without installing it, an initramfs with what the guest needs, a virtual machine under
+# QEMU's software emulation that is told by a serial port what to do. Sourced by bash; the sourcing script sets `root`, `work` and
+# `kernel_dir`, and defines `say`, `die` and `skip`.
+
+qemu=${HAWSER_QEMU:-qemu-system-x86_64}
+vm_pid= vm_name= vm_count=0 vm_rest=
+
+# Sets `kernel` and `modules` (the folder of its modules): from --kernel, from a run before, or from a Debian package that is unpacked
+# into this build's folder and not installed.
+find_kernel() {
+    local package
+    if [ -n "${kernel:-}" ]; then
+        [ -r "$kernel" ] || die "the kernel cannot be read: $kernel"
+        return
+    fi
+    if ! compgen -G "$kernel_dir/boot/vmlinuz-*" > /dev/null; then
+        command -v apt-get > /dev/null && command -v dpkg > /dev/null ||
+            skip "no guest kernel: give one with --kernel (apt-get, which would fetch Debian's, is not there)"
+        package=$(apt-cache depends linux-image-cloud-amd64 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -n 1)
+        [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or give one with --kernel"
+        say "vm-test: fetching $package"
+        mkdir -p "$work/kernel"
+        # A folder that apt's own user may write to, else apt warns.
+        chmod 755 "$work"
+        chmod 777 "$work/kernel"
+        (cd "$work/kernel" && timeout 200 apt-get -qq download "$package") > "$work/kernel.log" 2>&1 ||
+            skip "no guest kernel: $package cannot be fetched: $(tail -n 1 "$work/kernel.log")"
+        dpkg -x "$work/kernel/$package"_*.deb "$work/kernel/tree"
+        mkdir -p "$kernel_dir"
+        # The kernel last: it says that the folder is whole.
+        cp -r "$work/kernel/tree/lib" "$kernel_dir/"
+        cp -r "$work/kernel/tree/boot" "$kernel_dir/"
+        rm -rf "$work/kernel"
+    fi
+    kernel=$(compgen -G "$kernel_dir/boot/vmlinuz-*" | sort -V | tail -n 1)
+    modules=$kernel_dir/lib/modules/${kernel##*/vmlinuz-}
+}
+
+# Copies a program or library to the same path in the guest's tree $1, with the shared libraries that it needs.
+put_with_libraries() {
+    local tree=$1 file=$2 target=$3 library
+    install -D "$file" "$tree$target"
+    while read -r library; do
+        [ -e "$tree$library" ] || install -D "$library" "$tree$library"
+    done < <(LD_LIBRARY_PATH=$libraries ldd "$file" 2> /dev/null |
+        sed -n -e 's/^[[:space:]]*\(\/[^ ]*\) (0x.*/\1/p' -e 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | grep -v -e libcuda -e libcudart)
+}
+
+# Lists the modules for the network in the order in which they must be loaded, and copies them into the tree $1.
+put_modules() {
+    local tree=$1 name file
+    : > "$tree/modules"
+    [ -d "${modules:-/nowhere}" ] || return 0
+    for name in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
+        file=$(find "$modules" -name "$name.ko" | head -n 1)
+        [ -z "$file" ] || { install -D -m 644 "$file" "$tree/lib/modules/$name.ko"; echo "/lib/modules/$name.ko" >> "$tree/modules"; }
+    done
+}
+
+# Makes the file $1 from the tree $2.
+make_initramfs() {
+    (cd "$2" && find . | cpio --quiet -o -H newc -R 0:0) > "$1"
+}
+
+# Starts a virtual machine with the name $1 and the further arguments for QEMU, and waits for its HELLO. Its console goes to
+# $work/$1.console.
+vm_start() {
+    vm_name=$1
+    shift
+    mkfifo "$work/$vm_name.in" "$work/$vm_name.out"
+    # Both ends here as well: neither side waits for the other to open, and no pipe ends when a guest reboots.
+    exec 5<> "$work/$vm_name.in" 6<> "$work/$vm_name.out"
+    timeout -k 5 "$vm_limit" "$qemu" -nodefaults -no-user-config -display none -machine q35 -accel tcg,thread=multi -smp 2 -m 512 \
+        -kernel "$kernel" -initrd "$work/initramfs" \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on rdinit=/init" \
+        -serial "file:$work/$vm_name.console" -chardev "pipe,id=control,path=$work/$vm_name" -serial chardev:control "$@" \
+        < /dev/null > "$work/$vm_name.qemu" 2>&1 5<&- 6<&- &
+    vm_pid=$!
+    vm_rest=
+    vm_await_boot
+}
+
+vm_show() {
+    tail -n 15 "$work/$vm_name.console" "$work/$vm_name.qemu" >&2 || true
+}
+
+# Reads a line from the guest into `line`, within $1 seconds.
+vm_line() {
+    local end=$((SECONDS + $1)) part
+    while true; do
+        if IFS= read -r -t 1 -u 6 part; then
+            line=${vm_rest}${part%$'\r'} vm_rest=
+            return 0
+        fi
+        vm_rest+=$part
+        kill -0 "$vm_pid" 2> /dev/null || { vm_show; die "the virtual machine $vm_name has ended"; }
+        [ $SECONDS -lt $end ] || return 1
+    done
+}
+
+vm_await_boot() {
+    local line=
+    until [ "$line" = HELLO ]; do
+        vm_line "$boot_limit" || { vm_show; die "the virtual machine $vm_name did not boot within $boot_limit s"; }
+    done
+}
+
+# Runs a command in the guest, within $1 seconds; its output goes to the file $work/answer. Returns its status.
+vm_run() {
+    local limit=$1 end=$((SECONDS + $1)) line tag
+    shift
+    vm_count=$((vm_count + 1))
+    tag=answer-$$-$vm_count
+    printf '%s %s\n' "$tag" "$*" >&5
+    : > "$work/answer"
+    while true; do
+        vm_line $((end - SECONDS)) || { cat "$work/answer" >&2; vm_show; die "not done within $limit s in the guest: $*"; }
+        case $line in
+            "$tag "*) return "${line#"$tag "}" ;;
+            HELLO) vm_show; die "the virtual machine $vm_name has rebooted during: $*" ;;
+            ?*) printf '%s\n' "$line" >> "$work/answer" ;;
+        esac
+    done
+}
+
+# Sends a command whose end the guest does not live to tell.
+vm_send() {
+    printf 'nobody %s\n' "$*" >&5
+}
+
+# Waits for QEMU's end, within $1 seconds.
+vm_await_end() {
+    local end=$((SECONDS + $1))
+    while kill -0 "$vm_pid" 2> /dev/null; do
+        [ $SECONDS -lt $end ] || { vm_show; die "the virtual machine $vm_name did not end within $1 s"; }
+        sleep 0.1 # of a process that is being waited for, the shell hears only when it is over
+    done
+    wait "$vm_pid" || { vm_show; die "QEMU ended with $?"; }
+    vm_pid=
+    exec 5>&- 6<&-
+}
+
+# Ends QEMU without a word to the guest.
+vm_kill() {
+    [ -n "$vm_pid" ] || return 0
+    kill -KILL "$(child_of "$vm_pid")" 2> /dev/null || kill "$vm_pid" 2> /dev/null || true
+    wait "$vm_pid" 2> /dev/null || true
+    vm_pid=
+    exec 5>&- 6<&-
+}
