@@ -1,0 +1,257 @@
+/* Taking granules from a table that other processes change at the same time. */
+#include "hws_heap.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNITS_PER_GRANULE (HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES)
+#define ALL_UNITS 0xffu
+#define SMALL_BYTES (HWS_GRANULE_BYTES / 2)
+/*
+ * Searches that met another process at work before the heap counts as full. Of two that want overlapping runs one
+ * always gets on, since all take from low to high; the bound stops only a neighbour that takes and gives for ever.
+ */
+#define MAX_CONTENDED_SEARCHES 1000
+
+_Static_assert(UNITS_PER_GRANULE == 8, "a byte has a bit for each unit of a granule");
+
+typedef enum hws_search { HWS_SEARCH_FOUND, HWS_SEARCH_FULL, HWS_SEARCH_CONTENDED } hws_search_t;
+
+bool hws_heap_open(hws_heap_t *heap, _Atomic uint8_t *table, uint64_t granules, uint32_t slot,
+                   uint64_t (*reclaim)(void)) {
+    *heap = (hws_heap_t) {.table = table, .granules = granules, .owner = (uint8_t) (slot + 1), .reclaim = reclaim};
+    pthread_mutex_init(&heap->lock, NULL);
+    /* Processes begin in different parts, so that they seldom meet. */
+    atomic_init(&heap->next, granules / HWS_MAX_SLOTS * (slot % HWS_MAX_SLOTS));
+    heap->units = calloc(granules == 0 ? 1 : granules, 1);
+    return heap->units != NULL;
+}
+
+void hws_heap_close(hws_heap_t *heap) {
+    free(heap->units);
+    free(heap->partial);
+    pthread_mutex_destroy(&heap->lock);
+}
+
+static uint8_t owner_of(const hws_heap_t *heap, uint64_t granule) {
+    return atomic_load_explicit(&heap->table[granule], memory_order_relaxed);
+}
+
+/* Eight granules at once; a snapshot like each of its bytes. */
+static uint64_t owners_of_eight(const hws_heap_t *heap, uint64_t granule) {
+    /* SAFETY: granule is a multiple of 8 and granule + 8 <= granules, checked by the caller. */
+    return __atomic_load_n((const uint64_t *) (const void *) (heap->table + granule), __ATOMIC_RELAXED);
+}
+
+static bool has_zero_byte(uint64_t word) {
+    return ((word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull) != 0;
+}
+
+/* Takes granules [first, first + count). On a loss gives back what it got; *lost_p is the granule another has. */
+static bool take(hws_heap_t *heap, uint64_t first, uint64_t count, uint64_t *lost_p) {
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t nobody = 0;
+        /* Acquire pairs with the release store of whoever gave the granule back: their last accesses are over. */
+        if (!atomic_compare_exchange_strong_explicit(&heap->table[first + i], &nobody, heap->owner,
+                                                     memory_order_acquire, memory_order_relaxed)) {
+            *lost_p = first + i;
+            while (i-- > 0) {
+                atomic_store_explicit(&heap->table[first + i], 0, memory_order_release);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Searches runs that begin in [from, end) and takes the first that is long enough. */
+static hws_search_t search(hws_heap_t *heap, uint64_t from, uint64_t end, uint64_t count, uint64_t *first_p) {
+    bool contended = false;
+    uint64_t run = 0, at = from;
+    /* A run that begins below `end` may go on above it. */
+    while (at < heap->granules && at - run < end) {
+        uint64_t eight = at % 8 == 0 && heap->granules - at >= 8 ? owners_of_eight(heap, at) : 1;
+        if (eight == 0 && count - run >= 8) {
+            run += 8;
+            at += 8;
+        } else if (!has_zero_byte(eight)) {
+            run = 0;
+            at += 8;
+        } else {
+            run = owner_of(heap, at) == 0 ? run + 1 : 0;
+            at++;
+        }
+        if (run == count) {
+            uint64_t lost, first = at - run;
+            if (take(heap, first, count, &lost)) {
+                *first_p = first;
+                return HWS_SEARCH_FOUND;
+            }
+            contended = true;
+            at = lost + 1;
+            run = 0;
+        }
+    }
+    return contended ? HWS_SEARCH_CONTENDED : HWS_SEARCH_FULL;
+}
+
+/* The whole heap, from where the last search ended. */
+static hws_search_t search_round(hws_heap_t *heap, uint64_t count, uint64_t *first_p) {
+    uint64_t from = atomic_load_explicit(&heap->next, memory_order_relaxed);
+    if (from >= heap->granules) {
+        from = 0;
+    }
+    hws_search_t upper = search(heap, from, heap->granules, count, first_p);
+    if (upper == HWS_SEARCH_FOUND) {
+        return upper;
+    }
+    hws_search_t lower = search(heap, 0, from, count, first_p);
+    return lower == HWS_SEARCH_FULL ? upper : lower;
+}
+
+static bool take_run(hws_heap_t *heap, uint64_t count, uint64_t *first_p) {
+    if (count > heap->granules) {
+        return false;
+    }
+    bool reclaimed = false;
+    for (int contended = 0; contended < MAX_CONTENDED_SEARCHES;) {
+        switch (search_round(heap, count, first_p)) {
+            case HWS_SEARCH_FOUND:
+                atomic_store_explicit(&heap->next, *first_p + count, memory_order_relaxed);
+                return true;
+            case HWS_SEARCH_CONTENDED:
+                contended++;
+                sched_yield();
+                break;
+            case HWS_SEARCH_FULL:
+                if (reclaimed || heap->reclaim == NULL || heap->reclaim() == 0) {
+                    return false;
+                }
+                reclaimed = true;
+                break;
+        }
+    }
+    return false;
+}
+
+static void give_run(hws_heap_t *heap, uint64_t first, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        atomic_store_explicit(&heap->table[first + i], 0, memory_order_release); /* pairs with take() */
+    }
+}
+
+/* Offset of `count` free units one after the other in a granule; -1 when it has none. */
+static int find_units(uint8_t used, unsigned count) {
+    unsigned wanted = (1u << count) - 1;
+    for (unsigned at = 0; at + count <= UNITS_PER_GRANULE; at++) {
+        if ((used & wanted << at) == 0) {
+            return (int) at;
+        }
+    }
+    return -1;
+}
+
+static bool add_partial(hws_heap_t *heap, uint64_t granule) {
+    if (heap->partial_count == heap->partial_capacity) {
+        uint64_t capacity = heap->partial_capacity == 0 ? 64 : 2 * heap->partial_capacity;
+        uint64_t *larger = realloc(heap->partial, capacity * sizeof *larger);
+        if (larger == NULL) {
+            return false;
+        }
+        heap->partial = larger;
+        heap->partial_capacity = capacity;
+    }
+    heap->partial[heap->partial_count++] = granule;
+    return true;
+}
+
+static void remove_partial(hws_heap_t *heap, uint64_t granule) {
+    for (uint64_t i = 0; i < heap->partial_count; i++) {
+        if (heap->partial[i] == granule) {
+            heap->partial[i] = heap->partial[--heap->partial_count];
+            return;
+        }
+    }
+}
+
+static bool allocate_small(hws_heap_t *heap, unsigned units, uint64_t *offset_p) {
+    uint64_t granule = 0;
+    int at = -1;
+    for (uint64_t i = heap->partial_count; i-- > 0 && at < 0;) {
+        granule = heap->partial[i];
+        at = find_units(heap->units[granule], units);
+    }
+    if (at < 0) {
+        if (!take_run(heap, 1, &granule)) {
+            return false;
+        }
+        if (!add_partial(heap, granule)) {
+            give_run(heap, granule, 1);
+            return false;
+        }
+        at = 0;
+    }
+    heap->units[granule] |= (uint8_t) (((1u << units) - 1) << at);
+    if (heap->units[granule] == ALL_UNITS) {
+        remove_partial(heap, granule);
+    }
+    *offset_p = granule * HWS_GRANULE_BYTES + (uint64_t) at * HWS_HEAP_UNIT_BYTES;
+    return true;
+}
+
+static unsigned units_of(uint64_t bytes) {
+    return (unsigned) ((bytes + HWS_HEAP_UNIT_BYTES - 1) / HWS_HEAP_UNIT_BYTES);
+}
+
+static uint64_t granules_of(uint64_t bytes) {
+    return bytes / HWS_GRANULE_BYTES + (bytes % HWS_GRANULE_BYTES != 0);
+}
+
+bool hws_heap_allocate(hws_heap_t *heap, uint64_t bytes, uint64_t *offset_p) {
+    if (bytes == 0) {
+        return false;
+    }
+    if (bytes < SMALL_BYTES) {
+        pthread_mutex_lock(&heap->lock);
+        bool done = allocate_small(heap, units_of(bytes), offset_p);
+        pthread_mutex_unlock(&heap->lock);
+        return done;
+    }
+    uint64_t first;
+    if (!take_run(heap, granules_of(bytes), &first)) {
+        return false;
+    }
+    *offset_p = first * HWS_GRANULE_BYTES;
+    return true;
+}
+
+void hws_heap_free(hws_heap_t *heap, uint64_t offset, uint64_t bytes) {
+    uint64_t granule = offset / HWS_GRANULE_BYTES;
+    if (bytes >= SMALL_BYTES) {
+        give_run(heap, granule, granules_of(bytes));
+        return;
+    }
+    unsigned at = (unsigned) (offset % HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES);
+    pthread_mutex_lock(&heap->lock);
+    bool full = heap->units[granule] == ALL_UNITS;
+    heap->units[granule] &= (uint8_t) ~(((1u << units_of(bytes)) - 1) << at);
+    if (heap->units[granule] == 0) {
+        if (!full) {
+            remove_partial(heap, granule);
+        }
+        give_run(heap, granule, 1);
+    } else if (full) {
+        /* Without memory for the note the granule's free units stay unused until it is empty. */
+        add_partial(heap, granule);
+    }
+    pthread_mutex_unlock(&heap->lock);
+}
+
+uint64_t hws_heap_available(const hws_heap_t *heap) {
+    uint64_t free_granules = 0;
+    for (uint64_t i = 0; i < heap->granules; i++) {
+        free_granules += owner_of(heap, i) == 0;
+    }
+    return free_granules;
+}

@@ -1,0 +1,315 @@
+/*
+ * The heap's table: one process against a model of it, threads, and processes that share a file and die. What is
+ * allocated is written to and read again, so that memory given out twice shows.
+ */
+#include "../shm/hws_heap.h"
+#include "hws_test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_GRANULES 4096
+#define PROCESSES 4
+
+typedef struct allocation {
+    uint64_t offset, bytes;
+    uint8_t mark;
+} allocation_t;
+
+static _Atomic uint8_t *table;
+static uint8_t *memory;
+static uint64_t granules;
+
+static uint32_t next_random(uint32_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+/* A table and its heap in a real file, as a region has them. */
+static void make_file(uint64_t wanted) {
+    char name[64];
+    granules = wanted;
+    snprintf(name, sizeof name, "/dev/shm/hawser-heap-test-%d", (int) getpid());
+    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    HWS_CHECK(fd >= 0 && unlink(name) == 0);
+    HWS_CHECK(ftruncate(fd, (off_t) (MAX_GRANULES + granules * HWS_GRANULE_BYTES)) == 0);
+    uint8_t *map = mmap(NULL, MAX_GRANULES + granules * HWS_GRANULE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    HWS_CHECK(map != MAP_FAILED && close(fd) == 0);
+    table = (_Atomic uint8_t *) map;
+    memory = map + MAX_GRANULES;
+}
+
+static void drop_file(void) {
+    munmap((void *) table, MAX_GRANULES + granules * HWS_GRANULE_BYTES);
+}
+
+static void fill(const allocation_t *each) {
+    memset(memory + each->offset, each->mark, each->bytes);
+}
+
+static void check_untouched(const allocation_t *each) {
+    for (uint64_t i = 0; i < each->bytes; i++) {
+        HWS_CHECK(memory[each->offset + i] == each->mark);
+    }
+}
+
+static uint64_t random_size(uint32_t *state) {
+    switch (next_random(state) % 4) {
+        case 0:
+            return 1 + next_random(state) % 2047;
+        case 1:
+            return 2048 + next_random(state) % 2100;
+        case 2:
+            return HWS_GRANULE_BYTES * (1 + next_random(state) % 3);
+        default:
+            return 1 + next_random(state) % (granules * HWS_GRANULE_BYTES / 8);
+    }
+}
+
+/* Takes and gives at random. Returns how many allocations there were. */
+static uint64_t churn(hws_heap_t *heap, uint32_t seed, int rounds, uint8_t first_mark) {
+    enum { HELD = 48 };
+    allocation_t held[HELD];
+    int count = 0;
+    uint64_t allocations = 0;
+    for (int i = 0; i < rounds; i++) {
+        if (count < HELD && next_random(&seed) % 5 < 3) {
+            allocation_t new = {.bytes = random_size(&seed), .mark = (uint8_t) (first_mark + i % 50)};
+            if (hws_heap_allocate(heap, new.bytes, &new.offset)) {
+                HWS_CHECK(new.offset + new.bytes <= granules * HWS_GRANULE_BYTES);
+                HWS_CHECK(new.offset % HWS_HEAP_UNIT_BYTES == 0);
+                HWS_CHECK(new.bytes < 2048 || new.offset % HWS_GRANULE_BYTES == 0);
+                fill(&new);
+                held[count++] = new;
+                allocations++;
+            }
+        } else if (count > 0) {
+            int which = (int) (next_random(&seed) % (uint32_t) count);
+            check_untouched(&held[which]);
+            hws_heap_free(heap, held[which].offset, held[which].bytes);
+            held[which] = held[--count];
+        }
+    }
+    while (count > 0) {
+        check_untouched(&held[--count]);
+        hws_heap_free(heap, held[count].offset, held[count].bytes);
+    }
+    return allocations;
+}
+
+static hws_heap_t shared_heap;
+
+static void *churn_in_thread(void *number) {
+    churn(&shared_heap, 1000 + (uint32_t) (uintptr_t) number, 1500, (uint8_t) (1 + 60 * (uintptr_t) number));
+    return NULL;
+}
+
+static void should_keep_threads_apart(void) {
+    pthread_t threads[3];
+    make_file(128);
+    HWS_CHECK(hws_heap_open(&shared_heap, table, granules, 2, NULL));
+    for (uintptr_t i = 0; i < 3; i++) {
+        HWS_CHECK(pthread_create(&threads[i], NULL, churn_in_thread, (void *) i) == 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    HWS_CHECK(hws_heap_available(&shared_heap) == granules);
+    hws_heap_close(&shared_heap);
+    drop_file();
+}
+
+#ifndef __SANITIZE_THREAD__ /* whose runtime does not work in a forked process, and has nothing to see in one */
+
+static uint64_t taken_by(uint32_t slot) {
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < granules; i++) {
+        count += atomic_load(&table[i]) == slot + 1;
+    }
+    return count;
+}
+
+static void should_leave_nothing_taken(void) {
+    static const uint64_t sizes[] = {1, 7, 8, 63, 64, 1001, MAX_GRANULES};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        hws_heap_t heap;
+        make_file(sizes[i]);
+        HWS_CHECK(hws_heap_open(&heap, table, granules, 63, NULL));
+        HWS_CHECK(churn(&heap, 7 + (uint32_t) i, 4000, 1) > 0);
+        HWS_CHECK(hws_heap_available(&heap) == granules && heap.partial_count == 0);
+        hws_heap_close(&heap);
+        drop_file();
+    }
+}
+
+/* The model: which granules are taken. Whether a run fits must agree with it, and nothing else may change. */
+static void should_find_a_run_exactly_when_there_is_one(void) {
+    static uint8_t model[MAX_GRANULES];
+    uint32_t seed = 99;
+    make_file(203);
+    for (int i = 0; i < 3000; i++) {
+        hws_heap_t heap;
+        uint32_t density = next_random(&seed) % 10;
+        uint64_t longest = 0, run = 0, wanted = 1 + next_random(&seed) % 40, offset;
+        for (uint64_t g = 0; g < granules; g++) {
+            model[g] = next_random(&seed) % 10 < density ? 9 : 0;
+            atomic_store(&table[g], model[g]);
+            run = model[g] == 0 ? run + 1 : 0;
+            longest = run > longest ? run : longest;
+        }
+        HWS_CHECK(hws_heap_open(&heap, table, granules, 4, NULL));
+        atomic_store(&heap.next, next_random(&seed) % (granules + 2));
+        bool found = hws_heap_allocate(&heap, wanted * HWS_GRANULE_BYTES - 100, &offset);
+        HWS_CHECK(found == (wanted <= longest));
+        for (uint64_t g = 0; g < granules; g++) {
+            bool ours = found && g >= offset / HWS_GRANULE_BYTES && g < offset / HWS_GRANULE_BYTES + wanted;
+            HWS_CHECK(!ours || model[g] == 0);
+            HWS_CHECK(atomic_load(&table[g]) == (ours ? 5 : model[g]));
+        }
+        hws_heap_close(&heap);
+    }
+    drop_file();
+}
+
+static void should_pack_small_allocations(void) {
+    hws_heap_t heap;
+    uint64_t offsets[64];
+    make_file(16);
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, NULL));
+    for (int i = 0; i < 64; i++) {
+        HWS_CHECK(hws_heap_allocate(&heap, 500, &offsets[i]));
+    }
+    HWS_CHECK(taken_by(0) == 8);
+    for (int i = 0; i < 64; i += 2) {
+        hws_heap_free(&heap, offsets[i], 500);
+    }
+    HWS_CHECK(taken_by(0) == 8);
+    for (int i = 0; i < 64; i += 2) {
+        HWS_CHECK(hws_heap_allocate(&heap, 512, &offsets[i]));
+    }
+    HWS_CHECK(taken_by(0) == 8);
+    for (int i = 0; i < 64; i++) {
+        hws_heap_free(&heap, offsets[i], 500);
+    }
+    HWS_CHECK(taken_by(0) == 0);
+    hws_heap_close(&heap);
+    drop_file();
+}
+
+static void should_refuse_what_cannot_fit(void) {
+    hws_heap_t heap;
+    uint64_t offset;
+    make_file(8);
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, NULL));
+    HWS_CHECK(!hws_heap_allocate(&heap, 0, &offset));
+    HWS_CHECK(!hws_heap_allocate(&heap, 8 * HWS_GRANULE_BYTES + 1, &offset));
+    HWS_CHECK(!hws_heap_allocate(&heap, UINT64_MAX, &offset));
+    HWS_CHECK(hws_heap_allocate(&heap, 8 * HWS_GRANULE_BYTES, &offset) && offset == 0);
+    HWS_CHECK(!hws_heap_allocate(&heap, 1, &offset));
+    hws_heap_free(&heap, 0, 8 * HWS_GRANULE_BYTES);
+    HWS_CHECK(hws_heap_available(&heap) == 8);
+    hws_heap_close(&heap);
+    drop_file();
+}
+
+static uint32_t dead_slot;
+
+/* What hws_shm_reclaim() does for a slot whose process and worker are gone. */
+static uint64_t reclaim_dead_slot(void) {
+    uint64_t freed = 0;
+    for (uint64_t i = 0; i < granules; i++) {
+        uint8_t owner = (uint8_t) (dead_slot + 1);
+        freed += atomic_compare_exchange_strong(&table[i], &owner, 0);
+    }
+    return freed;
+}
+
+static pid_t start_child(uint32_t slot, int rounds) {
+    pid_t pid = fork();
+    HWS_CHECK(pid >= 0);
+    if (pid == 0) {
+        hws_heap_t heap;
+        HWS_CHECK(hws_heap_open(&heap, table, granules, slot, NULL));
+        do {
+            churn(&heap, slot * 7919 + (uint32_t) getpid(), 3000, (uint8_t) (1 + 60 * slot));
+        } while (rounds < 0);
+        hws_heap_close(&heap);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void should_keep_processes_apart_also_when_one_is_killed(void) {
+    make_file(160);
+    pid_t pids[PROCESSES];
+    dead_slot = 0;
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        pids[i] = start_child(i, i == dead_slot ? -1 : 1);
+    }
+    for (uint32_t i = 1; i < PROCESSES; i++) {
+        int status;
+        HWS_CHECK(waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        HWS_CHECK(taken_by(i) == 0);
+    }
+    /* One that works for ever is killed where it happens to be, but not where it has nothing. */
+    while (taken_by(dead_slot) == 0) {
+        sched_yield();
+    }
+    kill(pids[dead_slot], SIGKILL);
+    HWS_CHECK(waitpid(pids[dead_slot], NULL, 0) == pids[dead_slot]);
+    drop_file();
+}
+
+static void should_reclaim_what_a_killed_process_held_when_the_heap_is_full(void) {
+    hws_heap_t heap;
+    uint64_t offset, whole;
+    int ready[2];
+    char byte;
+    make_file(100);
+    whole = granules * HWS_GRANULE_BYTES;
+    dead_slot = 5;
+    HWS_CHECK(pipe(ready) == 0);
+    pid_t pid = fork();
+    HWS_CHECK(pid >= 0);
+    if (pid == 0) {
+        HWS_CHECK(hws_heap_open(&heap, table, granules, dead_slot, NULL));
+        HWS_CHECK(hws_heap_allocate(&heap, whole / 2, &offset) && hws_heap_allocate(&heap, 100, &offset));
+        HWS_CHECK(write(ready[1], "x", 1) == 1);
+        for (;;) {
+            pause();
+        }
+    }
+    HWS_CHECK(read(ready[0], &byte, 1) == 1);
+    kill(pid, SIGKILL);
+    HWS_CHECK(waitpid(pid, NULL, 0) == pid && taken_by(dead_slot) == 51);
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 6, reclaim_dead_slot));
+    HWS_CHECK(hws_heap_allocate(&heap, HWS_GRANULE_BYTES, &offset) && taken_by(dead_slot) == 51);
+    hws_heap_free(&heap, offset, HWS_GRANULE_BYTES);
+    HWS_CHECK(hws_heap_allocate(&heap, whole, &offset) && offset == 0 && taken_by(6) == granules);
+    hws_heap_free(&heap, offset, whole);
+    hws_heap_close(&heap);
+    close(ready[0]);
+    close(ready[1]);
+    drop_file();
+}
+
+#endif
+
+int main(void) {
+    HWS_RUN(should_keep_threads_apart);
+#ifndef __SANITIZE_THREAD__
+    HWS_RUN(should_leave_nothing_taken);
+    HWS_RUN(should_find_a_run_exactly_when_there_is_one);
+    HWS_RUN(should_pack_small_allocations);
+    HWS_RUN(should_refuse_what_cannot_fit);
+    HWS_RUN(should_keep_processes_apart_also_when_one_is_killed);
+    HWS_RUN(should_reclaim_what_a_killed_process_held_when_the_heap_is_full);
+#endif
+    return 0;
+}
