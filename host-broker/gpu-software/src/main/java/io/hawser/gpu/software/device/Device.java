@@ -15,6 +15,7 @@ final class Device implements AutoCloseable {
     private static final long PENDING_FREE_TIMEOUT_MS = 2000;
 
     final DeviceMemory memory;
+    final HostMemory host;
     final Scheduler scheduler;
     final Handles handles = new Handles();
     private Context current;
@@ -29,6 +30,7 @@ final class Device implements AutoCloseable {
 
     Device(long memoryBytes, int processors) {
         memory = new DeviceMemory(memoryBytes);
+        host = new HostMemory(memory.arena());
         scheduler = new Scheduler(memory.arena(), processors);
     }
 

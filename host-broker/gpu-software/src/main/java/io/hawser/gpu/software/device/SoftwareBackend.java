@@ -63,7 +63,8 @@ public final class SoftwareBackend implements GpuBackend {
         if (ordinal != ONE_DEVICE) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
-        Properties.describe(info, ordinal, device.memory.totalBytes(), device.scheduler.processors());
+        Properties.describe(info, ordinal, device.memory.totalBytes(), device.scheduler.processors(),
+            device.host.isAttached());
         return CUDA_SUCCESS;
     }
 
@@ -298,6 +299,30 @@ public final class SoftwareBackend implements GpuBackend {
     public int copyDtoH(MemorySegment destination, long source, long streamHandle) {
         return driver.issueCopy(streamHandle, source, destination.byteSize(),
             destination.byteSize() <= INLINE_COPY_BYTES, destination::copyFrom);
+    }
+
+    @Override
+    public int attachRegion(MemorySegment region) {
+        return device.host.attach(region);
+    }
+
+    @Override
+    public boolean canMapHost() {
+        return device.host.isPossible();
+    }
+
+    @Override
+    public int mapHost(MemorySegment part, MemorySegment out) {
+        int result = device.host.map(part);
+        if (result == CUDA_SUCCESS) {
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, part.address());
+        }
+        return result;
+    }
+
+    @Override
+    public int unmapHost(long deviceAddress) {
+        return device.host.unmap(deviceAddress);
     }
 
     @Override

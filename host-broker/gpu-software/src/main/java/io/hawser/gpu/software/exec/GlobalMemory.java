@@ -12,6 +12,10 @@ import java.lang.invoke.MethodHandle;
  * for each granule tells whether it belongs to an allocation; kernels fault outside of those. The allocator (not here)
  * calls {@link #markAllocated} and {@link #markFree}; kernels on any thread read the shadow without a lock, so a kernel
  * that races with the free of what it uses may or may not fault, as on a GPU.
+ *
+ * <p>The shadow spans the whole address space where the system grants that much (it is never committed but where
+ * something is marked), so that mapped host memory, which lies anywhere, is found by the same check as the arena.
+ * Otherwise it spans the arena alone, and host memory cannot be mapped.
  */
 public final class GlobalMemory implements AutoCloseable {
     /** Allocations begin at and are rounded up to multiples of this. */
@@ -23,8 +27,12 @@ public final class GlobalMemory implements AutoCloseable {
     // mman.h of Linux on x86-64 and AArch64: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE.
     private static final int MAP_FLAGS = 0x2 | 0x20 | 0x4000;
     private static final int MADV_DONTNEED = 4;
+    private static final long REFUSED = -1; // MAP_FAILED
     // More than any machine has: the rule that refuses it says so instead of mmap's ENOMEM.
     private static final long MAX_BYTES = 1L << 44;
+    /** User addresses of Linux on x86-64 (47 bits unless asked for more) and on AArch64 with 48 bits are below. */
+    private static final long ADDRESS_SPACE_BYTES = 1L << 48;
+    private static final long ALL_ALLOCATED = 0x0101010101010101L;
 
     private static final MethodHandle MMAP;
     private static final MethodHandle MUNMAP;
@@ -45,16 +53,22 @@ public final class GlobalMemory implements AutoCloseable {
     private final long base;
     private final long size;
     private final long shadow;
+    private final long shadowBase;
+    private final long shadowSpan;
     private final MemorySegment segment;
     private final MemorySegment shadowSegment;
+    private MemorySegment host = MemorySegment.NULL;
     private boolean closed;
 
-    private GlobalMemory(long base, long size, long shadow) {
+    private GlobalMemory(long base, long size, long shadow, long shadowBase, long shadowSpan) {
         this.base = base;
         this.size = size;
         this.shadow = shadow;
+        this.shadowBase = shadowBase;
+        this.shadowSpan = shadowSpan;
         this.segment = MemorySegment.ofAddress(base).reinterpret(size, Arena.global(), null);
-        this.shadowSegment = MemorySegment.ofAddress(shadow).reinterpret(size >> GRANULE_SHIFT, Arena.global(), null);
+        this.shadowSegment = MemorySegment.ofAddress(shadow).reinterpret(shadowSpan >> GRANULE_SHIFT, Arena.global(),
+            null);
     }
 
     /**
@@ -64,25 +78,47 @@ public final class GlobalMemory implements AutoCloseable {
      * @throws OutOfMemoryError if the address space is refused.
      */
     public static GlobalMemory reserve(long bytes) {
+        return reserve(bytes, ADDRESS_SPACE_BYTES);
+    }
+
+    /** As {@link #reserve(long)}, with a shadow of the addresses below {@code wantedSpan} if they can be had. */
+    static GlobalMemory reserve(long bytes, long wantedSpan) {
         if (bytes <= 0 || bytes % GRANULE_BYTES != 0 || bytes > MAX_BYTES) {
             throw new IllegalArgumentException("arena must be a positive multiple of " + GRANULE_BYTES
                 + " of at most " + MAX_BYTES + " bytes: bytes=" + bytes);
         }
         long base = map(bytes);
-        return new GlobalMemory(base, bytes, map(bytes >> GRANULE_SHIFT));
+        if (base == REFUSED) {
+            throw new OutOfMemoryError("mmap refused the device's memory: bytes=" + bytes);
+        }
+        // Refused where address space is limited or memory must not be promised beyond what there is.
+        long whole = base > wantedSpan - bytes ? REFUSED : map(wantedSpan >> GRANULE_SHIFT);
+        if (whole != REFUSED) {
+            return new GlobalMemory(base, bytes, whole, 0, wantedSpan);
+        }
+        long own = map(bytes >> GRANULE_SHIFT);
+        if (own == REFUSED) {
+            unmap(base, bytes);
+            throw new OutOfMemoryError("mmap refused the device's shadow: bytes=" + (bytes >> GRANULE_SHIFT));
+        }
+        return new GlobalMemory(base, bytes, own, base, bytes);
     }
 
     private static long map(long bytes) {
-        long address;
         try {
-            address = (long) MMAP.invokeExact(0L, bytes, PROT_READ_WRITE, MAP_FLAGS, -1, 0L);
+            return (long) MMAP.invokeExact(0L, bytes, PROT_READ_WRITE, MAP_FLAGS, -1, 0L);
         } catch (Throwable e) {
             throw new AssertionError(e);
         }
-        if (address == -1L) {
-            throw new OutOfMemoryError("mmap refused the device's memory: bytes=" + bytes);
+    }
+
+    private static void unmap(long address, long bytes) {
+        try {
+            // Fails only for arguments that no mapping has.
+            int ignored = (int) MUNMAP.invokeExact(address, bytes);
+        } catch (Throwable e) {
+            throw new AssertionError(e);
         }
-        return address;
     }
 
     /** First address; a multiple of the page size. */
@@ -95,8 +131,53 @@ public final class GlobalMemory implements AutoCloseable {
         return size;
     }
 
-    long shadowAddress() {
-        return shadow;
+    /** Where global memory is, as kernel code sees it. */
+    Globals globals() {
+        return new Globals(shadowBase, shadowSpan, shadow);
+    }
+
+    /** Whether {@link #attachHost} and what follows it work. */
+    public boolean canMapHost() {
+        return shadowSpan != size;
+    }
+
+    /**
+     * Names the host memory of which parts may be opened to kernels by {@link #markHostMapped}. Once, before any part.
+     *
+     * @param region native memory that stays mapped as long as this object is used.
+     */
+    public void attachHost(MemorySegment region) {
+        if (!canMapHost() || !region.isNative() || region.address() <= 0 || region.byteSize() == 0
+            || region.address() > shadowSpan - region.byteSize()) {
+            throw new IllegalArgumentException("region must be native memory that the shadow spans: address=0x"
+                + Long.toHexString(region.address()) + " bytes=" + region.byteSize() + " span=0x"
+                + Long.toHexString(shadowSpan));
+        }
+        // Any thread of the device reaches it, whichever made it.
+        host = MemorySegment.ofAddress(region.address()).reinterpret(region.byteSize());
+    }
+
+    /** Opens host memory to kernels and copies: whole granules inside the attached region. */
+    public void markHostMapped(long address, long bytes) {
+        hostGranules(address, bytes).fill((byte) 1);
+    }
+
+    /** Closes what {@link #markHostMapped} opened. */
+    public void markHostUnmapped(long address, long bytes) {
+        hostGranules(address, bytes).fill((byte) 0);
+    }
+
+    private MemorySegment hostGranules(long address, long bytes) {
+        if (!inHost(address, bytes) || bytes <= 0 || (address | bytes) % GRANULE_BYTES != 0) {
+            throw new IllegalArgumentException("part must be whole granules inside the attached region: address=0x"
+                + Long.toHexString(address) + " bytes=" + bytes);
+        }
+        return shadowSegment.asSlice(address - shadowBase >> GRANULE_SHIFT, bytes >> GRANULE_SHIFT);
+    }
+
+    private boolean inHost(long address, long bytes) {
+        long offset = address - host.address();
+        return offset >= 0 && bytes >= 0 && bytes <= host.byteSize() - offset;
     }
 
     /**
@@ -120,20 +201,32 @@ public final class GlobalMemory implements AutoCloseable {
             throw new IllegalArgumentException("range must begin at a granule inside the arena: offset=" + offset
                 + " bytes=" + bytes + " size=" + size);
         }
-        return shadowSegment.asSlice(offset >> GRANULE_SHIFT, (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT);
+        return shadowSegment.asSlice(address - shadowBase >> GRANULE_SHIFT,
+            (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT);
     }
 
-    /** Whether every byte of the range lies in an allocated granule; true for an empty range. Any thread. */
+    /**
+     * Whether every byte of the range lies in an allocated granule or in mapped host memory; true for an empty range.
+     * Any thread.
+     */
     public boolean isAllocated(long address, long bytes) {
-        long offset = address - base;
         if (bytes == 0) {
             return true;
         }
-        if (offset < 0 || bytes < 0 || bytes > size - offset) {
+        // A range that leaves the one or the other is neither, even where both are neighbours.
+        boolean inArena = address >= base && bytes > 0 && bytes <= size - (address - base);
+        if (!inArena && (bytes < 0 || !inHost(address, bytes))) {
             return false;
         }
-        long last = (offset + bytes - 1) >> GRANULE_SHIFT;
-        for (long granule = offset >> GRANULE_SHIFT; granule <= last; granule++) {
+        long granule = address - shadowBase >> GRANULE_SHIFT;
+        long last = address - shadowBase + bytes - 1 >> GRANULE_SHIFT;
+        // Eight at a time: a long copy has many.
+        for (; granule + 7 <= last; granule += 8) {
+            if (shadowSegment.get(ValueLayout.JAVA_LONG_UNALIGNED, granule) != ALL_ALLOCATED) {
+                return false;
+            }
+        }
+        for (; granule <= last; granule++) {
             if (shadowSegment.get(ValueLayout.JAVA_BYTE, granule) == 0) {
                 return false;
             }
@@ -144,10 +237,11 @@ public final class GlobalMemory implements AutoCloseable {
     /**
      * The bytes at an address, for the host's copies.
      *
-     * @throws IndexOutOfBoundsException if the range leaves the arena.
+     * @throws IndexOutOfBoundsException if the range leaves the arena, or the attached region.
      */
     public MemorySegment slice(long address, long bytes) {
-        return segment.asSlice(address - base, bytes);
+        return inHost(address, bytes) ? host.asSlice(address - host.address(), bytes)
+            : segment.asSlice(address - base, bytes);
     }
 
     /** Gives whole pages inside the range back to the machine; they read as zero afterwards. */
@@ -172,11 +266,7 @@ public final class GlobalMemory implements AutoCloseable {
             return;
         }
         closed = true;
-        try {
-            int first = (int) MUNMAP.invokeExact(base, size);
-            int second = (int) MUNMAP.invokeExact(shadow, size >> GRANULE_SHIFT);
-        } catch (Throwable e) {
-            throw new AssertionError(e);
-        }
+        unmap(base, size);
+        unmap(shadow, shadowSpan >> GRANULE_SHIFT);
     }
 }

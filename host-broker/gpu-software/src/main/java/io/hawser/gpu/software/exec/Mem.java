@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
  * checked for alignment and against the shadow map first.
  */
 public final class Mem {
-    // SAFETY: only reached by address after locate(), whose result lies in an allocated granule of the arena.
+    // SAFETY: only reached by address after valid(), so in an allocated granule of the arena or in mapped host memory.
     static final MemorySegment ALL = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
     static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
     static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
@@ -20,8 +20,7 @@ public final class Mem {
 
     /**
      * Checks an access of 1 << shift bytes. Misaligned addresses become huge by the rotation, so that one comparison
-     * finds both
-     * them and those outside of the arena.
+     * finds both them and those that have no shadow.
      */
     static boolean valid(Globals g, long address, int shift) {
         long offset = address - g.base();
@@ -212,7 +211,7 @@ public final class Mem {
         return check(g, address, shift);
     }
 
-    /** Whether a vector access at a generic address goes to global memory. */
+    /** Whether an access at a generic address goes to global memory, or to none: not to a window. */
     public static boolean isGlobal(Globals g, long address) {
         return Long.compareUnsigned(address - g.base(), g.size()) < 0;
     }
