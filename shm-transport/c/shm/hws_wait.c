@@ -1,0 +1,93 @@
+/* Sleeping and spinning: hws_wait.h. The same in Java: io.hawser.shm.os.Futex, io.hawser.shm.ring.Spin. */
+#include "hws_wait.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000u
+#define LIMIT_NS 50000u   /* about what a sleep and a wake-up cost together, with a processor that idles meanwhile */
+#define FEWER_LIMIT_NS 20000u /* up to this many processors the other end may need the one that spins */
+#define FEW_CPUS 2
+#define SMALLEST_NS 500u  /* so that it notices when waits become short again */
+#define PAUSES 8          /* between two looks at the word */
+#define TURNS_A_CLOCK 8   /* looks at the word between two at the clock */
+
+void hws_futex_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
+    if (timeout_ns == 0) {
+        return;
+    }
+    struct timespec timeout = {.tv_sec = (time_t) (timeout_ns / SECOND_NS), .tv_nsec = (long) (timeout_ns % SECOND_NS)};
+    int saved = errno;
+    /* Whatever ends it, a signal, the time or another value: the caller looks for itself. */
+    syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
+    errno = saved;
+}
+
+void hws_futex_wake(uint32_t *word) {
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+void hws_wait_signal(uint32_t *signal) {
+    __atomic_fetch_add(signal, 1, __ATOMIC_RELEASE); /* pairs with the load in hws_wait_prepare() */
+    hws_futex_wake(signal);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * SECOND_NS + (uint64_t) now.tv_nsec;
+}
+
+static inline void pause_cpu(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+void hws_spin_init(hws_spin_t *spin) {
+    cpu_set_t set;
+    int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : FEW_CPUS;
+    uint32_t limit = cpus < 2 ? 0 : cpus <= FEW_CPUS ? FEWER_LIMIT_NS : LIMIT_NS;
+    *spin = (hws_spin_t) {.limit_ns = limit, .budget_ns = limit};
+}
+
+void hws_spin_begin(hws_spin_t *spin) {
+    spin->turns = 0;
+    spin->since_ns = 0;
+}
+
+bool hws_spin_once(hws_spin_t *spin) {
+    if (spin->limit_ns == 0) {
+        return false;
+    }
+    for (int i = 0; i < PAUSES; i++) {
+        pause_cpu();
+    }
+    if (++spin->turns % TURNS_A_CLOCK != 0) {
+        return true;
+    }
+    uint64_t now = now_ns();
+    if (spin->since_ns == 0) {
+        spin->since_ns = now; /* a short wait never looks at the clock */
+        return true;
+    }
+    return now - spin->since_ns < spin->budget_ns;
+}
+
+void hws_spin_end(hws_spin_t *spin, bool slept) {
+    if (slept) {
+        uint32_t half = spin->budget_ns / 2;
+        spin->budget_ns = spin->limit_ns == 0 ? 0 : half < SMALLEST_NS ? SMALLEST_NS : half;
+    } else if (spin->turns != 0) {
+        spin->budget_ns = spin->budget_ns > spin->limit_ns / 2 ? spin->limit_ns : spin->budget_ns * 2;
+    }
+}

@@ -1,0 +1,133 @@
+package io.hawser.shm;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * What a region says at its start. The host writes it and never reads it back; a guest copies it, checks it, and uses
+ * the copy. Numbers as in {@link RegionLayout}.
+ *
+ * @param epoch random, another one after each format, never 0.
+ * @param descriptionHash of the API description that the workers speak.
+ * @param protocolVersion of the records.
+ * @param doorbellVectors 0 where there is no doorbell.
+ * @param vgpu name of the vGPU, for people; cut to what fits.
+ * @param geometry where things lie.
+ */
+public record RegionHeader(long epoch, long descriptionHash, int protocolVersion, int doorbellVectors, String vgpu,
+        RegionGeometry geometry) {
+    private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final VarHandle LONG_WORD = I64.varHandle();
+    private static final VarHandle INT_WORD = I32.varHandle();
+    private static final int SLOT_PAGES = 3;
+
+    /**
+     * Formats a region: takes the magic away, clears slots and heap table, writes the header, and stores the magic
+     * with release. Nobody of the host may serve the region meanwhile; guests may still look at it.
+     *
+     * @param region its whole memory.
+     */
+    public void format(MemorySegment region) {
+        if (epoch == 0 || region.byteSize() != geometry.regionBytes()) {
+            throw new IllegalArgumentException("a region must have an epoch and its geometry's length: epoch=" + epoch
+                    + ", regionBytes=" + region.byteSize() + ", geometryBytes=" + geometry.regionBytes());
+        }
+        LONG_WORD.setVolatile(region, (long) RegionLayout.HEADER_MAGIC_OFFSET, 0L);
+        VarHandle.fullFence();
+        region.asSlice(Long.BYTES, geometry.slotsOffset() - Long.BYTES).fill((byte) 0);
+        for (int slot = 0; slot < geometry.slotCount(); slot++) {
+            region.asSlice(geometry.slot(slot), (long) SLOT_PAGES * RegionLayout.PAGE_BYTES).fill((byte) 0);
+        }
+        region.asSlice(geometry.heapTableOffset(), geometry.heapOffset() - geometry.heapTableOffset()).fill((byte) 0);
+        region.set(I32, RegionLayout.HEADER_REGION_VERSION_OFFSET, RegionLayout.REGION_VERSION);
+        region.set(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET, protocolVersion);
+        region.set(I64, RegionLayout.HEADER_REGION_BYTES_OFFSET, geometry.regionBytes());
+        region.set(I64, RegionLayout.HEADER_EPOCH_OFFSET, epoch);
+        region.set(I64, RegionLayout.HEADER_DESCRIPTION_HASH_OFFSET, descriptionHash);
+        region.set(I32, RegionLayout.HEADER_SLOT_COUNT_OFFSET, geometry.slotCount());
+        region.set(I32, RegionLayout.HEADER_DOORBELL_VECTORS_OFFSET, doorbellVectors);
+        region.set(I64, RegionLayout.HEADER_SLOTS_OFFSET_OFFSET, geometry.slotsOffset());
+        region.set(I64, RegionLayout.HEADER_SLOT_STRIDE_OFFSET, geometry.slotStride());
+        region.set(I64, RegionLayout.HEADER_COMMAND_OFFSET_OFFSET, geometry.commandOffset());
+        region.set(I64, RegionLayout.HEADER_COMMAND_BYTES_OFFSET, geometry.commandBytes());
+        region.set(I64, RegionLayout.HEADER_REPLY_OFFSET_OFFSET, geometry.replyOffset());
+        region.set(I64, RegionLayout.HEADER_REPLY_BYTES_OFFSET, geometry.replyBytes());
+        region.set(I64, RegionLayout.HEADER_BULK_OFFSET_OFFSET, geometry.bulkOffset());
+        region.set(I64, RegionLayout.HEADER_CHUNK_COUNT_OFFSET, geometry.chunkCount());
+        region.set(I64, RegionLayout.HEADER_CHUNK_BYTES_OFFSET, geometry.chunkBytes());
+        region.set(I64, RegionLayout.HEADER_HEAP_TABLE_OFFSET_OFFSET, geometry.heapTableOffset());
+        region.set(I64, RegionLayout.HEADER_HEAP_OFFSET_OFFSET, geometry.heapOffset());
+        region.set(I64, RegionLayout.HEADER_HEAP_BYTES_OFFSET, geometry.heapBytes());
+        text(region, RegionLayout.HEADER_VGPU_OFFSET, RegionLayout.HEADER_VGPU_BYTES, vgpu);
+        LONG_WORD.setRelease(region, (long) RegionLayout.HEADER_MAGIC_OFFSET, RegionLayout.REGION_MAGIC);
+    }
+
+    /**
+     * Makes a slot free again once its worker is gone: clears its three pages, and stores the host's state last, with
+     * release. Nothing that the session's process still does then is anybody's.
+     */
+    public static void free(MemorySegment region, RegionGeometry geometry, int slot) {
+        region.asSlice(geometry.guestPage(slot), RegionLayout.PAGE_BYTES).fill((byte) 0);
+        region.asSlice(geometry.chunkWord(slot, 0), RegionLayout.PAGE_BYTES).fill((byte) 0);
+        long host = geometry.hostPage(slot);
+        long behindState = RegionLayout.HOST_STATE_OFFSET + Integer.BYTES;
+        region.asSlice(host + behindState, RegionLayout.PAGE_BYTES - behindState).fill((byte) 0);
+        INT_WORD.setRelease(region, host + RegionLayout.HOST_STATE_OFFSET, RegionLayout.HOST_FREE);
+    }
+
+    /**
+     * Reads a region's header, as a guest does: waits for nobody.
+     *
+     * @return it, or null where the magic is not there.
+     */
+    public static RegionHeader read(MemorySegment region) {
+        if ((long) LONG_WORD.getAcquire(region, (long) RegionLayout.HEADER_MAGIC_OFFSET)
+                != RegionLayout.REGION_MAGIC) {
+            return null;
+        }
+        RegionGeometry geometry = new RegionGeometry(region.get(I64, RegionLayout.HEADER_REGION_BYTES_OFFSET),
+                region.get(I32, RegionLayout.HEADER_SLOT_COUNT_OFFSET),
+                region.get(I64, RegionLayout.HEADER_SLOTS_OFFSET_OFFSET),
+                region.get(I64, RegionLayout.HEADER_SLOT_STRIDE_OFFSET),
+                region.get(I64, RegionLayout.HEADER_COMMAND_OFFSET_OFFSET),
+                region.get(I64, RegionLayout.HEADER_COMMAND_BYTES_OFFSET),
+                region.get(I64, RegionLayout.HEADER_REPLY_OFFSET_OFFSET),
+                region.get(I64, RegionLayout.HEADER_REPLY_BYTES_OFFSET),
+                region.get(I64, RegionLayout.HEADER_BULK_OFFSET_OFFSET),
+                (int) region.get(I64, RegionLayout.HEADER_CHUNK_COUNT_OFFSET),
+                region.get(I64, RegionLayout.HEADER_CHUNK_BYTES_OFFSET),
+                region.get(I64, RegionLayout.HEADER_HEAP_TABLE_OFFSET_OFFSET),
+                region.get(I64, RegionLayout.HEADER_HEAP_OFFSET_OFFSET),
+                region.get(I64, RegionLayout.HEADER_HEAP_BYTES_OFFSET));
+        return new RegionHeader(region.get(I64, RegionLayout.HEADER_EPOCH_OFFSET),
+                region.get(I64, RegionLayout.HEADER_DESCRIPTION_HASH_OFFSET),
+                region.get(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET),
+                region.get(I32, RegionLayout.HEADER_DOORBELL_VECTORS_OFFSET),
+                text(region, RegionLayout.HEADER_VGPU_OFFSET, RegionLayout.HEADER_VGPU_BYTES), geometry);
+    }
+
+    /** Stores a text of a region: UTF-8, cut between characters to what fits, the rest NUL. */
+    public static void text(MemorySegment region, long offset, int bytes, String text) {
+        byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
+        int length = Math.min(utf8.length, bytes - 1);
+        while (length < utf8.length && length > 0 && (utf8[length] & 0xc0) == 0x80) {
+            length--;
+        }
+        region.asSlice(offset, bytes).fill((byte) 0);
+        MemorySegment.copy(utf8, 0, region, ValueLayout.JAVA_BYTE, offset, length);
+    }
+
+    /** A text of a region up to its first NUL, copied before it is looked at; what is no UTF-8 is replaced. */
+    public static String text(MemorySegment region, long offset, int bytes) {
+        byte[] utf8 = region.asSlice(offset, bytes).toArray(ValueLayout.JAVA_BYTE);
+        int length = 0;
+        while (length < bytes && utf8[length] != 0) {
+            length++;
+        }
+        return new String(utf8, 0, length, StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,169 @@
+package io.hawser.shm.os;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+
+/**
+ * Files by descriptor, closed on exec: what shared memory is made of and what another process is given by SCM_RIGHTS.
+ * Any thread; who opened a descriptor closes it, once.
+ */
+public final class Descriptors {
+    // Linux asm-generic/fcntl.h
+    private static final int O_RDWR = 2;
+    private static final int O_CREAT = 0100;
+    private static final int O_EXCL = 0200;
+    private static final int O_NOFOLLOW = 0400000;
+    private static final int O_CLOEXEC = 02000000;
+    // Linux memfd.h, fcntl.h, and stdio.h
+    private static final int MFD_CLOEXEC = 1;
+    private static final int MFD_ALLOW_SEALING = 2;
+    private static final int F_ADD_SEALS = 1033;
+    private static final int F_SEAL_SEAL = 1;
+    private static final int F_SEAL_SHRINK = 2;
+    private static final int F_SEAL_GROW = 4;
+    private static final int SEEK_END = 2;
+    private static final int OWNER_ONLY = 0600;
+
+    private static final MethodHandle OPEN = Libc.findVariadic(2, "open", Libc.INT, Libc.ADDRESS, Libc.INT, Libc.INT);
+    private static final MethodHandle CLOSE = Libc.find("close", Libc.INT, Libc.INT);
+    private static final MethodHandle LSEEK = Libc.find("lseek", Libc.LONG, Libc.INT, Libc.LONG, Libc.INT);
+    private static final MethodHandle TRUNCATE = Libc.find("ftruncate", Libc.INT, Libc.INT, Libc.LONG);
+    private static final MethodHandle ALLOCATE = Libc.find("fallocate", Libc.INT, Libc.INT, Libc.INT, Libc.LONG,
+            Libc.LONG);
+    private static final MethodHandle MEMFD = Libc.find("memfd_create", Libc.INT, Libc.ADDRESS, Libc.INT);
+    private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT, Libc.INT);
+
+    private Descriptors() {
+    }
+
+    /**
+     * Opens a file that exists for reading and writing.
+     *
+     * @return the descriptor.
+     */
+    public static int open(Path path) throws IOException {
+        return open(path, O_RDWR | O_CLOEXEC);
+    }
+
+    /**
+     * Makes a file that only its owner may use, 0 bytes long, and opens it for reading and writing. Fails where the
+     * name exists, so that nobody can put a link there first.
+     *
+     * @return the descriptor.
+     */
+    public static int create(Path path) throws IOException {
+        return open(path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW);
+    }
+
+    /**
+     * Makes anonymous shared memory whose length nobody can change, so that no user of it can be made to fault.
+     *
+     * @param name for people, as /proc shows it.
+     * @param bytes its length.
+     * @return the descriptor.
+     */
+    public static int memory(String name, long bytes) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
+        try (Arena arena = Arena.ofConfined()) {
+            int fd = (int) MEMFD.invokeExact(scratch.state, arena.allocateFrom(name), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+            if (fd < 0) {
+                throw Libc.failure("anonymous memory must be made: name=" + name, scratch.errno());
+            }
+            try {
+                resize(fd, bytes);
+                if ((int) FCNTL.invokeExact(scratch.state, fd, F_ADD_SEALS,
+                        F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+                    throw Libc.failure("anonymous memory must be sealed: name=" + name, scratch.errno());
+                }
+                return fd;
+            } catch (Throwable e) {
+                close(fd);
+                throw e;
+            }
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Sets a file's length; new bytes are 0 and take no memory before they are written. */
+    public static void resize(int fd, long bytes) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
+        try {
+            if ((int) TRUNCATE.invokeExact(scratch.state, fd, bytes) < 0) {
+                throw Libc.failure("a file's length must be set: fd=" + fd + ", bytes=" + bytes, scratch.errno());
+            }
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /**
+     * Takes the memory for a file's first {@code bytes} now, which become its length where it was shorter: a file in
+     * /dev/shm that cannot have its pages later ends whoever touches them by SIGBUS.
+     *
+     * @throws IOException if there is not so much.
+     */
+    public static void reserve(int fd, long bytes) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
+        try {
+            int result;
+            do {
+                result = (int) ALLOCATE.invokeExact(scratch.state, fd, 0, 0L, bytes);
+            } while (result < 0 && scratch.errno() == Libc.EINTR);
+            if (result < 0) {
+                throw Libc.failure("memory must be reserved: fd=" + fd + ", bytes=" + bytes, scratch.errno());
+            }
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Length in bytes of a file or of a device's resource. Moves the file's offset, which nobody here uses. */
+    public static long fileBytes(int fd) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
+        try {
+            long bytes = (long) LSEEK.invokeExact(scratch.state, fd, 0L, SEEK_END);
+            if (bytes < 0) {
+                throw Libc.failure("a file must have a length: fd=" + fd, scratch.errno());
+            }
+            return bytes;
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Closes a descriptor; as close(2), it is closed whatever that answers. */
+    public static void close(int fd) {
+        try {
+            int ignored = (int) CLOSE.invokeExact(Libc.scratch().state, fd);
+            assert ignored == 0 : "a descriptor must be open to be closed: fd=" + fd;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    private static int open(Path path, int flags) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
+        try (Arena arena = Arena.ofConfined()) {
+            int fd = (int) OPEN.invokeExact(scratch.state, arena.allocateFrom(path.toString()), flags, OWNER_ONLY);
+            if (fd < 0) {
+                throw Libc.failure("a file must open: path=" + path, scratch.errno());
+            }
+            return fd;
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+}

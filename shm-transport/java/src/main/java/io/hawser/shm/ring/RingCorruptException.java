@@ -1,0 +1,14 @@
+package io.hawser.shm.ring;
+
+/**
+ * The other end of a ring has written a position that cannot be: it went back, past what there is, or is no multiple
+ * of 8. The session ends.
+ */
+public final class RingCorruptException extends Exception {
+    private static final long serialVersionUID = 1;
+
+    RingCorruptException(String rule, long position, long from, long to) {
+        super(rule + ": position=" + Long.toUnsignedString(position) + ", from=" + Long.toUnsignedString(from) + ", to="
+                + Long.toUnsignedString(to));
+    }
+}

@@ -1,0 +1,96 @@
+package io.hawser.shm.ring;
+
+import io.hawser.shm.RegionGeometry;
+import io.hawser.shm.RegionLayout;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The reading end of a byte stream through shared memory; {@code hws_ring_t} of a reader in C. The writer may be
+ * hostile: its position is read once and checked, and the bytes are copied out before anybody looks at them. Allocates
+ * nothing, makes no system call. One thread at a time.
+ */
+public final class RingReader extends Ring {
+
+    /** Attaches to a fresh ring; as {@link RingWriter#RingWriter(MemorySegment, long, long, long, long)}. */
+    public RingReader(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset) {
+        this(region, ringOffset, ringBytes, headOffset, tailOffset, 0);
+    }
+
+    RingReader(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset,
+            long position) {
+        super(region, ringOffset, ringBytes, headOffset, tailOffset, position);
+    }
+
+    /** A worker's end of a slot's command ring. */
+    public static RingReader command(MemorySegment region, RegionGeometry geometry, int slot) {
+        return new RingReader(region, geometry.slot(slot) + geometry.commandOffset(), geometry.commandBytes(),
+                geometry.hostPage(slot) + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
+                geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET);
+    }
+
+    /** A guest's end of a slot's reply ring. */
+    public static RingReader reply(MemorySegment region, RegionGeometry geometry, int slot) {
+        return new RingReader(region, geometry.slot(slot) + geometry.replyOffset(), geometry.replyBytes(),
+                geometry.guestPage(slot) + RegionLayout.GUEST_REPLY_HEAD_OFFSET,
+                geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET);
+    }
+
+    /**
+     * Bytes that can be taken now.
+     *
+     * @throws RingCorruptException if the writer's tail went back, or past the ring's length.
+     */
+    public long available() throws RingCorruptException {
+        long tail = peer();
+        // From the tail seen last, the writer can have gone on by the room that was released to it since.
+        if (Long.compareUnsigned(tail - peerCached, ringBytes - (peerCached - published)) > 0 || (tail & 7) != 0) {
+            throw new RingCorruptException("a writer's tail must be a multiple of 8 within the ring", tail,
+                    peerCached, published + ringBytes);
+        }
+        peerCached = tail;
+        return tail - position;
+    }
+
+    /**
+     * Copies bytes out.
+     *
+     * @param target private memory.
+     * @param offset where they go in it.
+     * @param bytes how many, at most what {@link #available} answered.
+     * @throws IllegalArgumentException if there are not so many.
+     */
+    public void take(MemorySegment target, long offset, long bytes) {
+        if (bytes < 0 || bytes > peerCached - position) {
+            throw new IllegalArgumentException("a take must not exceed what is available: bytes=" + bytes
+                    + ", available=" + (peerCached - position));
+        }
+        long first = firstPiece(bytes);
+        MemorySegment.copy(region, place(), target, offset, first);
+        if (first != bytes) {
+            MemorySegment.copy(region, ringOffset, target, offset + first, bytes - first);
+        }
+        position += bytes;
+    }
+
+    /**
+     * Copies out what is there, in at most two pieces; the room goes back to the writer with {@link #release}.
+     *
+     * @param target private memory.
+     * @param offset where the bytes go in it.
+     * @param maxBytes at most so many.
+     * @return how many, 0 when the ring is empty.
+     * @throws RingCorruptException as {@link #available}.
+     */
+    public long takeAvailable(MemorySegment target, long offset, long maxBytes) throws RingCorruptException {
+        long bytes = Math.min(available(), maxBytes);
+        if (bytes > 0) {
+            take(target, offset, bytes);
+        }
+        return bytes;
+    }
+
+    /** Gives the room of what was taken back to the writer, in multiples of 8. */
+    public void release() {
+        publish();
+    }
+}
