@@ -2,8 +2,9 @@
 #include "hws_channel_internal.h"
 
 #include "hws_log.h"
+#include "hws_thread.h"
 
-#include <signal.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,18 +12,6 @@
 
 hws_channel_t hws_channel;
 _Thread_local hws_tls_t hws_tls;
-
-int hws_channel_start_thread(pthread_t *thread_p, void *(*main)(void *), const char *name) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(thread_p, NULL, main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc == 0) {
-        pthread_setname_np(*thread_p, name);
-    }
-    return rc;
-}
 
 static void init_locks(hws_channel_t *channel) {
     pthread_mutex_init(&channel->send_lock, NULL);
@@ -35,6 +24,15 @@ static void init_locks(hws_channel_t *channel) {
     pthread_cond_init(&channel->callback_wake, NULL);
 }
 
+/* What a carrier with an end of its own for each record does without. */
+static int start_sender(hws_channel_t *channel) {
+    channel->fill = malloc(HWS_SEND_BUFFER_BYTES);
+    channel->spare = malloc(HWS_SEND_BUFFER_BYTES);
+    channel->sender_started = channel->fill != NULL && channel->spare != NULL
+        && hws_thread_start(&channel->sender, hws_channel_sender_main, NULL, "hawser-send") == 0;
+    return channel->sender_started ? 0 : -1;
+}
+
 int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const hws_channel_hooks_t *hooks) {
     hws_channel_t *channel = &hws_channel;
     memset(channel, 0, sizeof *channel);
@@ -43,16 +41,13 @@ int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const
     channel->welcome = *welcome;
     channel->hooks = *hooks;
     channel->next_sequence = welcome->next_sequence;
-    channel->fill = malloc(HWS_SEND_BUFFER_BYTES);
-    channel->spare = malloc(HWS_SEND_BUFFER_BYTES);
     channel->buffer = malloc(HWS_RECEIVE_BUFFER_BYTES);
     atomic_store(&channel->next_blob, 1);
     for (int i = 0; i < HWS_MAX_DETACHED; i++) {
         channel->detached[i].next = channel->free_detached;
         channel->free_detached = &channel->detached[i];
     }
-    if (channel->fill == NULL || channel->spare == NULL || channel->buffer == NULL
-        || hws_channel_start_thread(&channel->sender, hws_channel_sender_main, "hawser-send") != 0) {
+    if (channel->buffer == NULL || (!carrier->ops->direct && start_sender(channel) != 0)) {
         free(channel->fill);
         free(channel->spare);
         free(channel->buffer);
@@ -102,6 +97,17 @@ int hws_channel_fail(int status, const char *format, ...) {
     return status;
 }
 
+int hws_channel_lose(void) {
+    hws_carrier_t *carrier = hws_channel.carrier;
+    int error = errno;
+    const char *fault = carrier->ops->fault == NULL ? NULL : carrier->ops->fault(carrier);
+    if (fault != NULL) {
+        return hws_channel_fail(HWS_LOST_STATUS, "%s", fault);
+    }
+    return hws_channel_fail(HWS_LOST_STATUS, "the connection to the broker is lost: %s",
+                            error == 0 ? "closed by the other end" : strerror(error));
+}
+
 void hws_channel_close(int status) {
     hws_channel_t *channel = &hws_channel;
     if (channel->carrier == NULL) {
@@ -123,7 +129,9 @@ void hws_channel_abandon_in_child(void) {
 
 void hws_channel_join(void) {
     hws_channel_t *channel = &hws_channel;
-    pthread_join(channel->sender, NULL);
+    if (channel->sender_started) {
+        pthread_join(channel->sender, NULL);
+    }
     if (channel->background_started) {
         pthread_join(channel->background, NULL);
     }

@@ -1,6 +1,8 @@
 /* Host functions: a thread of its own runs them, so that one may block or wait for another thread's CUDA calls. */
 #include "hws_channel_internal.h"
 
+#include "hws_thread.h"
+
 #include <stdlib.h>
 
 #define FIRST_CAPACITY 16u
@@ -61,7 +63,7 @@ int hws_channel_expect_callback(void) {
     pthread_mutex_lock(&channel->callback_lock);
     bool ready = reserve(channel);
     if (ready && !channel->callback_started) {
-        ready = hws_channel_start_thread(&channel->callback_thread, callback_main, "hawser-callback") == 0;
+        ready = hws_thread_start(&channel->callback_thread, callback_main, NULL, "hawser-callback") == 0;
         channel->callback_started = ready;
     }
     channel->callback_expected += ready ? 1 : 0;

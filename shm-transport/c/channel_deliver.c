@@ -16,8 +16,7 @@ static int refuse(const char *what, uint64_t value) {
 }
 
 static int lost(void) {
-    hws_channel_fail(HWS_LOST_STATUS, "the connection to the broker is lost: %s",
-                     errno == 0 ? "closed by the other end" : strerror(errno));
+    hws_channel_lose();
     return -1;
 }
 
@@ -201,10 +200,8 @@ static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32
         return refuse("a CREDIT record of a wrong length", bytes);
     }
     memcpy(&released, payload, sizeof released);
-    pthread_mutex_lock(&channel->send_lock);
-    uint64_t used = channel->credit_used_bytes;
-    pthread_mutex_unlock(&channel->send_lock);
-    if (released > used || released < atomic_load(&channel->credit_released_bytes)) {
+    /* What earned the credit was counted before it was sent, and so before the worker could see it. */
+    if (released > atomic_load(&channel->credit_used_bytes) || released < atomic_load(&channel->credit_released_bytes)) {
         return refuse("CREDIT for what was not sent", released);
     }
     pthread_mutex_lock(&channel->receive_lock);

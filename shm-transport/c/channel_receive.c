@@ -1,6 +1,8 @@
 /* Waiting for replies: one reads for all. */
 #include "hws_channel_internal.h"
 
+#include "hws_thread.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -12,8 +14,9 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
 
 static void signal_waiter(hws_waiter_t *waiter) {
     /* Under receive_lock, which the sleeper needs before it may leave: its stack frame is still there for the wake. */
-    atomic_store_explicit(&waiter->signal, 1, memory_order_release);
-    syscall(SYS_futex, &waiter->signal, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    if (atomic_exchange_explicit(&waiter->signal, HWS_SIGNAL_LOOK, memory_order_release) == HWS_SIGNAL_ASLEEP) {
+        syscall(SYS_futex, &waiter->signal, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    }
 }
 
 static void link_last(hws_channel_t *channel, hws_waiter_t *waiter) {
@@ -114,12 +117,10 @@ int hws_waiter_wait(hws_waiter_t *waiter) {
             pthread_mutex_lock(&channel->receive_lock);
             give_role_back(channel);
         } else {
+            atomic_store_explicit(&waiter->signal, HWS_SIGNAL_ASLEEP, memory_order_relaxed);
             pthread_mutex_unlock(&channel->receive_lock);
-            futex_wait(&waiter->signal, 0);
+            futex_wait(&waiter->signal, HWS_SIGNAL_ASLEEP);
             pthread_mutex_lock(&channel->receive_lock);
-            if (!waiter->done) {
-                atomic_store_explicit(&waiter->signal, 0, memory_order_relaxed);
-            }
         }
     }
     if (!channel->leader) {
@@ -161,7 +162,7 @@ int hws_background_start(void) {
     pthread_mutex_lock(&channel->receive_lock);
     int rc = 0;
     if (!channel->background_started) {
-        rc = hws_channel_start_thread(&channel->background, background_main, "hawser-receive");
+        rc = hws_thread_start(&channel->background, background_main, NULL, "hawser-receive");
         channel->background_started = rc == 0;
     }
     pthread_mutex_unlock(&channel->receive_lock);

@@ -1,7 +1,6 @@
 /* The sending half: append under a lock, drain outside it. */
 #include "hws_channel_internal.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -28,7 +27,7 @@ static uint32_t thread_number(void) {
 
 /* Sends the filled buffer and then `extra`. send_lock held, nobody draining; given up meanwhile. */
 static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_count) {
-    struct iovec pieces[5];
+    struct iovec pieces[6];
     int count = 0;
     uint64_t total = channel->fill_bytes;
     uint8_t *full = channel->fill;
@@ -47,7 +46,7 @@ static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_c
     pthread_mutex_unlock(&channel->send_lock);
     int rc = count == 0 ? 0 : channel->carrier->ops->send(channel->carrier, pieces, count);
     if (rc != 0) {
-        hws_channel_fail(HWS_LOST_STATUS, "the connection to the broker is lost: %s", strerror(errno));
+        hws_channel_lose();
     }
     pthread_mutex_lock(&channel->send_lock);
     channel->draining = false;
@@ -79,6 +78,9 @@ static void drain_for_caller(hws_channel_t *channel) {
 
 void hws_channel_flush(void) {
     hws_channel_t *channel = &hws_channel;
+    if (channel->carrier->ops->direct) {
+        return;
+    }
     pthread_mutex_lock(&channel->send_lock);
     drain_for_caller(channel);
     unlock_and_wake(channel, claim_sender(channel));
@@ -135,7 +137,7 @@ static bool lacks_credit(hws_channel_t *channel, uint64_t bytes) {
 }
 
 /* Takes send_lock and waits for credit and room. Returns 0 with the lock held, or a status without it. */
-static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited, bool direct) {
+static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited, bool unbuffered) {
     pthread_mutex_lock(&channel->send_lock);
     for (;;) {
         int status = atomic_load(&channel->failure);
@@ -150,7 +152,7 @@ static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited,
                 return status;
             }
             pthread_mutex_lock(&channel->send_lock);
-        } else if (direct ? channel->draining : channel->fill_bytes + total > HWS_SEND_BUFFER_BYTES) {
+        } else if (unbuffered ? channel->draining : channel->fill_bytes + total > HWS_SEND_BUFFER_BYTES) {
             if (channel->draining) {
                 pthread_cond_wait(&channel->drained, &channel->send_lock);
             } else {
@@ -180,23 +182,39 @@ static void append(hws_channel_t *channel, const hws_record_header_t *header, co
     channel->fill_bytes += (size_t) header->length_bytes;
 }
 
-/* Sends header, payload and bulk from where they lie, behind what was appended before. send_lock held. */
-static void send_direct(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
+/* Header, payload and bulk where they lie, with the padding behind each. Returns the number of pieces, at most 5. */
+static int pieces_of(const hws_record_header_t *header, const hws_outgoing_t *out, struct iovec *pieces) {
     static const uint8_t zeros[8];
-    struct iovec pieces[4];
+    const struct iovec parts[2] = {{(void *) out->payload, out->payload_bytes},
+                                   {(void *) out->bulk, (size_t) out->bulk_bytes}};
     int count = 0;
     pieces[count++] = (struct iovec) {(void *) header, sizeof *header};
-    if (out->payload_bytes != 0) {
-        pieces[count++] = (struct iovec) {(void *) out->payload, out->payload_bytes};
+    for (int i = 0; i < 2; i++) {
+        size_t padding = (size_t) hws_pad8(parts[i].iov_len) - parts[i].iov_len;
+        if (parts[i].iov_len != 0) {
+            pieces[count++] = parts[i];
+        }
+        if (padding != 0) {
+            pieces[count++] = (struct iovec) {(void *) zeros, padding};
+        }
     }
-    if (out->bulk_bytes != 0) {
-        pieces[count++] = (struct iovec) {(void *) out->bulk, out->bulk_bytes};
-    }
-    size_t padding = (size_t) header->length_bytes - sizeof *header - out->payload_bytes - (size_t) out->bulk_bytes;
-    if (padding != 0) {
-        pieces[count++] = (struct iovec) {(void *) zeros, padding};
-    }
-    drain(channel, pieces, count);
+    return count;
+}
+
+/* Sends a record from where it lies, behind what was appended before. send_lock held. */
+static void send_behind(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
+    struct iovec pieces[5];
+    drain(channel, pieces, pieces_of(header, out, pieces));
+}
+
+/* Sends a record over a direct carrier. send_lock held, and given up. */
+static int send_direct(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
+    struct iovec pieces[5];
+    int rc = channel->carrier->ops->send(channel->carrier, pieces, pieces_of(header, out, pieces));
+    hws_count(&channel->bytes_out, (uint64_t) header->length_bytes);
+    pthread_mutex_unlock(&channel->send_lock);
+    /* The channel fails without the lock: that wakes all who wait, and takes it. */
+    return rc == 0 ? 0 : hws_channel_lose();
 }
 
 int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
@@ -213,8 +231,9 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
         return HWS_STATUS_INVALID_VALUE;
     }
     bool credited = (out->flags & HWS_FLAG_CREDITED) != 0;
-    bool direct = out->bulk_bytes >= HWS_DIRECT_BYTES || total > HWS_SEND_BUFFER_BYTES;
-    status = lock_with_room(channel, total, credited, direct);
+    bool direct = channel->carrier->ops->direct;
+    bool unbuffered = direct || out->bulk_bytes >= HWS_DIRECT_BYTES || total > HWS_SEND_BUFFER_BYTES;
+    status = lock_with_room(channel, total, credited, unbuffered);
     if (status != 0) {
         return status;
     }
@@ -236,12 +255,18 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
         }
     }
     channel->next_sequence++;
-    channel->credit_used_bytes += credited ? total : 0;
+    if (credited) {
+        hws_count(&channel->credit_used_bytes, total);
+    }
     if (out->opcode >> 16 != 0 || waiter != NULL) {
         hws_count(&channel->calls, 1);
     }
     if (direct) {
-        send_direct(channel, &header, out);
+        status = send_direct(channel, &header, out);
+        return waiter != NULL ? 0 : status; /* a waiter has been told */
+    }
+    if (unbuffered) {
+        send_behind(channel, &header, out);
     } else {
         append(channel, &header, out);
         if (flush) {

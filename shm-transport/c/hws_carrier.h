@@ -5,6 +5,7 @@
 #ifndef HWS_CARRIER_H
 #define HWS_CARRIER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -12,7 +13,13 @@
 typedef struct hws_carrier hws_carrier_t;
 
 typedef struct hws_carrier_ops {
-    const char *name; /* as statistics show it: "tcp" */
+    const char *name; /* as statistics show it: "tcp", "shm" */
+
+    /*
+     * Sending is a copy into memory that the other end reads: the channel sends each record at once, under its lock,
+     * without a buffer and a sender thread.
+     */
+    bool direct;
 
     /*
      * Sends all the pieces, in order, blocking as long as that takes; the array is used as scratch.
@@ -31,6 +38,9 @@ typedef struct hws_carrier_ops {
      * Bounds each later send and receive, which then fail with EAGAIN; 0 takes the bound away. Used while connecting.
      */
     int (*set_timeout)(hws_carrier_t *carrier, uint32_t timeout_ms);
+
+    /* A sentence on why send or receive failed, or NULL where errno says it all; may be NULL itself. */
+    const char *(*fault)(hws_carrier_t *carrier);
 
     /* Makes the blocked and all later operations of every thread fail. Any thread. */
     void (*shutdown)(hws_carrier_t *carrier);

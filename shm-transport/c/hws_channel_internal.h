@@ -1,5 +1,6 @@
 /*
- * What the files of the channel share. Locks: send_lock before receive_lock, callback_lock alone or innermost; none
+ * What the files of the channel share. Locks: send_lock before receive_lock, callback_lock alone or innermost. Over a
+ * direct carrier send_lock is held while its ring is full, so the reader takes only receive_lock; apart from that none
  * is held over a system call that may block.
  */
 #ifndef HWS_CHANNEL_INTERNAL_H
@@ -37,8 +38,14 @@ typedef struct hws_waiter {
     uint64_t target_bytes;
     uint64_t received_bytes;
     bool faulted; /* the target was not writable */
-    _Atomic uint32_t signal; /* futex: 1 = look again (done, or the reader's role is free) */
+    _Atomic uint32_t signal; /* futex, changed under receive_lock: an hws_signal_t */
 } hws_waiter_t;
+
+typedef enum hws_signal {
+    HWS_SIGNAL_NONE,
+    HWS_SIGNAL_LOOK,   /* look again: done, or the reader's role is free */
+    HWS_SIGNAL_ASLEEP, /* nothing yet, and the waiter has to be woken */
+} hws_signal_t;
 
 typedef struct hws_outgoing {
     uint32_t opcode;
@@ -69,8 +76,9 @@ typedef struct hws_channel {
     bool draining;              /* one thread sends, outside the lock */
     bool sender_awake;
     uint64_t next_sequence;
-    uint64_t credit_used_bytes;
+    _Atomic uint64_t credit_used_bytes;     /* written under send_lock; the reader must not wait for that */
     _Atomic uint64_t credit_released_bytes; /* written under receive_lock, read under send_lock: it only grows */
+    bool sender_started;        /* not over a direct carrier */
     pthread_t sender;
 
     pthread_mutex_t receive_lock;
@@ -123,8 +131,8 @@ int hws_channel_receive(void);
 /* A CALLBACK has arrived. Returns -1 when none was expected. */
 int hws_callback_arrived(uint64_t id, int status);
 
-/* Starts a thread of the channel, with every signal blocked: signals belong to the program's threads. */
-int hws_channel_start_thread(pthread_t *thread_p, void *(*main)(void *), const char *name);
+/* Fails the channel because its carrier has failed, with what that says or else errno. No lock held. */
+int hws_channel_lose(void);
 
 /* Waits for the channel's threads after hws_channel_close() and frees what it held: for tests, which open another. */
 void hws_channel_join(void);

@@ -8,10 +8,13 @@
 #include <string.h>
 
 #define DEFAULT_PATH "/etc/hawser/guest.toml"
+#define DEFAULT_SYSFS "/sys"
 #define MAX_CONNECT_TIMEOUT_MS 600000ul
 
 /* Texts as found, before they are taken apart. */
 typedef struct hws_settings {
+    char carrier[16];
+    char region[512];
     char broker[300];
     char token[400];
     char token_file[512];
@@ -46,6 +49,12 @@ static int take_value(hws_settings_t *settings, const char *key, char *value) {
     }
     *end = '\0';
     value++;
+    if (strcmp(key, "carrier") == 0) {
+        return settings->carrier[0] ? 0 : copy_text(settings->carrier, sizeof settings->carrier, value);
+    }
+    if (strcmp(key, "region") == 0) {
+        return settings->region[0] ? 0 : copy_text(settings->region, sizeof settings->region, value);
+    }
     if (strcmp(key, "broker") == 0) {
         return settings->broker[0] ? 0 : copy_text(settings->broker, sizeof settings->broker, value);
     }
@@ -171,53 +180,94 @@ static int take_environment(const char *name, char *target, size_t capacity, cha
     return 0;
 }
 
-int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity) {
-    hws_settings_t settings = {0};
-    hws_config_t config = {.connect_timeout_ms = HWS_DEFAULT_CONNECT_TIMEOUT_MS};
-    if (take_environment("HAWSER_BROKER", settings.broker, sizeof settings.broker, error_p, error_capacity)
-        || take_environment("HAWSER_TOKEN", settings.token, sizeof settings.token, error_p, error_capacity)
-        || take_environment("HAWSER_TOKEN_FILE", settings.token_file, sizeof settings.token_file, error_p,
-                            error_capacity)) {
-        return -1;
-    }
-    const char *timeout = secure_getenv("HAWSER_CONNECT_TIMEOUT_MS");
-    if (timeout != NULL) {
-        char *end;
-        unsigned long value = strtoul(timeout, &end, 10);
-        if (end == timeout || *end != '\0' || value == 0 || value > MAX_CONNECT_TIMEOUT_MS) {
-            snprintf(error_p, error_capacity, "HAWSER_CONNECT_TIMEOUT_MS must be 1..%lu: \"%s\"",
-                     MAX_CONNECT_TIMEOUT_MS, timeout);
-            return -1;
+static int take_carrier(hws_config_t *config, const char *name, char *error, size_t capacity) {
+    static const char *const names[] = {[HWS_CARRIER_AUTO] = "auto", [HWS_CARRIER_SHM] = "shm",
+                                        [HWS_CARRIER_TCP] = "tcp"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (*name == '\0' || strcmp(name, names[i]) == 0) {
+            config->carrier = (hws_carrier_choice_t) i;
+            return 0;
         }
-        config.connect_timeout_ms = (uint32_t) value;
     }
-    const char *path = secure_getenv("HAWSER_CONFIG");
-    if (read_file(&settings, path != NULL ? path : DEFAULT_PATH, path != NULL, error_p, error_capacity) != 0) {
+    snprintf(error, capacity, "a carrier must be auto, shm or tcp: \"%s\"", name);
+    return -1;
+}
+
+static int take_timeout(hws_config_t *config, char *error, size_t capacity) {
+    const char *timeout = secure_getenv("HAWSER_CONNECT_TIMEOUT_MS");
+    if (timeout == NULL) {
+        return 0;
+    }
+    char *end;
+    unsigned long value = strtoul(timeout, &end, 10);
+    if (end == timeout || *end != '\0' || value == 0 || value > MAX_CONNECT_TIMEOUT_MS) {
+        snprintf(error, capacity, "HAWSER_CONNECT_TIMEOUT_MS must be 1..%lu: \"%s\"", MAX_CONNECT_TIMEOUT_MS, timeout);
         return -1;
     }
-    if (settings.broker[0] == '\0') {
-        snprintf(error_p, error_capacity,
+    config->connect_timeout_ms = (uint32_t) value;
+    return 0;
+}
+
+/* Broker and token, which a process whose vGPU is a region does without. */
+static int take_broker(hws_config_t *config, hws_settings_t *settings, char *error, size_t capacity) {
+    if (settings->broker[0] == '\0') {
+        snprintf(config->missing, sizeof config->missing,
                  "no broker is configured: set HAWSER_BROKER=host:port or broker under [guest] in " DEFAULT_PATH);
+        return 0;
+    }
+    if (settings->token[0] == '\0' && settings->token_file[0] != '\0' && config->carrier != HWS_CARRIER_SHM
+        && read_token_file(settings, error, capacity) != 0) {
         return -1;
     }
-    if (settings.token[0] == '\0' && settings.token_file[0] != '\0'
-        && read_token_file(&settings, error_p, error_capacity) != 0) {
-        return -1;
-    }
-    if (settings.token[0] == '\0') {
-        snprintf(error_p, error_capacity,
+    if (settings->token[0] == '\0') {
+        snprintf(config->missing, sizeof config->missing,
                  "no token is configured: set HAWSER_TOKEN, HAWSER_TOKEN_FILE, or token under [guest] in "
                  DEFAULT_PATH);
+        return 0;
+    }
+    if (split_token(config, settings->token) != 0) {
+        snprintf(error, capacity, "a token must read keyId.secret, both of letters, digits, _ and -");
         return -1;
     }
-    if (split_token(&config, settings.token) != 0) {
-        snprintf(error_p, error_capacity, "a token must read keyId.secret, both of letters, digits, _ and -");
+    if (split_broker(config, settings->broker) != 0) {
+        snprintf(error, capacity, "a broker must read host:port or [v6 address]:port");
         return -1;
     }
-    if (split_broker(&config, settings.broker) != 0) {
-        snprintf(error_p, error_capacity, "a broker must read host:port or [v6 address]:port");
+    return 0;
+}
+
+int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity) {
+    hws_settings_t settings = {0};
+    hws_config_t config = {.connect_timeout_ms = HWS_DEFAULT_CONNECT_TIMEOUT_MS, .sysfs = DEFAULT_SYSFS};
+    const struct {
+        const char *name;
+        char *target;
+        size_t capacity;
+    } variables[] = {
+        {"HAWSER_CARRIER", settings.carrier, sizeof settings.carrier},
+        {"HAWSER_REGION", settings.region, sizeof settings.region},
+        {"HAWSER_BROKER", settings.broker, sizeof settings.broker},
+        {"HAWSER_TOKEN", settings.token, sizeof settings.token},
+        {"HAWSER_TOKEN_FILE", settings.token_file, sizeof settings.token_file},
+        {"HAWSER_SYSFS", config.sysfs, sizeof config.sysfs},
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        if (take_environment(variables[i].name, variables[i].target, variables[i].capacity, error_p, error_capacity)) {
+            return -1;
+        }
+    }
+    const char *path = secure_getenv("HAWSER_CONFIG");
+    if (take_timeout(&config, error_p, error_capacity) != 0
+        || read_file(&settings, path != NULL ? path : DEFAULT_PATH, path != NULL, error_p, error_capacity) != 0
+        || take_carrier(&config, settings.carrier, error_p, error_capacity) != 0
+        || take_broker(&config, &settings, error_p, error_capacity) != 0) {
         return -1;
     }
+    if (config.carrier == HWS_CARRIER_TCP && config.missing[0] != '\0') {
+        snprintf(error_p, error_capacity, "%s", config.missing);
+        return -1;
+    }
+    memcpy(config.region, settings.region, sizeof config.region);
     *config_p = config;
     return 0;
 }

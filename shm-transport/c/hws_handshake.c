@@ -12,7 +12,6 @@
 
 #define NONCE_BYTES HWS_NONCE_CLIENT_BYTES
 #define SERVER_NONCE_BYTES HWS_NONCE_SERVER_BYTES
-#define WORKER_START_FACTOR 6
 /* The longest record that belongs into a handshake is a REFUSED with its sentence: stops a broker that floods us. */
 #define MAX_HANDSHAKE_PAYLOAD_BYTES 4096
 
@@ -64,8 +63,14 @@ static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t
         rc = receive_exactly(carrier, reader->payload, reader->payload_bytes, deadline_ms);
     }
     if (rc != 0) {
-        snprintf(error, capacity, errno == ETIMEDOUT ? "the broker did not answer in time (%u ms)"
-                                                     : "the broker closed the connection (within %u ms)", timeout_ms);
+        const char *fault = errno != ETIMEDOUT && carrier->ops->fault != NULL ? carrier->ops->fault(carrier) : NULL;
+        if (fault != NULL) {
+            snprintf(error, capacity, "%s", fault);
+        } else {
+            snprintf(error, capacity, errno == ETIMEDOUT ? "the broker did not answer in time (%u ms)"
+                                                         : "the broker closed the connection (within %u ms)",
+                     timeout_ms);
+        }
         return -1;
     }
     if (reader->header.opcode == HWS_CONTROL_REFUSED) {
@@ -188,9 +193,17 @@ int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t d
                  reader.header.opcode);
         return -1;
     }
-    if (send_proof(carrier, config, reader.payload, nonce, error_p, error_capacity) != 0
-        || receive_record(carrier, &reader, WORKER_START_FACTOR * config->connect_timeout_ms, error_p,
-                          error_capacity) != 0
+    if (send_proof(carrier, config, reader.payload, nonce, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    return hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, welcome_p,
+                                       error_p, error_capacity);
+}
+
+int hws_handshake_await_welcome(hws_carrier_t *carrier, uint32_t timeout_ms, hws_welcome_t *welcome_p, char *error_p,
+                                size_t error_capacity) {
+    hws_reader_t reader;
+    if (receive_record(carrier, &reader, timeout_ms, error_p, error_capacity) != 0
         || take_welcome(&reader, welcome_p, error_p, error_capacity) != 0) {
         return -1;
     }

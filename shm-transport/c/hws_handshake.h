@@ -21,6 +21,8 @@ typedef struct hws_welcome {
     uint64_t next_sequence;       /* of the first record that this end sends after the handshake */
 } hws_welcome_t;
 
+/* How many times the broker's limit the worker has, because one may have to be started. */
+#define HWS_WORKER_START_FACTOR 6
 /* More devices than a machine has: sizes the table of their properties. */
 #define HWS_MAX_DEVICES 64
 
@@ -30,5 +32,11 @@ typedef struct hws_welcome {
  */
 int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                   hws_welcome_t *welcome_p, char *error_p, size_t error_capacity);
+
+/*
+ * The last part alone, for a carrier that has admitted us otherwise: waits for the worker's WELCOME, timeout_ms long.
+ */
+int hws_handshake_await_welcome(hws_carrier_t *carrier, uint32_t timeout_ms, hws_welcome_t *welcome_p, char *error_p,
+                                size_t error_capacity);
 
 #endif

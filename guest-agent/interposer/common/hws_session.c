@@ -5,6 +5,7 @@
 #include "hws_cuda_opcodes.h"
 #include "hws_device.h"
 #include "hws_hostcall.h"
+#include "shm/hws_shm.h"
 #include "tcp/hws_tcp.h"
 
 #include <pthread.h>
@@ -78,6 +79,49 @@ __attribute__((destructor)) static void at_exit(void) {
     }
 }
 
+/* Over TCP. Returns the carrier, or NULL after saying why. */
+static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
+    char error[512];
+    hws_carrier_t *carrier = hws_tcp_connect(config->host, config->port, config->connect_timeout_ms, error,
+                                             sizeof error);
+    if (carrier == NULL) {
+        hws_log(HWS_ERROR, "no GPU: %s", error);
+        return NULL;
+    }
+    if (hws_handshake(carrier, config, HWS_DESCRIPTION_HASH, welcome_p, error, sizeof error) != 0) {
+        hws_log(HWS_ERROR, "no GPU: %s (broker %s:%s)", error, config->host, config->port);
+        carrier->ops->close(carrier);
+        return NULL;
+    }
+    hws_log(HWS_INFO, "session %llu on %s:%s, %u device(s)", (unsigned long long) welcome_p->session_id, config->host,
+            config->port, welcome_p->device_count);
+    return carrier;
+}
+
+/* Over a region of shared memory where there is one, else over TCP. Returns the carrier, or NULL after saying why. */
+static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t *welcome_p) {
+    if (config->carrier == HWS_CARRIER_TCP) {
+        return connect_broker(config, welcome_p);
+    }
+    char error[512];
+    bool found;
+    hws_carrier_t *carrier = hws_shm_connect(config, HWS_DESCRIPTION_HASH, welcome_p, &found, error, sizeof error);
+    if (carrier != NULL) {
+        hws_log(HWS_INFO, "session %llu over shared memory, slot %u of vGPU \"%.63s\", %u device(s)",
+                (unsigned long long) welcome_p->session_id, hws_shm_current()->slot,
+                hws_shm_current()->header->vgpu, welcome_p->device_count);
+        return carrier;
+    }
+    if (config->carrier == HWS_CARRIER_AUTO && config->missing[0] == '\0') {
+        if (found) {
+            hws_log(HWS_WARN, "no GPU over shared memory, so over TCP: %s", error);
+        }
+        return connect_broker(config, welcome_p);
+    }
+    hws_log(HWS_ERROR, "no GPU: %s%s%s", error, config->missing[0] == '\0' ? "" : "; ", config->missing);
+    return NULL;
+}
+
 /* Connects, shakes hands, opens the channel. A failure is logged here, where its cause is known. */
 static CUresult connect_session(void) {
     hws_config_t config;
@@ -86,15 +130,9 @@ static CUresult connect_session(void) {
         hws_log(HWS_ERROR, "no GPU: %s", error);
         return CUDA_ERROR_NO_DEVICE;
     }
-    hws_carrier_t *carrier = hws_tcp_connect(config.host, config.port, config.connect_timeout_ms, error, sizeof error);
-    if (carrier == NULL) {
-        hws_log(HWS_ERROR, "no GPU: %s", error);
-        return CUDA_ERROR_NO_DEVICE;
-    }
     hws_welcome_t welcome;
-    if (hws_handshake(carrier, &config, HWS_DESCRIPTION_HASH, &welcome, error, sizeof error) != 0) {
-        hws_log(HWS_ERROR, "no GPU: %s (broker %s:%s)", error, config.host, config.port);
-        carrier->ops->close(carrier);
+    hws_carrier_t *carrier = connect_carrier(&config, &welcome);
+    if (carrier == NULL) {
         return CUDA_ERROR_NO_DEVICE;
     }
     const hws_channel_hooks_t hooks = {.run_callback = hws_hostcall_run, .failed = on_failed, .error = on_error};
@@ -103,8 +141,6 @@ static CUresult connect_session(void) {
         carrier->ops->close(carrier);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    hws_log(HWS_INFO, "session %llu on %s:%s, %u device(s)", (unsigned long long) welcome.session_id, config.host,
-            config.port, welcome.device_count);
     return CUDA_SUCCESS;
 }
 

@@ -18,6 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A region whose broker does not count its beat up for so long is not waited for: another carrier may do. */
+#define HWS_SHM_STILL_MS 2500u
+
 /* The region as the session uses it. Constant while the session is open. */
 typedef struct hws_shm_view {
     uint8_t *base;                      /* of the mapping; header->region_bytes long */

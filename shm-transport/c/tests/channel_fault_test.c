@@ -29,7 +29,7 @@ static void expect_refusal(bool copy, const void *answer, size_t bytes) {
     fake_start(&thread, make_call, &call);
     fake_take(scratch, sizeof scratch);
     fake_write(answer, bytes);
-    shutdown(fake_fd, SHUT_WR);
+    fake_end_writing();
     fake_join(&thread);
     HWS_CHECK(call.status == HWS_LOST_STATUS);
     HWS_CHECK(atomic_load(&fake_failed_status) == HWS_LOST_STATUS);
@@ -243,7 +243,7 @@ static void shouldRefuseCallsInAForkedChildAndGoOnInTheParent(void) {
 }
 #endif
 
-int main(void) {
+static void run(void) {
     HWS_RUN(shouldRefuseHostileReplies);
     HWS_RUN(shouldRefuseDataOutsideTheTarget);
     HWS_RUN(shouldRefuseACopyOfTooFewOrTooManyBytes);
@@ -255,5 +255,9 @@ int main(void) {
 #ifndef __SANITIZE_THREAD__
     HWS_RUN(shouldRefuseCallsInAForkedChildAndGoOnInTheParent);
 #endif
+}
+
+int main(void) {
+    fake_run_all(run);
     return 0;
 }

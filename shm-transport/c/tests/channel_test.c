@@ -325,7 +325,7 @@ static void shouldRefuseRecordsThatTheWorkerWouldRefuse(void) {
     fake_close();
 }
 
-int main(void) {
+static void run(void) {
     HWS_RUN(shouldKeepTheOrderOfEachThread);
     HWS_RUN(shouldAnswerEveryThreadWhateverTheOrderOfReplies);
     HWS_RUN(shouldPadBulksAndKeepLargeOnesInOrder);
@@ -336,5 +336,9 @@ int main(void) {
     HWS_RUN(shouldRunHostFunctionsAndSayWhenTheyAreDone);
     HWS_RUN(shouldSendABlobOnlyWhereItIsNotKnown);
     HWS_RUN(shouldRefuseRecordsThatTheWorkerWouldRefuse);
+}
+
+int main(void) {
+    fake_run_all(run);
     return 0;
 }

@@ -1,9 +1,13 @@
-/* The other end of a channel, in this process: real bytes over a socket pair, played by the test. */
+/*
+ * The other end of a channel, in this process: real bytes over a socket pair or a region, played by the test. Every
+ * test runs over each carrier (fake_run_all).
+ */
 #ifndef FAKE_WORKER_H
 #define FAKE_WORKER_H
 
 #include "../hws_channel_internal.h"
 #include "../tcp/hws_tcp.h"
+#include "fake_host.h"
 #include "hws_test.h"
 
 #include <errno.h>
@@ -14,7 +18,9 @@
 #define FAKE_OPCODE 0x00010001u
 #define FAKE_WINDOW_BYTES (4u << 20)
 
-static int fake_fd = -1;                     /* the worker's end */
+static bool fake_over_shm;                   /* the carrier under test */
+static int fake_fd = -1;                     /* the worker's end, over TCP */
+static fake_slot_t fake_slot;                /* the same, over a region */
 static uint64_t fake_sequence;               /* of the next record that is expected */
 static void (*fake_callback)(uint64_t, int); /* what run_callback does */
 static _Atomic int fake_failed_status;
@@ -27,24 +33,53 @@ static void fake_failed(int status) {
     atomic_store(&fake_failed_status, status);
 }
 
-static void fake_open_with(uint64_t window_bytes) {
+static hws_carrier_t *fake_connect_shm(void) {
+    hws_config_t config = fake_config();
+    hws_welcome_t welcome;
+    bool found;
+    char error[512];
+    hws_carrier_t *carrier = hws_shm_connect(&config, 0, &welcome, &found, error, sizeof error);
+    HWS_CHECK(carrier != NULL && welcome.next_sequence == 3);
+    fake_slot_adopt(&fake_slot);
+    return carrier;
+}
+
+static hws_carrier_t *fake_connect_tcp(void) {
     int ends[2];
     HWS_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     fake_fd = ends[1];
+    return hws_tcp_adopt(ends[0]);
+}
+
+static void fake_open_with(uint64_t window_bytes) {
+    hws_carrier_t *carrier = fake_over_shm ? fake_connect_shm() : fake_connect_tcp();
     fake_sequence = 3;
     atomic_store(&fake_failed_status, 0);
     hws_welcome_t welcome = {.device_count = 1, .credit_window_bytes = window_bytes,
                              .max_record_bytes = HWS_MAX_RECORD_BYTES, .max_bulk_bytes = HWS_MAX_BULK_BYTES,
                              .next_sequence = 3};
     hws_channel_hooks_t hooks = {.run_callback = fake_run_callback, .failed = fake_failed};
-    HWS_CHECK(hws_channel_open(hws_tcp_adopt(ends[0]), &welcome, &hooks) == 0);
+    HWS_CHECK(hws_channel_open(carrier, &welcome, &hooks) == 0);
 }
 
 static inline void fake_open(void) {
     fake_open_with(FAKE_WINDOW_BYTES);
 }
 
+/* The worker says nothing more. */
+static inline void fake_end_writing(void) {
+    if (fake_over_shm) {
+        fake_slot_end(&fake_slot, HWS_HOST_ENDED, "the test has ended it");
+    } else {
+        shutdown(fake_fd, SHUT_WR);
+    }
+}
+
 static void fake_hang_up(void) {
+    if (fake_over_shm && fake_slot.base != NULL) {
+        fake_end_writing();
+        fake_slot.base = NULL;
+    }
     if (fake_fd >= 0) {
         close(fake_fd);
         fake_fd = -1;
@@ -55,9 +90,14 @@ static inline void fake_close(void) {
     hws_channel_close(HWS_STATUS_DEINITIALIZED);
     fake_hang_up();
     hws_channel_join();
+    atomic_store(&fake_host.busy, -1);
 }
 
 static void fake_read(void *target, size_t bytes) {
+    if (fake_over_shm) {
+        HWS_CHECK(fake_slot_read(&fake_slot, target, bytes));
+        return;
+    }
     for (uint8_t *p = target; bytes > 0;) {
         ssize_t n = read(fake_fd, p, bytes);
         HWS_CHECK(n > 0);
@@ -79,6 +119,10 @@ static hws_record_header_t fake_take(uint8_t *payload, size_t capacity) {
 }
 
 static void fake_write(const void *bytes, size_t count) {
+    if (fake_over_shm) {
+        fake_slot_write(&fake_slot, bytes, count); /* or the channel has refused what we sent before */
+        return;
+    }
     for (const uint8_t *p = bytes; count > 0;) {
         ssize_t n = send(fake_fd, p, count, MSG_NOSIGNAL);
         if (n < 0) {
@@ -132,6 +176,17 @@ static inline void fake_start(fake_thread_t *thread, void (*main)(void *), void 
 
 static inline void fake_join(fake_thread_t *thread) {
     HWS_CHECK(pthread_join(thread->thread, NULL) == 0);
+}
+
+/* Runs all tests of a file over each carrier. */
+static inline void fake_run_all(void (*run)(void)) {
+    fprintf(stderr, "over tcp\n");
+    run();
+    fprintf(stderr, "over shm\n");
+    fake_over_shm = true;
+    fake_host_start(16u << 20, 4, HOST_SERVES);
+    run();
+    fake_host_stop();
 }
 
 #endif

@@ -182,6 +182,7 @@ static void shouldFillInFromTheFile(void) {
 
 int main(void) {
     setenv("HAWSER_CONFIG", "/dev/null", 1);
+    setenv("HAWSER_CARRIER", "tcp", 1);
     HWS_RUN(shouldAcceptAWelcome);
     HWS_RUN(shouldRefuseADialogueThatEndsAtAnyByte);
     HWS_RUN(shouldRefuseLimitsThatMakeNoSense);

@@ -1,0 +1,13 @@
+/* Threads of the library inside a program that does not know of them. */
+#ifndef HWS_THREAD_H
+#define HWS_THREAD_H
+
+#include <pthread.h>
+
+/*
+ * Starts a thread with every signal blocked, because signals belong to the program's threads. The name has at most 15
+ * bytes. Returns 0 or an errno.
+ */
+int hws_thread_start(pthread_t *thread_p, void *(*main)(void *), void *argument, const char *name);
+
+#endif

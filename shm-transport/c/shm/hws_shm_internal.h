@@ -1,0 +1,129 @@
+/*
+ * What the files of the shm carrier share. Words in the region are read and written by the __atomic functions: the
+ * other side changes them at any time.
+ */
+#ifndef HWS_SHM_INTERNAL_H
+#define HWS_SHM_INTERNAL_H
+
+#include "hws_ring.h"
+#include "hws_shm.h"
+#include "hws_wait.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+typedef struct hws_shm {
+    hws_carrier_t carrier;
+    hws_shm_view_t view;
+    hws_region_header_t header;        /* private and checked */
+    hws_region_header_t *live;         /* the header in the region */
+    hws_region_guest_t *guest;         /* our slot's pages */
+    hws_region_host_t *host;
+    uint64_t mapped_bytes;
+    int fd;
+    char path[640];                    /* for messages */
+    char doorbell_path[640];           /* file of BAR0, "" for none */
+    volatile uint32_t *doorbell;       /* register, NULL for none */
+    pid_t pid;                         /* a forked child has neither the mapping nor the slot */
+    bool locked;                       /* we hold the slot's lock */
+    bool claimed;
+    _Atomic uint64_t session_id;       /* 0 until the host has said SERVING */
+    _Atomic bool closed;               /* by us: every operation fails */
+    _Atomic uint32_t timeout_ms;
+    hws_ring_t command, reply;
+    hws_spin_t send_spin, receive_spin, chunk_spins[HWS_MAX_CHUNKS];
+
+    pthread_mutex_t lock;              /* of the fault and the beat's end */
+    char fault[384];
+    bool faulted;
+
+    bool beats;
+    bool beat_ends;
+    pthread_cond_t beat_wake;
+    pthread_t beat_thread;
+} hws_shm_t;
+
+/* hws_shm_region.c: opens and maps. */
+
+/*
+ * Opens and maps a region's file, reads its header into a private copy and checks it. Returns 0, or -1 with a sentence;
+ * *ours_p says whether the file carries our magic. What was opened stays in shm for hws_shm_unmap().
+ */
+int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capacity);
+void hws_shm_unmap(hws_shm_t *shm);
+/* Whether all areas of a header lie in `mapped_bytes` and apart, with sizes that make sense. */
+bool hws_shm_header_is_sound(const hws_region_header_t *header, uint64_t mapped_bytes);
+
+/* hws_shm_find.c: which file. Sets path, doorbell_path and view.kind and maps. */
+int hws_shm_find(hws_shm_t *shm, const hws_config_t *config, bool *found_p, char *error_p, size_t error_capacity);
+
+/* hws_shm_claim.c: locks and states. */
+
+/* Claims a slot and waits until the broker takes a worker. Returns 0, or -1 with a sentence; then no slot is ours. */
+int hws_shm_claim(hws_shm_t *shm, const hws_config_t *config, uint64_t description_hash, char *error_p,
+                  size_t error_capacity);
+/* Says that we leave; the broker ends the session and frees the slot. The lock stays. */
+void hws_shm_leave(hws_shm_t *shm);
+void hws_shm_unlock(hws_shm_t *shm);
+/* Ends the beat's thread, and waits for it. */
+void hws_shm_end_beat(hws_shm_t *shm);
+void hws_shm_join_beat(hws_shm_t *shm);
+
+/* hws_shm_wait.c: sleeping, waking, and seeing that the session is over. */
+
+/* What a waiting thread remembers between two looks at the region's host. Starts as zeros. */
+typedef struct hws_shm_look {
+    uint64_t beat;
+    int64_t since_ns; /* when the beat was first seen to be that; 0: not yet looked */
+} hws_shm_look_t;
+
+/* Whether the session is over; the reason goes into shm->fault, once. Reads each word of the host once. */
+bool hws_shm_is_lost(hws_shm_t *shm, hws_shm_look_t *look);
+/* Whether the broker has shown no life for still_ms of looking. */
+bool hws_shm_is_still(const hws_shm_t *shm, hws_shm_look_t *look, int64_t still_ms);
+void hws_shm_set_fault(hws_shm_t *shm, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What a thread waits for. */
+typedef struct hws_shm_wish {
+    bool (*is_granted)(hws_shm_t *shm, uint32_t argument);
+    uint32_t argument;
+    uint32_t *waiting;  /* word in our page that asks the worker to wake us */
+    hws_spin_t *spin;   /* of this kind of wait */
+    bool bounded;       /* by timeout_ms */
+} hws_shm_wish_t;
+
+/*
+ * Waits: spins, then sleeps. Returns 0; or -1 with errno EAGAIN (timeout), ESHUTDOWN (closed by us) or ECONNRESET (the
+ * session is over, shm->fault says why, and the wish was not granted after that was seen).
+ */
+int hws_shm_wait(hws_shm_t *shm, const hws_shm_wish_t *wish);
+/*
+ * Wakes the worker if it sleeps for what was just done: `waiting` is the host's word for bytes in the command ring, or
+ * for room in the reply ring. Any thread.
+ */
+void hws_shm_wake_worker(hws_shm_t *shm, uint32_t *waiting);
+/* Rings the broker's doorbell, where there is one. */
+void hws_shm_ring_broker(hws_shm_t *shm);
+
+/* hws_shm.c */
+extern hws_shm_t *_Atomic hws_shm_session;
+
+int64_t hws_shm_now_ns(void);
+
+static inline uint8_t *hws_shm_slot(const hws_shm_t *shm, uint32_t slot) {
+    return shm->view.base + shm->header.slots_offset + slot * shm->header.slot_stride;
+}
+
+static inline hws_region_guest_t *hws_shm_guest(const hws_shm_t *shm, uint32_t slot) {
+    return (hws_region_guest_t *) hws_shm_slot(shm, slot);
+}
+
+static inline hws_region_host_t *hws_shm_host(const hws_shm_t *shm, uint32_t slot) {
+    return (hws_region_host_t *) (hws_shm_slot(shm, slot) + HWS_PAGE_BYTES);
+}
+
+static inline uint32_t *hws_shm_chunk_word(const hws_shm_t *shm, uint32_t chunk) {
+    return (uint32_t *) (hws_shm_slot(shm, shm->view.slot) + 2 * HWS_PAGE_BYTES + chunk * HWS_CHUNK_STRIDE);
+}
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * The host's side of a region, in this process: formats it as the broker does, beats, answers claims, and clears slots
+ * up; and a worker's two rings for one session, played by the test.
+ */
+#ifndef FAKE_HOST_H
+#define FAKE_HOST_H
+
+#include "../hws_record.h"
+#include "../shm/hws_shm_internal.h"
+#include "hws_test.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef enum fake_mood {
+    HOST_SERVES,
+    HOST_REFUSES,
+    HOST_IGNORES,     /* lives, but takes no claim up */
+    HOST_STANDS_STILL /* does nothing at all */
+} fake_mood_t;
+
+typedef struct fake_host {
+    char path[64];
+    int fd;
+    uint8_t *base;               /* the host's own mapping */
+    hws_region_header_t header;  /* what was written */
+    _Atomic int mood;
+    _Atomic uint32_t liveness;
+    _Atomic bool ends;
+    _Atomic int busy;            /* slot whose worker has not ended, which is cleared up only after that; -1 for none */
+    _Atomic uint64_t sessions;   /* claims that were taken up: also the last one's id */
+    _Atomic uint32_t abandoned;  /* slots that were cleared up because another process had found them abandoned */
+    pthread_t thread;
+} fake_host_t;
+
+/* One session's worker. */
+typedef struct fake_slot {
+    hws_region_guest_t *guest;
+    hws_region_host_t *host;
+    uint8_t *base;
+    hws_ring_t command, reply;
+} fake_slot_t;
+
+static fake_host_t fake_host;
+
+static inline void fake_nap(void) {
+    struct timespec time = {.tv_nsec = 100000};
+    nanosleep(&time, NULL);
+}
+
+static inline uint64_t fake_highest_bit(uint64_t value) {
+    return value == 0 ? 0 : 1ull << (63 - __builtin_clzll(value));
+}
+
+/* RegionGeometry.of(), and what the broker writes besides. */
+static inline hws_region_header_t fake_header(uint64_t bytes, uint32_t slots) {
+    const uint64_t page = HWS_PAGE_BYTES, ring = 256 << 10, rings = 3 * page + 2 * ring;
+    uint64_t bulk = fake_highest_bit(bytes / 2 / slots);
+    bulk = bulk > HWS_MAX_CHUNKS * (512ull << 10) ? HWS_MAX_CHUNKS * (512ull << 10) : bulk;
+    bulk = bulk < 256 << 10 ? 256 << 10 : bulk;
+    uint64_t chunk = fake_highest_bit(bulk / HWS_MAX_CHUNKS);
+    chunk = chunk < 64 << 10 ? 64 << 10 : chunk > 512 << 10 ? 512 << 10 : chunk;
+    if (page + slots * (rings + bulk) + 2 * page > bytes) {
+        bulk = 256 << 10;
+        chunk = 64 << 10;
+    }
+    uint64_t stride = rings + bulk, table = page + slots * stride;
+    HWS_CHECK(table + 2 * page <= bytes);
+    uint64_t pages = (bytes - table) / page;
+    uint64_t heap = table + (pages + HWS_GRANULE_BYTES) / (HWS_GRANULE_BYTES + 1) * page;
+    hws_region_header_t header = {
+        .magic = HWS_REGION_MAGIC, .region_version = HWS_REGION_VERSION, .protocol_version = HWS_PROTOCOL_VERSION,
+        .region_bytes = bytes, .epoch = 0x1234567, .slot_count = slots, .slots_offset = page, .slot_stride = stride,
+        .command_offset = 3 * page, .command_bytes = ring, .reply_offset = 3 * page + ring, .reply_bytes = ring,
+        .bulk_offset = rings, .chunk_count = bulk / chunk, .chunk_bytes = chunk, .heap_table_offset = table,
+        .heap_offset = heap, .heap_bytes = bytes - heap,
+    };
+    strcpy(header.vgpu, "fake");
+    return header;
+}
+
+static inline hws_region_guest_t *fake_guest(uint8_t *base, uint32_t slot) {
+    return (hws_region_guest_t *) (base + fake_host.header.slots_offset + slot * fake_host.header.slot_stride);
+}
+
+static inline hws_region_host_t *fake_host_page(uint8_t *base, uint32_t slot) {
+    return (hws_region_host_t *) ((uint8_t *) fake_guest(base, slot) + HWS_PAGE_BYTES);
+}
+
+static inline uint32_t fake_load(const uint32_t *word) {
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static inline void fake_attach(fake_slot_t *slot, uint8_t *base, uint32_t number) {
+    slot->base = base;
+    slot->guest = fake_guest(base, number);
+    slot->host = fake_host_page(base, number);
+    uint8_t *first = (uint8_t *) slot->guest;
+    const hws_region_header_t *h = &fake_host.header;
+    hws_ring_attach_reader(&slot->command, first + h->command_offset, h->command_bytes, &slot->host->command_head,
+                           &slot->guest->command_tail);
+    hws_ring_attach_writer(&slot->reply, first + h->reply_offset, h->reply_bytes, &slot->guest->reply_head,
+                           &slot->host->reply_tail);
+}
+
+static inline void fake_slot_end(fake_slot_t *slot, uint32_t state, const char *reason) {
+    snprintf(slot->host->reason, sizeof slot->host->reason, "%s", reason);
+    __atomic_store_n(&slot->host->state, state, __ATOMIC_RELEASE);
+    hws_wait_signal(&slot->host->reply_signal);
+}
+
+static inline void fake_slot_put(fake_slot_t *slot, const void *bytes, uint64_t count) {
+    hws_ring_put(&slot->reply, bytes, count);
+    hws_ring_commit(&slot->reply);
+    hws_wake(&slot->guest->reply_waiting, &slot->host->reply_signal);
+}
+
+typedef struct fake_welcome {
+    hws_record_header_t header;
+    uint32_t version, devices;
+    uint64_t session, window;
+    uint32_t record, bulk;
+    uint64_t hash;
+} fake_welcome_t;
+
+static void fake_take_claim(uint32_t number) {
+    fake_slot_t slot;
+    fake_attach(&slot, fake_host.base, number);
+    HWS_CHECK(slot.guest->epoch == fake_host.header.epoch && slot.guest->protocol_version == HWS_PROTOCOL_VERSION);
+    uint64_t session = atomic_fetch_add(&fake_host.sessions, 1) + 1;
+    slot.host->session_id = session;
+    slot.host->liveness = atomic_load(&fake_host.liveness);
+    if (atomic_load(&fake_host.mood) == HOST_REFUSES) {
+        slot.host->refusal_code = 3;
+        fake_slot_end(&slot, HWS_HOST_REFUSED, "no room");
+        return;
+    }
+    __atomic_store_n(&slot.host->state, HWS_HOST_STARTING, __ATOMIC_RELEASE);
+    fake_welcome_t welcome = {
+        .header = {.length_bytes = sizeof welcome, .opcode = HWS_CONTROL_WELCOME}, .version = HWS_PROTOCOL_VERSION,
+        .devices = 1, .session = session, .window = HWS_CREDIT_WINDOW_BYTES, .record = HWS_MAX_RECORD_BYTES,
+        .bulk = HWS_MAX_BULK_BYTES,
+    };
+    if (session % 2 == 0) {
+        fake_slot_put(&slot, &welcome, sizeof welcome); /* a worker that is faster than its broker */
+    }
+    __atomic_store_n(&slot.host->state, HWS_HOST_SERVING, __ATOMIC_RELEASE);
+    if (session % 2 != 0) {
+        fake_slot_put(&slot, &welcome, sizeof welcome);
+    }
+}
+
+static void *fake_host_main(void *unused) {
+    (void) unused;
+    hws_region_header_t *live = (hws_region_header_t *) fake_host.base;
+    for (uint64_t turn = 0; !atomic_load(&fake_host.ends); turn++) {
+        int mood = atomic_load(&fake_host.mood);
+        if (mood != HOST_STANDS_STILL && turn % 256 == 0) {
+            __atomic_fetch_add(&live->host_beat, 1, __ATOMIC_RELEASE);
+        }
+        for (uint32_t i = 0; mood < HOST_IGNORES && i < fake_host.header.slot_count; i++) {
+            uint32_t said = fake_load(&fake_guest(fake_host.base, i)->state);
+            uint32_t answered = fake_load(&fake_host_page(fake_host.base, i)->state);
+            if (said == HWS_GUEST_CLAIMED && answered == HWS_HOST_FREE) {
+                fake_take_claim(i);
+            } else if ((said == HWS_GUEST_LEFT || said == HWS_GUEST_ABANDONED)
+                       && atomic_load(&fake_host.busy) != (int) i) {
+                atomic_fetch_add(&fake_host.abandoned, said == HWS_GUEST_ABANDONED ? 1 : 0);
+                uint8_t *first = (uint8_t *) fake_guest(fake_host.base, i);
+                memset(first + 4, 0, 3 * HWS_PAGE_BYTES - 4);
+                __atomic_store_n((uint32_t *) first, HWS_GUEST_FREE, __ATOMIC_RELEASE);
+            }
+        }
+        fake_nap();
+    }
+    return NULL;
+}
+
+/* Makes and formats a region of its own in /dev/shm and starts to serve it. */
+static inline void fake_host_start(uint64_t bytes, uint32_t slots, fake_mood_t mood) {
+    snprintf(fake_host.path, sizeof fake_host.path, "/dev/shm/hawser-test-%d", (int) getpid());
+    fake_host.fd = open(fake_host.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    HWS_CHECK(fake_host.fd >= 0 && ftruncate(fake_host.fd, (off_t) bytes) == 0);
+    fake_host.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fake_host.fd, 0);
+    HWS_CHECK(fake_host.base != MAP_FAILED);
+    fake_host.header = fake_header(bytes, slots);
+    hws_region_header_t *live = (hws_region_header_t *) fake_host.base;
+    memcpy((uint8_t *) live + 8, (uint8_t *) &fake_host.header + 8, sizeof *live - 8);
+    __atomic_store_n(&live->magic, HWS_REGION_MAGIC, __ATOMIC_RELEASE);
+    atomic_store(&fake_host.mood, mood);
+    atomic_store(&fake_host.liveness, HWS_LIVENESS_LOCK);
+    atomic_store(&fake_host.ends, false);
+    atomic_store(&fake_host.busy, -1);
+    HWS_CHECK(pthread_create(&fake_host.thread, NULL, fake_host_main, NULL) == 0);
+}
+
+static inline void fake_host_stop(void) {
+    atomic_store(&fake_host.ends, true);
+    HWS_CHECK(pthread_join(fake_host.thread, NULL) == 0);
+    munmap(fake_host.base, fake_host.header.region_bytes);
+    close(fake_host.fd);
+    unlink(fake_host.path);
+}
+
+static inline hws_config_t fake_config(void) {
+    hws_config_t config = {.carrier = HWS_CARRIER_SHM, .sysfs = "/nowhere", .connect_timeout_ms = 20000};
+    memcpy(config.region, fake_host.path, sizeof fake_host.path);
+    return config;
+}
+
+/*
+ * Takes over as the worker of this process's session. Through the guest's own mapping: the thread sanitizer knows memory
+ * by its address, and so sees both ends.
+ */
+static inline void fake_slot_adopt(fake_slot_t *slot) {
+    const hws_shm_view_t *view = hws_shm_current();
+    HWS_CHECK(view != NULL);
+    atomic_store(&fake_host.busy, (int) view->slot);
+    fake_attach(slot, view->base, view->slot);
+    slot->reply.own_position = slot->reply.published = slot->reply.peer_cached = sizeof(fake_welcome_t);
+}
+
+static inline bool fake_slot_is_left(const fake_slot_t *slot) {
+    return fake_load(&slot->guest->state) != HWS_GUEST_CLAIMED;
+}
+
+/* Reads bytes from the guest; false when it has left. */
+static inline bool fake_slot_read(fake_slot_t *slot, void *target, uint64_t bytes) {
+    for (uint8_t *to = target; bytes > 0;) {
+        uint64_t available = hws_ring_available(&slot->command);
+        HWS_CHECK(available != HWS_RING_CORRUPT);
+        if (available == 0) {
+            if (fake_slot_is_left(slot)) {
+                return false;
+            }
+            uint32_t seen = hws_wait_prepare(&slot->host->command_waiting, &slot->guest->command_signal);
+            if (hws_ring_available(&slot->command) == 0) {
+                hws_wait_sleep(&slot->guest->command_signal, seen, 20000000);
+            }
+            continue;
+        }
+        uint64_t part = bytes < available ? bytes : available;
+        hws_ring_take(&slot->command, to, part);
+        hws_ring_release(&slot->command);
+        hws_wake(&slot->guest->room_waiting, &slot->host->reply_signal);
+        to += part;
+        bytes -= part;
+    }
+    return true;
+}
+
+/* Writes bytes to the guest; false when it has left. */
+static inline bool fake_slot_write(fake_slot_t *slot, const void *source, uint64_t bytes) {
+    for (const uint8_t *from = source; bytes > 0;) {
+        uint64_t room = hws_ring_room(&slot->reply);
+        HWS_CHECK(room != HWS_RING_CORRUPT);
+        if (fake_slot_is_left(slot)) {
+            return false;
+        }
+        if (room == 0) {
+            uint32_t seen = hws_wait_prepare(&slot->host->room_waiting, &slot->guest->command_signal);
+            if (hws_ring_room(&slot->reply) == 0) {
+                hws_wait_sleep(&slot->guest->command_signal, seen, 20000000);
+            }
+            continue;
+        }
+        uint64_t part = bytes < room ? bytes : room;
+        fake_slot_put(slot, from, part);
+        from += part;
+        bytes -= part;
+    }
+    return true;
+}
+
+#endif
