@@ -1,5 +1,7 @@
 package io.hawser.worker;
 
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.Description;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.client.MemoryRequests;
 import io.hawser.cuda.generated.client.StreamRequests;
@@ -7,20 +9,39 @@ import io.hawser.cuda.generated.client.WireRequests;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordReader;
 import io.hawser.shm.RecordWriter;
+import io.hawser.worker.calls.Calls;
+import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.tcp.TcpLink;
+import io.hawser.worker.session.CreditWindow;
+import io.hawser.worker.session.Session;
+import io.hawser.worker.session.SessionOptions;
+import io.netty.channel.epoll.Epoll;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * A guest of the worker's own, before it is ready: it makes the calls that every program makes, so that the first real
  * guest does not wait for classes to be loaded. More rounds would compile code too, and cost each start of a worker.
  */
 final class WarmUp {
+    private static final Logger LOG = System.getLogger(WarmUp.class.getName());
+
     private static final int ROUNDS = 20;
     private static final int TIMEOUT_MS = 5000;
+    private static final long END_LIMIT_MS = 1000;
+    private static final int ADDRESS_BYTES = 26; // what Netty's accept wants for any address
     private static final int SMALL_BYTES = 64;
     private static final int LARGE_BYTES = 64 * 1024;
     private static final long CONTEXT = (long) HandleKind.CONTEXT.number() << 40 | 1;
@@ -38,15 +59,47 @@ final class WarmUp {
     }
 
     /**
-     * Plays the guest until all calls have been answered.
+     * Holds a session with itself over loopback. When it cannot be had, for want of a loopback interface, the worker is
+     * only slower at first.
      *
-     * @param socket connected to a session of this worker.
-     * @throws IOException if a call fails or takes seconds.
+     * @param backend the GPU.
      */
-    static void play(Socket socket) throws IOException {
-        socket.setSoTimeout(TIMEOUT_MS);
-        socket.setTcpNoDelay(true);
-        new WarmUp(socket).play();
+    static void run(GpuBackend backend) {
+        Epoll.ensureAvailability(); // loads Netty's native code
+        io.netty.channel.unix.Socket listener = io.netty.channel.unix.Socket.newSocketStream();
+        try (Socket client = new Socket()) {
+            listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            listener.listen(1);
+            client.connect(listener.localAddress());
+            Link link = new TcpLink(listener.accept(new byte[ADDRESS_BYTES]));
+            Session own = new Session(new SessionOptions(Session.WARM_UP, "", 0, "", "", CreditWindow.DEFAULT_BYTES),
+                backend, link, Calls.perThreadStreams(backend), (reason, error) -> { });
+            link.execute(() -> own.start(new Calls(own), Description.HASH));
+            client.setSoTimeout(TIMEOUT_MS);
+            client.setTcpNoDelay(true);
+            new WarmUp(client).play();
+            client.shutdownOutput();
+            link.awaitClosed(END_LIMIT_MS);
+            CompletableFuture.runAsync(() -> {
+                own.close();
+                own.freeStaging();
+            }, link).get(END_LIMIT_MS, TimeUnit.MILLISECONDS);
+            link.shutdown(END_LIMIT_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // run() ends at once
+        } catch (IOException | ExecutionException | TimeoutException e) {
+            LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
+        } finally {
+            closeListener(listener);
+        }
+    }
+
+    private static void closeListener(io.netty.channel.unix.Socket listener) {
+        try {
+            listener.close();
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "the warm-up''s socket stays open: {0}", e.getMessage());
+        }
     }
 
     private void play() throws IOException {

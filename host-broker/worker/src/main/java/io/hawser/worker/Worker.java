@@ -3,6 +3,8 @@ package io.hawser.worker;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.Description;
 import io.hawser.worker.calls.Calls;
+import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
@@ -12,18 +14,10 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
-import io.netty.channel.EventLoopGroup;
-import io.netty.channel.FixedRecvByteBufAllocator;
-import io.netty.channel.MultiThreadIoEventLoopGroup;
-import io.netty.channel.WriteBufferWaterMark;
-import io.netty.channel.epoll.EpollIoHandler;
-import io.netty.channel.epoll.EpollSocketChannel;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.Socket;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -37,20 +31,14 @@ public final class Worker {
     private static final long STATS_INTERVAL_MS = 500;
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
-    private static final int RECEIVE_BYTES = 64 * 1024;
-    private static final int ADDRESS_BYTES = 26; // what Netty's accept wants for any address
-    private static final int KEEPALIVE_IDLE_S = 10; // a guest machine that vanished is noticed in half a minute
-    private static final int KEEPALIVE_INTERVAL_S = 5;
-    private static final int KEEPALIVE_PROBES = 4;
 
     private final ControlSocket control;
     private final GpuBackend backend;
     private final ControlCodec codec = new ControlCodec();
-    private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
     private final CountDownLatch over = new CountDownLatch(1);
     private final AtomicReference<WorkerMessage.Ended> end = new AtomicReference<>();
     private volatile Session session;
-    private volatile EpollSocketChannel channel;
+    private volatile Link link;
 
     /**
      * Prepares a worker.
@@ -111,60 +99,17 @@ public final class Worker {
             throw new IOException("a worker takes one session, with its socket: sessionId=" + assign.sessionId()
                 + " descriptor=" + descriptor + " busy=" + (session != null));
         }
-        channel = open(descriptor);
+        link = new TcpLink(descriptor);
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), assign.memoryBytes(),
             assign.peer(), assign.program(), CreditWindow.DEFAULT_BYTES);
-        session = new Session(options, backend, channel, Calls.perThreadStreams(backend), this::sessionEnded);
-        channel.eventLoop().execute(() -> session.start(new Calls(session), Description.HASH));
-        channel.eventLoop().scheduleAtFixedRate(this::sendStats, STATS_INTERVAL_MS, STATS_INTERVAL_MS,
-            TimeUnit.MILLISECONDS);
+        session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
+        link.execute(() -> session.start(new Calls(session), Description.HASH));
+        link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }
 
-    /** Takes over a connected socket; nothing is read from it yet. */
-    private EpollSocketChannel open(int descriptor) {
-        EpollSocketChannel opened = new EpollSocketChannel(descriptor);
-        opened.config().setAutoRead(false).setTcpNoDelay(true).setKeepAlive(true)
-            .setTcpKeepIdle(KEEPALIVE_IDLE_S).setTcpKeepIntvl(KEEPALIVE_INTERVAL_S).setTcpKeepCnt(KEEPALIVE_PROBES)
-            .setRecvByteBufAllocator(new FixedRecvByteBufAllocator(RECEIVE_BYTES))
-            .setWriteBufferWaterMark(new WriteBufferWaterMark(1 << 20, 4 << 20));
-        group.register(opened).syncUninterruptibly();
-        return opened;
-    }
-
-    /**
-     * Serves a session of the worker's own over loopback, so that the first real one starts at full speed. Before
-     * {@link #run}. When it cannot be had, for want of a loopback interface, the worker is only slower at first.
-     */
+    /** Serves a session of the worker's own, so that the first real one starts at full speed. Before {@link #run}. */
     public void warmUp() {
-        io.netty.channel.unix.Socket listener = io.netty.channel.unix.Socket.newSocketStream();
-        try (Socket client = new Socket()) {
-            listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-            listener.listen(1);
-            client.connect(listener.localAddress());
-            EpollSocketChannel served = open(listener.accept(new byte[ADDRESS_BYTES]));
-            Session own = new Session(new SessionOptions(Session.WARM_UP, "", 0, "", "", CreditWindow.DEFAULT_BYTES),
-                backend, served, Calls.perThreadStreams(backend), (reason, error) -> { });
-            served.eventLoop().execute(() -> own.start(new Calls(own), Description.HASH));
-            WarmUp.play(client);
-            client.shutdownOutput();
-            served.closeFuture().await(GOODBYE_LIMIT_MS);
-            served.eventLoop().submit(own::close).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
-            served.eventLoop().submit(own::freeStaging).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // run() ends at once
-        } catch (IOException | ExecutionException | TimeoutException e) {
-            LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
-        } finally {
-            closeListener(listener);
-        }
-    }
-
-    private static void closeListener(io.netty.channel.unix.Socket listener) {
-        try {
-            listener.close();
-        } catch (IOException e) {
-            LOG.log(Level.WARNING, "the warm-up''s socket stays open: {0}", e.getMessage());
-        }
+        WarmUp.run(backend);
     }
 
     private void endSession(String reason, boolean error) {
@@ -174,7 +119,7 @@ public final class Worker {
         if (session == null) {
             sessionEnded(reason, error);
         } else {
-            channel.eventLoop().execute(() -> session.end(reason, error, CudaResult.DEVICE_UNAVAILABLE));
+            link.execute(() -> session.end(reason, error, CudaResult.DEVICE_UNAVAILABLE));
         }
     }
 
@@ -187,6 +132,7 @@ public final class Worker {
     /** Session thread. A broker that does not read stops this loop only when its socket's buffer is full of stats. */
     private void sendStats() {
         tell(session.stats());
+        link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }
 
     private void tell(WorkerMessage message) {
@@ -206,11 +152,10 @@ public final class Worker {
         }
         tell(end.get());
         if (ended != null) {
-            channel.closeFuture().awaitUninterruptibly(GOODBYE_LIMIT_MS);
-            channel.eventLoop().execute(ended::freeStaging);
+            link.awaitClosed(GOODBYE_LIMIT_MS);
+            link.execute(ended::freeStaging);
+            link.shutdown(TEARDOWN_LIMIT_MS);
         }
-        group.shutdownGracefully(0, TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS)
-            .awaitUninterruptibly(TEARDOWN_LIMIT_MS);
         Thread closer = new Thread(backend::close, "backend-closer");
         closer.setDaemon(true);
         closer.start();
@@ -229,12 +174,12 @@ public final class Worker {
 
     private boolean freeSession(Session ended) {
         try {
-            channel.eventLoop().submit(() -> {
+            CompletableFuture.runAsync(() -> {
                 WorkerMessage.Stats last = ended.stats();
                 Session.Leftovers left = ended.close();
                 LOG.log(Level.DEBUG, "left after the session: {0}", left);
                 tell(last);
-            }).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
+            }, link).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
             return true;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the process ends next

@@ -2,40 +2,30 @@ package io.hawser.worker.channel;
 
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordWriter;
-import io.netty.buffer.ByteBuf;
-import io.netty.buffer.Unpooled;
-import io.netty.channel.Channel;
-import io.netty.channel.ChannelOutboundBuffer;
+import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/**
- * Records on their way to the guest. Small ones gather in one buffer until {@link #flush}, so that a burst of replies
- * costs one system call; data of copies is sent from where it lies. Session thread only.
- */
+/** Makes the worker's records for the guest and counts them; its {@link Link} carries them. Session thread only. */
 public final class Outbox {
     /** Records of a guest that asks and does not read; past this nothing more is read from it. */
     public static final long MAX_UNREAD_BYTES = 4L << 20;
 
-    private static final int GATHER_BYTES = 16 * 1024;
-    private static final int DATA_PREFIX_BYTES = RecordLayout.DATA_FIXED_BYTES;
+    private static final int CAPACITY_BYTES = 16 * 1024;
 
-    private final Channel channel;
-    private final RecordWriter writer = new RecordWriter(GATHER_BYTES);
-    private ByteBuf gathered;
-    private long dataBytes;
+    private final Link link;
+    private final RecordWriter writer = new RecordWriter(CAPACITY_BYTES);
     private long sentBytes;
 
     /**
      * Makes an empty outbox.
      *
-     * @param channel the guest's.
+     * @param link to the guest.
      */
-    public Outbox(Channel channel) {
-        this.channel = channel;
+    public Outbox(Link link) {
+        this.link = link;
     }
 
     /**
@@ -45,7 +35,7 @@ public final class Outbox {
      * @param lengthBytes what {@code end()} gave.
      */
     public void append(RecordWriter record, int lengthBytes) {
-        room(lengthBytes).writeBytes(record.array(), 0, lengthBytes);
+        link.append(record, lengthBytes);
         sentBytes += lengthBytes;
     }
 
@@ -143,56 +133,35 @@ public final class Outbox {
      *
      * @param sequence the copy's request.
      * @param offsetBytes where the piece belongs in the copy.
-     * @param piece its bytes, direct memory of which whole multiples of 8 may be sent; untouched until {@code sent}.
+     * @param piece holds its bytes at the start, in whole multiples of 8; untouched until {@code sent}.
      * @param bytes their number, 1..MAX_BULK_BYTES.
      * @param sent run on the session thread when the bytes have left or never will.
      */
-    public void data(long sequence, long offsetBytes, ByteBuffer piece, int bytes, Runnable sent) {
+    public void data(long sequence, long offsetBytes, Staging piece, int bytes, Runnable sent) {
         int padded = bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES;
-        int lengthBytes = RecordLayout.HEADER_BYTES + DATA_PREFIX_BYTES + padded;
         writer.begin(RecordLayout.CONTROL_DATA, sequence, 0, 0, 0);
-        writer.fixed(DATA_PREFIX_BYTES);
+        writer.fixed(RecordLayout.DATA_FIXED_BYTES);
         writer.i64(RecordLayout.DATA_OFFSET_BYTES_OFFSET, offsetBytes);
         writer.i32(RecordLayout.DATA_BYTES_OFFSET, bytes);
         int prefixBytes = writer.end();
         // The writer knows only the prefix: the length is that of the prefix and the bytes behind it.
-        writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, lengthBytes);
-        if (bytes <= GATHER_BYTES / 4) {
-            room(lengthBytes).writeBytes(writer.array(), 0, prefixBytes);
-            piece.limit(bytes).position(0);
-            gathered.writeBytes(piece).writeZero(padded - bytes);
-            piece.clear();
-            sentBytes += lengthBytes;
-            sent.run();
-            return;
-        }
-        append(writer, prefixBytes);
-        writeGathered();
-        for (int i = bytes; i < padded; i++) {
-            piece.put(i, (byte) 0); // what lay there before is the session's own, but the wire says zero
-        }
-        sentBytes += padded;
-        dataBytes += padded;
-        channel.write(Unpooled.wrappedBuffer(piece.slice(0, padded))).addListener(done -> {
-            dataBytes -= padded;
-            sent.run();
-        });
+        writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, prefixBytes + padded);
+        sentBytes += prefixBytes + padded;
+        link.appendData(writer, prefixBytes, piece, bytes, sent);
     }
 
     /** Sends what has gathered. */
     public void flush() {
-        writeGathered();
-        channel.flush();
+        link.flush();
     }
 
     /**
      * Replies and the like that the guest has not read yet, without data of copies, which is bounded elsewhere.
      *
-     * @return bytes, including a small cost for each write.
+     * @return bytes, as {@link Link#unreadBytes} counts them.
      */
     public long unreadBytes() {
-        ChannelOutboundBuffer outbound = channel.unsafe().outboundBuffer();
-        return outbound == null ? 0 : outbound.totalPendingWriteBytes() - dataBytes;
+        return link.unreadBytes();
     }
 
     /**
@@ -204,33 +173,7 @@ public final class Outbox {
         return sentBytes;
     }
 
-    /** Frees what was never sent. */
-    public void close() {
-        if (gathered != null) {
-            gathered.release();
-            gathered = null;
-        }
-    }
-
     private void control(int opcode, int fixedBytes) {
         writer.begin(opcode, 0, 0, 0, 0).fixed(fixedBytes);
-    }
-
-    private ByteBuf room(int bytes) {
-        if (gathered != null && gathered.writableBytes() < bytes) {
-            writeGathered();
-        }
-        if (gathered == null) {
-            gathered = channel.alloc().directBuffer(Math.max(bytes, GATHER_BYTES));
-        }
-        return gathered;
-    }
-
-    private void writeGathered() {
-        if (gathered != null && gathered.isReadable()) {
-            ByteBuf full = gathered;
-            gathered = null;
-            channel.write(full, channel.voidPromise());
-        }
     }
 }

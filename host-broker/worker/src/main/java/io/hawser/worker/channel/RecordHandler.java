@@ -1,6 +1,7 @@
 package io.hawser.worker.channel;
 
 import io.hawser.worker.memory.StagingPool.Staging;
+import java.lang.foreign.MemorySegment;
 
 /** What becomes of received records. Session thread only. */
 public interface RecordHandler {
@@ -31,10 +32,13 @@ public interface RecordHandler {
      * Serves a whole record.
      *
      * @param header its header, valid during the call.
-     * @param memory the record from offset 0, private; valid during the call unless the handler keeps it.
+     * @param bytes private memory that holds the record; valid during the call.
+     * @param offset where the record begins, at a multiple of 8 of the address space.
+     * @param memory what {@link #memoryFor} gave, when the record has it to itself and the handler may keep it; null
+     *     for a record of at most {@link RecordCutter#SMALL_RECORD_BYTES}, which the handler cannot keep.
      * @return whether the handler keeps the memory, which is then its own.
      */
-    boolean record(RecordHeader header, Staging memory);
+    boolean record(RecordHeader header, MemorySegment bytes, long offset, Staging memory);
 
     /**
      * Ends the session for a record that no honest guest sends.
@@ -46,13 +50,10 @@ public interface RecordHandler {
     /** What was received in one go has been served: send what it has produced. */
     void drained();
 
-    /** The guest can take more, or less, than before. */
-    void writabilityChanged();
-
     /**
-     * The guest has closed its end, or the connection failed.
+     * The guest has gone.
      *
-     * @param cause why, or null for an orderly end.
+     * @param reason how, one line.
      */
-    void gone(Throwable cause);
+    void gone(String reason);
 }

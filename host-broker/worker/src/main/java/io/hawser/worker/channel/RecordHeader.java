@@ -1,12 +1,17 @@
 package io.hawser.worker.channel;
 
 import io.hawser.shm.RecordLayout;
-import java.nio.ByteBuffer;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 
 /** The header of the record that is being received, checked against the rules that need no session. */
 public final class RecordHeader {
     /** Guest threads are counted, not chosen; a number above this is no honest count. */
     public static final int MAX_THREAD = 1 << 20;
+
+    private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     private int lengthBytes;
     private int opcode;
@@ -17,18 +22,19 @@ public final class RecordHeader {
     private int reserved;
 
     /**
-     * Takes the fields from a buffer.
+     * Takes the fields from private memory.
      *
-     * @param buffer little-endian, the header at 0.
+     * @param memory holds the header.
+     * @param offset where.
      */
-    void read(ByteBuffer buffer) {
-        lengthBytes = buffer.getInt(RecordLayout.LENGTH_OFFSET);
-        opcode = buffer.getInt(RecordLayout.OPCODE_OFFSET);
-        sequence = buffer.getLong(RecordLayout.SEQUENCE_OFFSET);
-        thread = buffer.getInt(RecordLayout.THREAD_OFFSET);
-        context = buffer.getInt(RecordLayout.CONTEXT_OFFSET);
-        flags = buffer.getInt(RecordLayout.FLAGS_OFFSET);
-        reserved = buffer.getInt(RecordLayout.RESERVED_OFFSET);
+    void read(MemorySegment memory, long offset) {
+        lengthBytes = memory.get(I32, offset + RecordLayout.LENGTH_OFFSET);
+        opcode = memory.get(I32, offset + RecordLayout.OPCODE_OFFSET);
+        sequence = memory.get(I64, offset + RecordLayout.SEQUENCE_OFFSET);
+        thread = memory.get(I32, offset + RecordLayout.THREAD_OFFSET);
+        context = memory.get(I32, offset + RecordLayout.CONTEXT_OFFSET);
+        flags = memory.get(I32, offset + RecordLayout.FLAGS_OFFSET);
+        reserved = memory.get(I32, offset + RecordLayout.RESERVED_OFFSET);
     }
 
     /**

@@ -1,2 +1,2 @@
-/** The data plane: records in from the guest's socket, replies and data out to it. */
+/** The data plane: records in from the guest, replies and data out to it, by whatever carrier. */
 package io.hawser.worker.channel;

@@ -24,7 +24,10 @@ public final class Call implements CallContext {
     private final RecordWriter reply = new RecordWriter(REPLY_CAPACITY_BYTES);
 
     private MemorySegment scratch; // made at the first use
-    private Staging memory;
+    private MemorySegment record;
+    private long recordOffset;
+    private int lengthBytes;
+    private Staging memory; // the record's, when it can be kept
     private boolean keepsMemory;
     private int opcode;
     private long sequence;
@@ -34,6 +37,7 @@ public final class Call implements CallContext {
     private long scratchUsed;
     private StreamState lastStream;
     private Handle lastObject;
+    private boolean replyBegun;
     private boolean ended;
     private boolean deferred;
 
@@ -56,9 +60,17 @@ public final class Call implements CallContext {
         return (Call) call;
     }
 
-    /** Starts on a record whose memory is the receiver's until {@link #keepsMemory()}. */
-    void begin(RecordHeader header, Staging record) {
-        memory = record;
+    /**
+     * Starts on a record.
+     *
+     * @param own the record's memory when that holds nothing else; it is the receiver's until {@link #keepsMemory()};
+     *     null when this call cannot keep the record.
+     */
+    void begin(RecordHeader header, MemorySegment bytes, long offset, Staging own) {
+        record = bytes;
+        recordOffset = offset;
+        lengthBytes = header.lengthBytes();
+        memory = own;
         keepsMemory = false;
         opcode = header.opcode();
         sequence = header.sequence();
@@ -70,8 +82,8 @@ public final class Call implements CallContext {
         lastObject = null;
         ended = false;
         deferred = false;
-        in.wrap(record.segment(), 0, header.lengthBytes());
-        reply.begin(opcode | RecordLayout.REPLY_BIT, sequence, thread, context, 0);
+        in.wrap(bytes, offset, lengthBytes);
+        replyBegun = false;
     }
 
     @Override
@@ -210,6 +222,10 @@ public final class Call implements CallContext {
 
     @Override
     public RecordWriter reply() {
+        if (!replyBegun) { // most calls have none
+            replyBegun = true;
+            reply.begin(opcode | RecordLayout.REPLY_BIT, sequence, thread, context, 0);
+        }
         return reply;
     }
 
@@ -262,8 +278,16 @@ public final class Call implements CallContext {
 
     @Override
     public void defer() {
-        if (!deferred && !ended) {
-            deferred = true;
+        if (deferred || ended) {
+            return;
+        }
+        deferred = true;
+        if (memory == null) {
+            // A short record lies among others: a copy of it lives as long as the call. What was taken out of in()
+            // before is gone with the record.
+            MemorySegment copy = Arena.ofAuto().allocate(lengthBytes, RecordLayout.ALIGNMENT_BYTES);
+            in.wrap(copy.copyFrom(record.asSlice(recordOffset, lengthBytes)), 0, lengthBytes);
+        } else {
             keepsMemory = true;
         }
     }

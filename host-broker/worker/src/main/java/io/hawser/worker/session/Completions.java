@@ -15,6 +15,7 @@ public final class Completions {
     private final AtomicBoolean scheduled = new AtomicBoolean();
     private final Executor sessionThread;
     private final Runnable afterBatch;
+    private final Runnable drain = this::drain;
 
     /**
      * Makes an empty queue.
@@ -41,7 +42,7 @@ public final class Completions {
 
     private void schedule() {
         try {
-            sessionThread.execute(this::drain);
+            sessionThread.execute(drain);
         } catch (RejectedExecutionException e) {
             // The loop has ended with its session: nobody is left to answer, and staging memory goes with the process.
             queue.clear();

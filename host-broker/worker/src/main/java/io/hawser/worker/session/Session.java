@@ -2,24 +2,23 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.shm.RecordLayout;
+import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.Outbox;
 import io.hawser.worker.channel.RecordHandler;
 import io.hawser.worker.channel.RecordHeader;
-import io.hawser.worker.channel.RecordReceiver;
 import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.memory.StagingPool;
 import io.hawser.worker.memory.StagingPool.Staging;
-import io.netty.channel.Channel;
-import io.netty.channel.EventLoop;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.LinkedHashSet;
 import java.util.Set;
 
 /**
- * One guest process: its objects, its calls in order, its end. All of it lives on one event loop thread, the session
- * thread; backends report from theirs through {@link Completions}.
+ * One guest process: its objects, its calls in order, its end. All of it lives on one thread, its {@link Link}'s;
+ * backends report from theirs through {@link Completions}.
  */
 public final class Session implements RecordHandler {
     private static final Logger LOG = System.getLogger(Session.class.getName());
@@ -33,8 +32,7 @@ public final class Session implements RecordHandler {
     private final SessionOptions options;
     private final GpuBackend backend;
     private final SessionListener listener;
-    private final Channel channel;
-    private final EventLoop loop;
+    private final Link link;
     private final Outbox outbox;
     private final Completions completions;
     private final StagingPool pool;
@@ -46,9 +44,7 @@ public final class Session implements RecordHandler {
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
 
     private CallDispatcher dispatcher;
-    private RecordReceiver receiver;
     private int deferredError;
-    private boolean readsPaused;
     private boolean ended;
     private boolean isLossLogged;
 
@@ -59,23 +55,22 @@ public final class Session implements RecordHandler {
     private long kernels;
 
     /**
-     * Prepares a session on a channel that is registered with its loop.
+     * Prepares a session.
      *
      * @param options what admission has decided.
      * @param backend the GPU, this session's alone.
-     * @param channel the guest's.
+     * @param link to the guest.
      * @param perThreadStreams makes per-thread default streams.
      * @param listener told of the end.
      */
-    public Session(SessionOptions options, GpuBackend backend, Channel channel, StreamTable.Maker perThreadStreams,
+    public Session(SessionOptions options, GpuBackend backend, Link link, StreamTable.Maker perThreadStreams,
             SessionListener listener) {
         this.options = options;
         this.backend = backend;
         this.listener = listener;
-        this.channel = channel;
-        this.loop = channel.eventLoop();
-        outbox = new Outbox(channel);
-        completions = new Completions(loop, this::flush);
+        this.link = link;
+        outbox = new Outbox(link);
+        completions = new Completions(link, this::flush);
         pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, backend::freeStaging);
         credit = new CreditWindow(options.creditWindowBytes());
         work = new StreamWork(backend, completions, credit, pool, outbox);
@@ -91,12 +86,10 @@ public final class Session implements RecordHandler {
      */
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
-        receiver = new RecordReceiver(this);
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
         outbox.flush();
-        channel.pipeline().addLast(receiver);
-        channel.config().setAutoRead(true);
+        link.open(this);
         LOG.log(isOwn() ? Level.DEBUG : Level.INFO,
             "session {0} begins: vgpu={1} memoryBytes={2} peer={3} program={4}", id(), options.vgpu(),
             Long.toString(options.memoryBytes()), LogText.clean(options.peer()), LogText.clean(options.program()));
@@ -142,14 +135,14 @@ public final class Session implements RecordHandler {
     }
 
     @Override
-    public boolean record(RecordHeader header, Staging memory) {
+    public boolean record(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
         if (ended) {
             return false;
         }
         calls++;
         receivedBytes += header.lengthBytes();
         Call call = idleCalls.isEmpty() ? new Call(this) : idleCalls.pop();
-        call.begin(header, memory);
+        call.begin(header, bytes, offset, memory);
         try {
             if (ControlRecords.isRequest(header.opcode())) {
                 ControlRecords.serve(this, call, header);
@@ -208,26 +201,15 @@ public final class Session implements RecordHandler {
             outbox.credit(credit.report());
         }
         outbox.flush();
-        if (!readsPaused && !ended && outbox.unreadBytes() > Outbox.MAX_UNREAD_BYTES) {
-            // A guest that asks and does not read: its questions stay in its own socket.
-            readsPaused = true;
-            channel.config().setAutoRead(false);
+        if (!ended && outbox.unreadBytes() > Outbox.MAX_UNREAD_BYTES) {
+            link.pauseUntilRead(); // a guest that asks and does not read
         }
     }
 
     @Override
-    public void writabilityChanged() {
-        if (readsPaused && channel.isWritable()) {
-            readsPaused = false;
-            channel.config().setAutoRead(true);
-        }
-    }
-
-    @Override
-    public void gone(Throwable cause) {
-        end(cause == null ? "the guest has closed the connection" : "the connection failed: " + cause.getMessage(),
-            false, 0);
-        channel.close();
+    public void gone(String reason) {
+        end(reason, false, 0);
+        link.close();
     }
 
     /**
@@ -244,15 +226,13 @@ public final class Session implements RecordHandler {
         ended = true;
         LOG.log(error ? Level.WARNING : isOwn() ? Level.DEBUG : Level.INFO, "session {0} ends: {1}", id(),
             LogText.clean(reason));
-        if (receiver != null) {
-            receiver.discard();
-        }
+        link.discard();
         callbacks.cancel();
         work.cancel();
         if (lostResult != 0) {
             outbox.lost(lostResult, reason);
             outbox.flush();
-            Goodbye.say(channel);
+            link.leave();
         }
         listener.ended(reason, error);
     }
@@ -267,13 +247,12 @@ public final class Session implements RecordHandler {
             call.abandon();
         }
         objects.close();
-        outbox.close();
         return leftovers();
     }
 
-    /** Gives the idle staging memory back to the backend. Session thread, when the channel and all work have ended. */
+    /** Gives the idle staging memory back to the backend. Session thread, after the link's end and that of all work. */
     public void freeStaging() {
-        receiver.dropPartial();
+        link.dropPartial();
         pool.close();
     }
 
@@ -352,7 +331,7 @@ public final class Session implements RecordHandler {
     }
 
     boolean isSessionThread() {
-        return loop.inEventLoop();
+        return link.isSessionThread();
     }
 
     /**

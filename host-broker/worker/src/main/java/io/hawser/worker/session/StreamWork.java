@@ -239,7 +239,7 @@ public final class StreamWork {
         read.missingPieces++;
         whenReached(stream, status -> {
             if (status == 0 && read.result == 0) {
-                outbox.data(read.call.sequence(), offset, use.slot.staging.view(), bytes, () -> buffers.end(use));
+                outbox.data(read.call.sequence(), offset, use.slot.staging, bytes, () -> buffers.end(use));
             } else {
                 buffers.end(use);
             }

@@ -1,0 +1,242 @@
+package io.hawser.worker.channel.tcp;
+
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordWriter;
+import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.RecordCutter;
+import io.hawser.worker.channel.RecordHandler;
+import io.hawser.worker.memory.StagingPool.Staging;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelOutboundBuffer;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.FixedRecvByteBufAllocator;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.WriteBufferWaterMark;
+import io.netty.channel.epoll.EpollIoHandler;
+import io.netty.channel.epoll.EpollSocketChannel;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A guest behind a TCP connection. Small records gather in one buffer until the flush, so that a burst of replies costs
+ * one system call; data of copies is sent from where it lies.
+ */
+public final class TcpLink extends ChannelInboundHandlerAdapter implements Link {
+    private static final int RECEIVE_BYTES = 64 * 1024;
+    private static final int GATHER_BYTES = 16 * 1024;
+    private static final long LINGER_MS = 1000;
+    private static final int LOW_WATER_BYTES = 1 << 20;
+    private static final int HIGH_WATER_BYTES = 4 << 20;
+    private static final int KEEPALIVE_IDLE_S = 10; // a guest machine that vanished is noticed in half a minute
+    private static final int KEEPALIVE_INTERVAL_S = 5;
+    private static final int KEEPALIVE_PROBES = 4;
+
+    private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
+    private final EpollSocketChannel channel;
+    private RecordHandler handler;
+    private RecordCutter cutter;
+    private ByteBuf gathered;
+    private long dataBytes;
+    private boolean paused;
+
+    /**
+     * Takes over a connected socket; nothing is read from it yet.
+     *
+     * @param descriptor the socket, which is this link's to close.
+     */
+    public TcpLink(int descriptor) {
+        channel = new EpollSocketChannel(descriptor);
+        channel.config().setAutoRead(false).setTcpNoDelay(true).setKeepAlive(true)
+            .setTcpKeepIdle(KEEPALIVE_IDLE_S).setTcpKeepIntvl(KEEPALIVE_INTERVAL_S).setTcpKeepCnt(KEEPALIVE_PROBES)
+            .setRecvByteBufAllocator(new FixedRecvByteBufAllocator(RECEIVE_BYTES))
+            .setWriteBufferWaterMark(new WriteBufferWaterMark(LOW_WATER_BYTES, HIGH_WATER_BYTES));
+        group.register(channel).syncUninterruptibly();
+    }
+
+    @Override
+    public void execute(Runnable task) {
+        channel.eventLoop().execute(task);
+    }
+
+    @Override
+    public boolean isSessionThread() {
+        return channel.eventLoop().inEventLoop();
+    }
+
+    @Override
+    public void schedule(Runnable task, long delayMs) {
+        channel.eventLoop().schedule(task, delayMs, TimeUnit.MILLISECONDS);
+    }
+
+    @Override
+    public void open(RecordHandler recordHandler) {
+        handler = recordHandler;
+        cutter = new RecordCutter(recordHandler);
+        channel.pipeline().addLast(this);
+        channel.config().setAutoRead(true);
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        ByteBuf bytes = (ByteBuf) message;
+        try {
+            if (!cutter.isDiscarding()) {
+                cutter.accept(MemorySegment.ofBuffer(bytes.nioBuffer()), 0, bytes.readableBytes());
+            }
+        } finally {
+            bytes.release();
+        }
+    }
+
+    @Override
+    public void channelReadComplete(ChannelHandlerContext context) {
+        handler.drained();
+    }
+
+    @Override
+    public void channelWritabilityChanged(ChannelHandlerContext context) {
+        if (paused && channel.isWritable()) {
+            paused = false;
+            channel.config().setAutoRead(true);
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        cutter.dropPartial();
+        handler.gone("the guest has closed the connection");
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+        cutter.dropPartial();
+        handler.gone("the connection failed: " + cause.getMessage());
+    }
+
+    @Override
+    public void append(RecordWriter record, int lengthBytes) {
+        room(lengthBytes).writeBytes(record.array(), 0, lengthBytes);
+    }
+
+    @Override
+    public void appendData(RecordWriter prefix, int prefixBytes, Staging piece, int bytes, Runnable sent) {
+        int padded = bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES;
+        ByteBuffer view = piece.view();
+        if (bytes <= GATHER_BYTES / 4) {
+            room(prefixBytes + padded).writeBytes(prefix.array(), 0, prefixBytes);
+            view.limit(bytes).position(0);
+            gathered.writeBytes(view).writeZero(padded - bytes);
+            view.clear();
+            sent.run();
+            return;
+        }
+        append(prefix, prefixBytes);
+        writeGathered();
+        for (int i = bytes; i < padded; i++) {
+            view.put(i, (byte) 0); // what lay there before is the session's own, but the wire says zero
+        }
+        dataBytes += padded;
+        channel.write(Unpooled.wrappedBuffer(view.slice(0, padded))).addListener(done -> {
+            dataBytes -= padded;
+            sent.run();
+        });
+    }
+
+    private ByteBuf room(int bytes) {
+        if (gathered != null && gathered.writableBytes() < bytes) {
+            writeGathered();
+        }
+        if (gathered == null) {
+            gathered = channel.alloc().directBuffer(Math.max(bytes, GATHER_BYTES));
+        }
+        return gathered;
+    }
+
+    private void writeGathered() {
+        if (gathered != null && gathered.isReadable()) {
+            ByteBuf full = gathered;
+            gathered = null;
+            channel.write(full, channel.voidPromise());
+        }
+    }
+
+    @Override
+    public void flush() {
+        writeGathered();
+        channel.flush();
+    }
+
+    @Override
+    public long unreadBytes() {
+        ChannelOutboundBuffer outbound = channel.unsafe().outboundBuffer();
+        return outbound == null ? 0 : outbound.totalPendingWriteBytes() - dataBytes;
+    }
+
+    @Override
+    public void pauseUntilRead() {
+        if (!paused) {
+            paused = true; // what the guest asks stays in its own socket
+            channel.config().setAutoRead(false);
+        }
+    }
+
+    @Override
+    public void discard() {
+        if (cutter != null) {
+            cutter.discard();
+        }
+    }
+
+    @Override
+    public void dropPartial() {
+        cutter.dropPartial();
+    }
+
+    /**
+     * Closes the sending half when everything has left, then reads and drops what comes until the guest closes or a
+     * second has passed: closing at once, with unread bytes there, would reset the connection and take the reason away.
+     */
+    @Override
+    public void leave() {
+        paused = false;
+        channel.config().setAutoRead(true);
+        channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(written -> {
+            if (written.isSuccess()) {
+                channel.shutdownOutput();
+            } else {
+                channel.close();
+            }
+        });
+        schedule(channel::close, LINGER_MS);
+    }
+
+    @Override
+    public void close() {
+        channel.close();
+    }
+
+    @Override
+    public void awaitClosed(long limitMs) {
+        channel.closeFuture().awaitUninterruptibly(limitMs);
+    }
+
+    @Override
+    public void shutdown(long limitMs) {
+        try {
+            execute(this::freeGathered);
+        } finally {
+            group.shutdownGracefully(0, limitMs, TimeUnit.MILLISECONDS).awaitUninterruptibly(limitMs);
+        }
+    }
+
+    private void freeGathered() {
+        if (gathered != null) {
+            gathered.release();
+            gathered = null;
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** The carrier over a TCP connection, by Netty. */
+package io.hawser.worker.channel.tcp;
