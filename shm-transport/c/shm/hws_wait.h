@@ -26,12 +26,25 @@ void hws_futex_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* Wakes all that sleep on the word, in any process of this kernel. */
 void hws_futex_wake(uint32_t *word);
 
+/* Orders the store before it with the load behind it, in every thread's eyes. */
+static inline void hws_fence(void) {
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wtsan" /* the thread sanitizer does not model it; data is ordered without it */
+#endif
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+}
+
 /* Sleeper: says that it is about to sleep and returns the signal's count. Look again for work after this. */
 static inline uint32_t hws_wait_prepare(uint32_t *waiting, const uint32_t *signal) {
     uint32_t seen = __atomic_load_n(signal, __ATOMIC_ACQUIRE);
     /* The store must be seen before the look for work that follows: pairs with the fence in hws_wait_is_asked(). */
     __atomic_store_n(waiting, 1, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    hws_fence();
     return seen;
 }
 
@@ -45,7 +58,7 @@ static inline void hws_wait_sleep(uint32_t *signal, uint32_t seen, uint64_t time
  * doorbell). Answers true once for each time that somebody said so.
  */
 static inline bool hws_wait_is_asked(uint32_t *waiting) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with the fence in hws_wait_prepare() */
+    hws_fence(); /* pairs with the fence in hws_wait_prepare() */
     return __atomic_load_n(waiting, __ATOMIC_RELAXED) != 0 && __atomic_exchange_n(waiting, 0, __ATOMIC_ACQ_REL) != 0;
 }
 
