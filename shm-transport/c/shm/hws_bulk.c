@@ -1,0 +1,416 @@
+/* The parts of a copy, the chunks they travel in, and the threads that copy them. */
+#include "hws_bulk.h"
+
+#include "../hws_channel.h"
+#include "../hws_thread.h"
+#include "hws_shm.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parts of a copy: small enough to stay in a cache between the two ends, large enough to outweigh a record each. */
+#define SMALLEST_PART_BYTES (32u << 10)
+#define LARGEST_PART_BYTES (512u << 10)
+/* A copy has at least so many parts, as far as their size allows: each end works while the other does. */
+#define WANTED_PARTS 8
+/* Below it the threads are awake later than the copy is done. */
+#define HELPED_BYTES (1u << 20)
+#define MAX_THREADS 8
+/* Parts that a thread has under way: the device works on one while the thread copies another, and none runs dry. */
+#define DEPTH 4
+
+typedef struct hws_plan {
+    uint64_t width, rows, slices;       /* of a whole part */
+    uint64_t per_row, per_slice, count; /* parts a row, a slice, and of the whole copy */
+} hws_plan_t;
+
+typedef struct hws_job {
+    struct hws_job *next, *previous;
+    const hws_bulk_copy_t *copy;
+    const hws_shm_view_t *view;
+    hws_plan_t plan;
+    hws_tls_t tls;          /* the caller's: its thread number and context are those of every record */
+    _Atomic uint64_t taken; /* parts that a thread has taken on */
+    _Atomic uint64_t sent;  /* parts whose record, if it needs one, has been sent */
+    _Atomic int failure;    /* of the first part that failed */
+    unsigned helpers;       /* under pool.lock */
+} hws_job_t;
+
+/* What a thread has under way, oldest first. */
+typedef struct hws_flight {
+    uint32_t chunks[DEPTH];
+    hws_bulk_part_t parts[DEPTH];
+    unsigned first, count;
+} hws_flight_t;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* a job has been added */
+    pthread_cond_t done; /* a helper has left a job */
+    hws_job_t *first;
+    unsigned threads;    /* that run, the caller's not counted */
+    bool started;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+
+/*
+ * Chunks by bits. Those that are neither free nor left belong to a thread. Left: used by copies to the device whose
+ * call has returned; the worker may still read them.
+ */
+static _Atomic uint64_t free_chunks, left_chunks;
+static pthread_once_t chunks_once = PTHREAD_ONCE_INIT;
+
+static void open_chunks(void) {
+    const hws_shm_view_t *view = hws_shm_current();
+    uint64_t count = view == NULL ? 0 : view->header->chunk_count;
+    atomic_store(&free_chunks, count >= 64 ? UINT64_MAX : (1ull << count) - 1);
+}
+
+static uint64_t bit(uint32_t chunk) {
+    return 1ull << chunk;
+}
+
+/* Takes a bit out of a set. False when another thread was faster. */
+static bool take_bit(_Atomic uint64_t *set, uint32_t chunk) {
+    /* Acquire pairs with give_bit(): the last owner's accesses to the chunk are over. */
+    return (atomic_fetch_and_explicit(set, ~bit(chunk), memory_order_acquire) & bit(chunk)) != 0;
+}
+
+static void give_bit(_Atomic uint64_t *set, uint32_t chunk) {
+    atomic_fetch_or_explicit(set, bit(chunk), memory_order_release);
+}
+
+/* A chunk that is free now, the lowest one, which caches are most likely to hold. */
+static bool take_chunk(uint32_t *chunk_p) {
+    uint64_t candidates;
+    while ((candidates = atomic_load_explicit(&free_chunks, memory_order_relaxed)) != 0) {
+        uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
+        if (take_bit(&free_chunks, chunk)) {
+            *chunk_p = chunk;
+            return true;
+        }
+    }
+    candidates = atomic_load_explicit(&left_chunks, memory_order_relaxed);
+    for (; candidates != 0; candidates &= candidates - 1) {
+        uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
+        if (hws_shm_chunk_ready(chunk) && take_bit(&left_chunks, chunk)) {
+            *chunk_p = chunk;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t hws_bulk_free_chunks(void) {
+    pthread_once(&chunks_once, open_chunks);
+    uint64_t left = atomic_load(&left_chunks);
+    for (; left != 0; left &= left - 1) {
+        uint32_t chunk = (uint32_t) __builtin_ctzll(left);
+        if (hws_shm_chunk_ready(chunk) && take_bit(&left_chunks, chunk)) {
+            give_bit(&free_chunks, chunk);
+        }
+    }
+    return (uint32_t) __builtin_popcountll(atomic_load(&free_chunks));
+}
+
+static uint64_t at_most(uint64_t value, uint64_t limit) {
+    return value < limit ? value : limit;
+}
+
+static uint64_t parts_of(uint64_t whole, uint64_t part) {
+    return whole / part + (whole % part != 0);
+}
+
+/* Whole slices, else whole rows, else parts of a row. */
+static hws_plan_t make_plan(const hws_bulk_copy_t *copy, uint64_t chunk_bytes) {
+    uint64_t wanted = copy->width * copy->rows * copy->slices / WANTED_PARTS;
+    wanted = wanted < SMALLEST_PART_BYTES ? SMALLEST_PART_BYTES : at_most(wanted, LARGEST_PART_BYTES);
+    uint64_t limit = at_most(wanted / 4096 * 4096, chunk_bytes);
+    hws_plan_t plan = {.width = at_most(copy->width, limit), .rows = 1, .slices = 1};
+    if (plan.width == copy->width) {
+        plan.rows = at_most(copy->rows, limit / plan.width);
+        if (plan.rows == copy->rows) {
+            plan.slices = at_most(copy->slices, limit / (plan.width * plan.rows));
+        }
+    }
+    plan.per_row = parts_of(copy->width, plan.width);
+    plan.per_slice = plan.per_row * parts_of(copy->rows, plan.rows);
+    plan.count = plan.per_slice * parts_of(copy->slices, plan.slices);
+    return plan;
+}
+
+static hws_bulk_part_t part_of(const hws_job_t *job, uint64_t index) {
+    const hws_plan_t *plan = &job->plan;
+    hws_bulk_part_t part = {
+        .x = index % plan->per_row * plan->width,
+        .row = index % plan->per_slice / plan->per_row * plan->rows,
+        .slice = index / plan->per_slice * plan->slices,
+    };
+    part.width = at_most(plan->width, job->copy->width - part.x);
+    part.rows = at_most(plan->rows, job->copy->rows - part.row);
+    part.slices = at_most(plan->slices, job->copy->slices - part.slice);
+    return part;
+}
+
+/* Between the program's memory and a chunk, where rows and slices lie one after the other. */
+static void copy_rows(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *chunk) {
+    uint64_t width = part->width, rows = part->rows;
+    if (width == copy->pitch || rows == 1) {
+        width *= rows;
+        rows = 1;
+    }
+    for (uint64_t z = 0; z < part->slices; z++) {
+        uint8_t *host = copy->host + (part->slice + z) * copy->slice_pitch + part->row * copy->pitch + part->x;
+        for (uint64_t y = 0; y < rows; y++, host += copy->pitch, chunk += width) {
+            if (copy->to_device) {
+                memcpy(chunk, host, width);
+            } else {
+                memcpy(host, chunk, width);
+            }
+        }
+    }
+}
+
+static void fail(hws_job_t *job, int status) {
+    int none = 0;
+    if (status != 0) {
+        atomic_compare_exchange_strong(&job->failure, &none, status);
+    }
+}
+
+/* Takes on the next part, unless there is none or the copy has failed. */
+static bool take_part(hws_job_t *job, hws_bulk_part_t *part_p) {
+    if (atomic_load_explicit(&job->failure, memory_order_relaxed) != 0
+        || atomic_load_explicit(&job->taken, memory_order_relaxed) >= job->plan.count) {
+        return false;
+    }
+    uint64_t index = atomic_fetch_add_explicit(&job->taken, 1, memory_order_relaxed);
+    if (index >= job->plan.count) {
+        return false;
+    }
+    *part_p = part_of(job, index);
+    return true;
+}
+
+static void copy_without_chunk(hws_job_t *job, const hws_bulk_part_t *part) {
+    fail(job, job->copy->copy_part(job->copy, part));
+    atomic_fetch_add(&job->sent, 1);
+}
+
+/* Sends the record of a part and enters it into what is under way. The chunk is ours. */
+static void send_part(hws_job_t *job, hws_flight_t *flight, const hws_bulk_part_t *part, uint32_t chunk) {
+    uint8_t *bytes = hws_shm_chunk(job->view, chunk);
+    if (job->copy->to_device) {
+        copy_rows(job->copy, part, bytes);
+    }
+    hws_shm_chunk_begin(chunk);
+    int status = job->copy->send(job->copy, part, hws_shm_offset(job->view, bytes), chunk);
+    atomic_fetch_add(&job->sent, 1);
+    if (status != 0) {
+        hws_shm_chunk_cancel(chunk);
+        give_bit(&free_chunks, chunk);
+        fail(job, status);
+        return;
+    }
+    unsigned last = (flight->first + flight->count++) % DEPTH;
+    flight->chunks[last] = chunk;
+    flight->parts[last] = *part;
+}
+
+static uint32_t oldest(const hws_flight_t *flight) {
+    return flight->chunks[flight->first];
+}
+
+static uint32_t take_off_oldest(hws_flight_t *flight) {
+    uint32_t chunk = oldest(flight);
+    flight->first = (flight->first + 1) % DEPTH;
+    flight->count--;
+    return chunk;
+}
+
+static void work_to_device(hws_job_t *job) {
+    hws_flight_t flight = {0};
+    hws_bulk_part_t part;
+    while (take_part(job, &part)) {
+        uint32_t chunk;
+        /* One of ours that the device is done with is the one that caches hold. */
+        bool again = flight.count == DEPTH || (flight.count > 0 && hws_shm_chunk_ready(oldest(&flight)));
+        if (!again && take_chunk(&chunk)) {
+            send_part(job, &flight, &part, chunk);
+        } else if (flight.count > 0) {
+            chunk = take_off_oldest(&flight);
+            fail(job, hws_shm_chunk_wait(chunk));
+            send_part(job, &flight, &part, chunk);
+        } else {
+            copy_without_chunk(job, &part);
+        }
+    }
+    while (flight.count > 0) {
+        give_bit(&left_chunks, take_off_oldest(&flight));
+    }
+}
+
+/* Fills what is under way with parts of their own. */
+static void request_parts(hws_job_t *job, hws_flight_t *flight) {
+    hws_bulk_part_t part;
+    uint32_t chunk;
+    while (flight->count < DEPTH) {
+        bool got = take_chunk(&chunk);
+        if (!got && flight->count > 0) {
+            return; /* one of ours will be free soon */
+        }
+        if (!take_part(job, &part)) {
+            if (got) {
+                give_bit(&free_chunks, chunk);
+            }
+            return;
+        }
+        if (got) {
+            send_part(job, flight, &part, chunk);
+        } else {
+            copy_without_chunk(job, &part);
+        }
+    }
+}
+
+/* Returns whether it has waited for the stream; only the caller does. */
+static bool work_to_host(hws_job_t *job, bool caller) {
+    hws_flight_t flight = {0};
+    bool synchronised = false;
+    for (;;) {
+        request_parts(job, &flight);
+        if (flight.count == 0) {
+            return synchronised;
+        }
+        if (caller && flight.count == 1 && !synchronised && atomic_load(&job->sent) == job->plan.count) {
+            /* Before the last part is copied out, not after it: the round trip then costs next to nothing. */
+            fail(job, job->copy->synchronise(job->copy));
+            synchronised = true;
+        }
+        hws_bulk_part_t part = flight.parts[flight.first];
+        uint32_t chunk = take_off_oldest(&flight);
+        int status = hws_shm_chunk_wait(chunk);
+        if (status == 0) {
+            copy_rows(job->copy, &part, hws_shm_chunk(job->view, chunk));
+        }
+        fail(job, status);
+        give_bit(&free_chunks, chunk);
+    }
+}
+
+static hws_job_t *job_with_parts(void) {
+    for (hws_job_t *each = pool.first; each != NULL; each = each->next) {
+        if (atomic_load_explicit(&each->taken, memory_order_relaxed) < each->plan.count
+            && atomic_load_explicit(&each->failure, memory_order_relaxed) == 0) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+static void *helper_main(void *unused) {
+    (void) unused;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        hws_job_t *job = job_with_parts();
+        if (job == NULL) {
+            pthread_cond_wait(&pool.work, &pool.lock);
+            continue;
+        }
+        job->helpers++;
+        pthread_mutex_unlock(&pool.lock);
+        hws_tls = job->tls;
+        if (job->copy->to_device) {
+            work_to_device(job);
+        } else {
+            work_to_host(job, false);
+        }
+        pthread_mutex_lock(&pool.lock);
+        if (--job->helpers == 0) {
+            pthread_cond_broadcast(&pool.done);
+        }
+    }
+    return NULL;
+}
+
+/* Half of the processors: the other half is for the worker's end, and for the program. */
+static unsigned wanted_helpers(void) {
+    const char *told = getenv("HAWSER_COPY_THREADS");
+    long threads = told != NULL ? strtol(told, NULL, 10) : 0;
+    cpu_set_t set;
+    if (threads < 1 && sched_getaffinity(0, sizeof set, &set) == 0) {
+        threads = CPU_COUNT(&set) / 2;
+    }
+    return threads < 1 ? 0 : (unsigned) (threads < MAX_THREADS ? threads : MAX_THREADS) - 1;
+}
+
+/* Starts the pool at the first long copy. pool.lock held. Fewer threads than wanted are no error. */
+static void start_pool(void) {
+    pthread_t thread;
+    pool.started = true;
+    unsigned wanted = wanted_helpers();
+    while (pool.threads < wanted && hws_thread_start(&thread, helper_main, NULL, "hawser-copy") == 0) {
+        pool.threads++;
+    }
+}
+
+static void publish(hws_job_t *job) {
+    pthread_mutex_lock(&pool.lock);
+    if (!pool.started) {
+        start_pool();
+    }
+    job->next = pool.first;
+    if (job->next != NULL) {
+        job->next->previous = job;
+    }
+    pool.first = job;
+    if (pool.threads > 0) {
+        pthread_cond_broadcast(&pool.work);
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void withdraw(hws_job_t *job) {
+    pthread_mutex_lock(&pool.lock);
+    if (job->previous != NULL) {
+        job->previous->next = job->next;
+    } else {
+        pool.first = job->next;
+    }
+    if (job->next != NULL) {
+        job->next->previous = job->previous;
+    }
+    while (job->helpers > 0) {
+        pthread_cond_wait(&pool.done, &pool.lock);
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+int hws_bulk_run(const hws_bulk_copy_t *copy) {
+    const hws_shm_view_t *view = hws_shm_current();
+    if (view == NULL) {
+        return HWS_STATUS_DEINITIALIZED; /* the process is exiting */
+    }
+    pthread_once(&chunks_once, open_chunks);
+    hws_job_t job = {.copy = copy, .view = view, .plan = make_plan(copy, view->header->chunk_bytes), .tls = hws_tls};
+    /* A thread that has sent nothing yet has no number that another could use for it. */
+    bool helped = copy->width * copy->rows * copy->slices >= HELPED_BYTES && hws_tls.thread != 0;
+    bool synchronised = false;
+    if (helped) {
+        publish(&job);
+    }
+    if (copy->to_device) {
+        work_to_device(&job);
+    } else {
+        synchronised = work_to_host(&job, true);
+    }
+    if (helped) {
+        withdraw(&job);
+    }
+    if (!copy->to_device && !synchronised) {
+        int status = copy->synchronise(copy);
+        return status != 0 ? status : atomic_load(&job.failure);
+    }
+    return atomic_load(&job.failure);
+}
