@@ -30,7 +30,7 @@ typedef struct fake_host {
     _Atomic int mood;
     _Atomic uint32_t liveness;
     _Atomic bool ends;
-    _Atomic int busy;            /* slot whose worker has not ended, which is cleared up only after that; -1 for none */
+    _Atomic int busy;            /* slot whose worker has not ended, which the host leaves alone until then; -1 for none */
     _Atomic uint64_t sessions;   /* claims that were taken up: also the last one's id */
     _Atomic uint32_t abandoned;  /* slots that were cleared up because another process had found them abandoned */
     pthread_t thread;
@@ -164,14 +164,17 @@ static void *fake_host_main(void *unused) {
         for (uint32_t i = 0; mood < HOST_IGNORES && i < fake_host.header.slot_count; i++) {
             uint32_t said = fake_load(&fake_guest(fake_host.base, i)->state);
             uint32_t answered = fake_load(&fake_host_page(fake_host.base, i)->state);
+            if (atomic_load(&fake_host.busy) == (int) i) {
+                continue;
+            }
             if (said == HWS_GUEST_CLAIMED && answered == HWS_HOST_FREE) {
                 fake_take_claim(i);
-            } else if ((said == HWS_GUEST_LEFT || said == HWS_GUEST_ABANDONED)
-                       && atomic_load(&fake_host.busy) != (int) i) {
+            } else if (said == HWS_GUEST_LEFT || said == HWS_GUEST_ABANDONED) {
                 atomic_fetch_add(&fake_host.abandoned, said == HWS_GUEST_ABANDONED ? 1 : 0);
-                uint8_t *first = (uint8_t *) fake_guest(fake_host.base, i);
-                memset(first + 4, 0, 3 * HWS_PAGE_BYTES - 4);
-                __atomic_store_n((uint32_t *) first, HWS_GUEST_FREE, __ATOMIC_RELEASE);
+                uint32_t *words = (uint32_t *) fake_guest(fake_host.base, i);
+                for (uint32_t at = 3 * HWS_PAGE_BYTES / sizeof *words; at > 0; at--) {
+                    __atomic_store_n(&words[at - 1], 0, __ATOMIC_RELEASE); /* the guest's state last */
+                }
             }
         }
         fake_nap();

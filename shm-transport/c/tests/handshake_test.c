@@ -180,6 +180,30 @@ static void shouldFillInFromTheFile(void) {
     HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == -1 && strstr(error, path) != NULL);
 }
 
+static void shouldDoWithoutABrokerUnlessOnlyTcpWillDo(void) {
+    hws_config_t loaded;
+    char error[512] = "";
+    setenv("HAWSER_CONFIG", "/dev/null", 1);
+    setenv("HAWSER_CARRIER", "auto", 1);
+    setenv("HAWSER_REGION", "/dev/shm/x", 1);
+    unsetenv("HAWSER_BROKER");
+    unsetenv("HAWSER_TOKEN");
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && loaded.carrier == HWS_CARRIER_AUTO);
+    HWS_CHECK(strcmp(loaded.region, "/dev/shm/x") == 0 && strcmp(loaded.sysfs, "/sys") == 0);
+    HWS_CHECK(loaded.host[0] == '\0' && strstr(loaded.missing, "HAWSER_BROKER") != NULL);
+    setenv("HAWSER_BROKER", "host", 1);
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && strstr(loaded.missing, "HAWSER_TOKEN") != NULL);
+    setenv("HAWSER_TOKEN", "a.b", 1);
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && loaded.missing[0] == '\0');
+    setenv("HAWSER_TOKEN", "a", 1);
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == -1);
+    setenv("HAWSER_TOKEN", "a.b", 1);
+    setenv("HAWSER_CARRIER", "pigeon", 1);
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == -1 && strstr(error, "pigeon") != NULL);
+    setenv("HAWSER_CARRIER", "shm", 1);
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && loaded.carrier == HWS_CARRIER_SHM);
+}
+
 int main(void) {
     setenv("HAWSER_CONFIG", "/dev/null", 1);
     setenv("HAWSER_CARRIER", "tcp", 1);
@@ -189,5 +213,6 @@ int main(void) {
     HWS_RUN(shouldShowWhatTheBrokerSaysWhenItRefuses);
     HWS_RUN(shouldTakeTheConfigurationFromTheEnvironment);
     HWS_RUN(shouldFillInFromTheFile);
+    HWS_RUN(shouldDoWithoutABrokerUnlessOnlyTcpWillDo);
     return 0;
 }
