@@ -42,15 +42,18 @@ function fill(id, rows) {
 async function show() {
     try {
         const broker = await get('broker');
-        const [gpus, sessions] = await Promise.all([get('gpus'), get('sessions')]);
+        const [gpus, sessions, regions] = await Promise.all([get('gpus'), get('sessions'), get('regions')]);
         byId('broker').textContent = 'Version ' + broker.version + ', guests connect to ' + broker.guestEndpoint
             + ', workers ready: ' + broker.pool.ready + ' of ' + broker.pool.size;
         fill('gpus', gpus.map(g => [g.name, g.backend, g.computeCapability, {n: bytes(g.usedBytes)},
             {n: bytes(g.totalBytes)}, {n: g.sessions}]));
-        fill('sessions', sessions.map(s => [{n: s.id}, s.vgpu, s.program, s.host, s.peer, s.state,
+        fill('sessions', sessions.map(s => [{n: s.id}, s.vgpu, s.program, s.host, s.carrier, s.peer, s.state,
             new Date(s.started).toLocaleTimeString(), {n: s.statistics.calls}, {n: s.statistics.roundTrips},
             {n: s.statistics.kernels}, {n: bytes(s.statistics.bytesIn)}, {n: bytes(s.statistics.bytesOut)},
             {n: bytes(s.statistics.deviceBytes)}]));
+        fill('regions', regions.map(r => [r.name, r.vgpu, r.path || r.doorbellSocket,
+            r.problem ? r.state + ': ' + r.problem : r.state, {n: bytes(r.sizeBytes)}, {n: r.slotsInUse + ' of ' + r.slots},
+            {n: r.sessions}]));
         byId('message').textContent = broker.pool.lastFailure;
     } catch (error) {
         byId('message').textContent = error.message;

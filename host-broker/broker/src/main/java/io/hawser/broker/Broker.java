@@ -9,6 +9,9 @@ import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.region.RegionException;
+import io.hawser.broker.region.Regions;
+import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.Secrets;
@@ -47,13 +50,13 @@ public final class Broker {
         /** For whoever does not care. */
         Listener NONE = new Listener() {
             @Override
-            public void refused(Refusal refusal) {
-                LOG.tracef("refused: %s", refusal);
+            public void refused(Carrier carrier, Refusal refusal) {
+                LOG.tracef("refused: %s %s", carrier, refusal);
             }
 
             @Override
-            public void sessionStarted(Duration time) {
-                LOG.tracef("session started: %s", time);
+            public void sessionStarted(Carrier carrier, Duration time) {
+                LOG.tracef("session started: %s %s", carrier, time);
             }
 
             @Override
@@ -72,6 +75,7 @@ public final class Broker {
     private final WorkerPool pool;
     private final SessionRegistry sessions;
     private final FrontDoor door;
+    private final Regions regions;
     private final CompletableFuture<PoolState> gpuKnown = new CompletableFuture<>();
 
     private Broker(BrokerConfig config, Map<String, String> environment, Listener listener, StateDir stateDir,
@@ -92,6 +96,7 @@ public final class Broker {
             this::deviceBytes);
         pool = new WorkerPool(loop, command, limits(config), new PoolListener(listener));
         door = new FrontDoor(loop, config.listen(), tokens, sessions, pool, listener, descriptionHash);
+        regions = new Regions(loop, sessions, pool, listener, descriptionHash);
     }
 
     /**
@@ -111,15 +116,41 @@ public final class Broker {
         try {
             broker = new Broker(config, environment, listener, stateDir, descriptionHash);
             broker.door.open();
+            broker.openRegions();
             broker.group.next().submit(broker.pool::start).syncUninterruptibly();
             return broker;
-        } catch (IOException | IllegalArgumentException e) {
+        } catch (IOException | RegionException | IllegalArgumentException e) {
             if (broker != null) {
+                broker.door.close();
+                broker.closeRegions(e.getMessage());
                 broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
             }
             closeQuietly(stateDir);
             throw new StartException(e.getMessage());
         }
+    }
+
+    private void openRegions() throws RegionException {
+        try {
+            group.next().submit(() -> {
+                regions.open(config.regions());
+                return null;
+            }).get();
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof RegionException known) {
+                throw known;
+            }
+            throw new IllegalStateException(e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private void closeRegions(String reason) {
+        CompletableFuture<Void> closed = new CompletableFuture<>();
+        group.next().execute(() -> regions.stop(reason).thenRun(() -> closed.complete(null)));
+        await(closed, STOP_MARGIN, "regions are left behind; their files stay");
     }
 
     private static WorkerPool.Limits limits(BrokerConfig config) {
@@ -172,6 +203,11 @@ public final class Broker {
         return sessions;
     }
 
+    /** The regions that it serves. */
+    public Regions regions() {
+        return regions;
+    }
+
     /** The token of the REST interface. */
     public AdminToken adminToken() {
         return adminToken;
@@ -208,18 +244,23 @@ public final class Broker {
             running.forEach(id -> sessions.end(id, reason));
             pool.stop(reason).thenRun(() -> stopped.complete(null));
         });
-        Duration limit = config.sessions().endTimeout().plus(STOP_MARGIN);
+        await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
+            "workers are left behind; they end when the broker's end of their control sockets closes");
+        closeRegions(reason);
+        group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
+        closeQuietly(stateDir);
+    }
+
+    private static void await(CompletableFuture<Void> stopped, Duration limit, String leftBehind) {
         try {
             stopped.get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
-            LOG.errorf("workers are left behind; they end when the broker's end of their control sockets closes");
+            LOG.error(leftBehind);
         } catch (ExecutionException e) {
-            LOG.errorf(e.getCause(), "the workers could not be ended");
+            LOG.error("the broker could not be stopped in order", e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-        group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
-        closeQuietly(stateDir);
     }
 
     /** Passes the pool's news on. */

@@ -3,6 +3,7 @@ package io.hawser.broker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.pool.FakeWorker;
+import io.hawser.broker.session.Carrier;
 import io.smallrye.config.PropertiesConfigSource;
 import io.smallrye.config.SmallRyeConfigBuilder;
 import java.nio.file.Path;
@@ -67,18 +68,18 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         return broker;
     }
 
-    /** Connections refused so far for a reason. */
+    /** Guests refused so far for a reason. */
     public synchronized int refusals(Refusal refusal) {
         return refused.getOrDefault(refusal, 0);
     }
 
     @Override
-    public synchronized void refused(Refusal refusal) {
+    public synchronized void refused(Carrier carrier, Refusal refusal) {
         refused.merge(refusal, 1, Integer::sum);
     }
 
     @Override
-    public void sessionStarted(Duration time) {
+    public void sessionStarted(Carrier carrier, Duration time) {
         // Counted by the registry.
     }
 

@@ -1,5 +1,6 @@
 package io.hawser.broker.config;
 
+import io.quarkus.runtime.configuration.MemorySize;
 import io.smallrye.config.ConfigMapping;
 import io.smallrye.config.WithDefault;
 import java.nio.file.Path;
@@ -42,6 +43,12 @@ public interface BrokerConfig {
 
     /** Shares by name; {@code default} exists without being named here. */
     Map<String, Vgpu> vgpus();
+
+    /**
+     * Shared memory that is served, by name; none unless it is named here or made by REST. One that cannot be served
+     * keeps the broker from starting.
+     */
+    Map<String, Region> regions();
 
     /** The front door, where guests connect. */
     interface Listen {
@@ -153,5 +160,52 @@ public interface BrokerConfig {
         /** Sessions of this vGPU at a time; 0 is as many as {@code hawser.sessions.max}. */
         @WithDefault("0")
         int maxSessions();
+    }
+
+    /**
+     * Shared memory of one vGPU: {@code -Dhawser.regions.NAME.path=/dev/shm/NAME -Dhawser.regions.NAME.size=64M}.
+     * Whoever has it has the vGPU: there is no token.
+     */
+    interface Region {
+        /**
+         * A file in shared memory (/dev/shm, hugetlbfs), which guests on this machine and QEMU's {@code ivshmem-plain}
+         * map; or the {@code resource2} of an ivshmem device where the broker itself runs in a virtual machine. A file
+         * that is missing is made with mode 0600, and removed at the end. Not together with
+         * {@link #doorbellSocket()}.
+         */
+        Optional<Path> path();
+
+        /**
+         * Its length: {@code 64M}, {@code 1G}. Default: the file's, which must be at least as long. A new file and a
+         * doorbell socket need it; for ivshmem it is a power of two.
+         */
+        Optional<MemorySize> size();
+
+        /** The share that having the region opens. */
+        @WithDefault("default")
+        String vgpu();
+
+        /** Guest processes that can use it at a time, 1 to 64. */
+        @WithDefault("16")
+        int slots();
+
+        /**
+         * How long a guest process in a virtual machine, which only its own counting shows to be alive, may stand still
+         * before its session ends: a paused machine loses its sessions after so long.
+         */
+        @WithDefault("30s")
+        Duration guestTimeout();
+
+        /**
+         * Unix socket where the broker is itself the ivshmem server, for QEMU's {@code ivshmem-doorbell}: the memory is
+         * the broker's, nobody can cut it, and guests ring instead of being polled. Made with mode 0600.
+         */
+        Optional<Path> doorbellSocket();
+
+        /**
+         * Doorbells of that server: one of the broker and one of each slot. QEMU's device must have at least as many
+         * ({@code vectors=17}). Default: 1 + slots.
+         */
+        Optional<Integer> vectors();
     }
 }

@@ -1,12 +1,13 @@
 package io.hawser.broker.door;
 
+import io.hawser.broker.session.Carrier;
 import java.time.Duration;
 
-/** Told what happens at the front door, on the event loop. */
+/** Told which guests come, on the event loop. */
 public interface DoorListener {
-    /** A connection was refused. */
-    void refused(Refusal refusal);
+    /** A guest was refused. */
+    void refused(Carrier carrier, Refusal refusal);
 
-    /** A worker has the socket, this long after the guest connected. */
-    void sessionStarted(Duration time);
+    /** A worker has the guest's socket or region, this long after the guest was seen. */
+    void sessionStarted(Carrier carrier, Duration time);
 }

@@ -4,6 +4,7 @@ import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
+import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Session;
 import io.netty.channel.epoll.EpollSocketChannel;
 import java.time.Duration;
@@ -92,7 +93,7 @@ final class Handover {
         }
         door.sessions().attach(session, worker);
         try {
-            worker.assign(session.assignment(), channel.fd().intValue());
+            worker.assign(session.assignment(null), channel.fd().intValue());
         } catch (PosixException e) {
             door.sessions().detach(session, worker);
             LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
@@ -105,7 +106,7 @@ final class Handover {
         }
         outcome.handedOver();
         door.sessions().run(session, worker);
-        door.listener().sessionStarted(Duration.ofNanos(System.nanoTime() - connectedNs));
+        door.listener().sessionStarted(Carrier.TCP, Duration.ofNanos(System.nanoTime() - connectedNs));
         // Closes the broker's descriptor only: the connection lives on in the worker's copy.
         channel.close();
     }

@@ -1,6 +1,7 @@
 package io.hawser.broker.door;
 
 import io.hawser.broker.pool.Printable;
+import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
@@ -65,7 +66,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         port = remote.getPort();
         place = door.limits().enter(address);
         if (door.limits().flooded()) {
-            door.listener().refused(Refusal.CONNECTIONS);
+            door.listener().refused(Carrier.TCP, Refusal.CONNECTIONS);
             context.close();
             return;
         }
@@ -129,7 +130,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.PROTOCOL, TOO_EARLY);
             return;
         }
-        Guest guest = new Guest(hello.keyId(), token.get().vgpu(), address, port, hello.pid(),
+        Guest guest = new Guest(hello.keyId(), token.get().vgpu(), Carrier.TCP, peer(), hello.pid(),
             Printable.text(hello.program(), 256), Printable.text(hello.host(), 256));
         try {
             session = door.sessions().admit(guest, place::release);
@@ -140,6 +141,10 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         session.onCancel(reason -> refuse(context, Refusal.CAPACITY, reason));
         handover = new Handover(door, (EpollSocketChannel) context.channel(), session, connectedNs, outcome(context));
         handover.start();
+    }
+
+    private String peer() {
+        return address.indexOf(':') >= 0 ? "[" + address + "]:" + port : address + ":" + port;
     }
 
     private Handover.Outcome outcome(ChannelHandlerContext context) {
@@ -169,7 +174,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         if (timeout != null) {
             timeout.cancel(false);
         }
-        door.listener().refused(refusal);
+        door.listener().refused(Carrier.TCP, refusal);
         log(refusal, reason);
         giveUp();
         byte[] record = HandshakeRecords.refused(refusal, reason);

@@ -4,23 +4,24 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Keeps a flood of refused peers from filling the log: so many lines a second, the rest is counted. Event loop only.
+ * Keeps a flood of refused guests from filling the log: so many lines a second, the rest is counted. Event loop only.
  */
-final class LogLimiter {
+public final class LogLimiter {
     private final int linesASecond;
     private final LongSupplier nowNs;
     private long windowNs;
     private int lines;
     private long dropped;
 
-    LogLimiter(int linesASecond, LongSupplier nowNs) {
+    /** Allows so many lines in a second of the given clock. */
+    public LogLimiter(int linesASecond, LongSupplier nowNs) {
         this.linesASecond = linesASecond;
         this.nowNs = nowNs;
         windowNs = nowNs.getAsLong();
     }
 
     /** Whether this line may be written. */
-    boolean allows() {
+    public boolean allows() {
         long now = nowNs.getAsLong();
         if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
             windowNs = now;
@@ -35,7 +36,7 @@ final class LogLimiter {
     }
 
     /** Lines dropped since this was asked last. */
-    long takeDropped() {
+    public long takeDropped() {
         long count = dropped;
         dropped = 0;
         return count;

@@ -5,6 +5,8 @@ import io.hawser.broker.door.Refusal;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.region.RegionView;
+import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionState;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -26,26 +28,31 @@ import java.util.function.ToLongFunction;
 @ApplicationScoped
 public class BrokerMetrics implements Broker.Listener {
     private final MeterRegistry registry;
-    private final Map<Refusal, Counter> refused = new EnumMap<>(Refusal.class);
+    private final Map<Carrier, Map<Refusal, Counter>> refused = new EnumMap<>(Carrier.class);
+    private final Map<Carrier, Timer> sessionStart = new EnumMap<>(Carrier.class);
     private final Timer workerStart;
-    private final Timer sessionStart;
 
     /** Registers what does not need the broker. */
     @Inject
     public BrokerMetrics(MeterRegistry registry) {
         this.registry = registry;
-        for (Refusal refusal : Refusal.values()) {
-            refused.put(refusal, Counter.builder("hawser.refused.connections")
-                .description("Connections refused at the front door").tag("reason", refusal.label())
-                .register(registry));
+        for (Carrier carrier : Carrier.values()) {
+            Map<Refusal, Counter> counters = new EnumMap<>(Refusal.class);
+            for (Refusal refusal : Refusal.values()) {
+                counters.put(refusal, Counter.builder("hawser.refused.connections")
+                    .description("Connections and claims of slots that were refused").tag("carrier", carrier.label())
+                    .tag("reason", refusal.label()).register(registry));
+            }
+            refused.put(carrier, counters);
+            sessionStart.put(carrier, Timer.builder("hawser.session.start")
+                .description("From a guest's connect, or its claim being seen, to a worker having it")
+                .tag("carrier", carrier.label())
+                .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
+                    Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3)).register(registry));
         }
         workerStart = Timer.builder("hawser.worker.start").description("From the start of a worker to its being ready")
             .serviceLevelObjectives(Duration.ofMillis(200), Duration.ofMillis(400), Duration.ofMillis(600),
                 Duration.ofSeconds(1), Duration.ofSeconds(3), Duration.ofSeconds(10)).register(registry);
-        sessionStart = Timer.builder("hawser.session.start")
-            .description("From a guest's connect to a worker having its socket")
-            .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
-                Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3)).register(registry);
     }
 
     /** Registers what is read from a broker, once. */
@@ -60,8 +67,16 @@ public class BrokerMetrics implements Broker.Listener {
         bytes(broker, "out", WorkerStats::bytesOut);
         FunctionCounter.builder("hawser.sessions.started", broker, b -> b.sessions().startedCount())
             .description("Sessions that got a worker").register(registry);
-        for (SessionState state : SessionState.values()) {
-            Gauge.builder("hawser.sessions", broker, b -> count(b, state)).description("Sessions")
+        for (Carrier carrier : Carrier.values()) {
+            for (SessionState state : SessionState.values()) {
+                Gauge.builder("hawser.sessions", broker, b -> count(b, carrier, state)).description("Sessions")
+                    .tag("carrier", carrier.label()).tag("state", state.name().toLowerCase(Locale.ROOT))
+                    .register(registry);
+            }
+        }
+        for (RegionView.State state : RegionView.State.values()) {
+            Gauge.builder("hawser.regions", broker, b -> b.regions().list().stream()
+                .filter(r -> r.state() == state).count()).description("Regions of shared memory")
                 .tag("state", state.name().toLowerCase(Locale.ROOT)).register(registry);
         }
         workers(broker, "ready", PoolState::ready);
@@ -72,8 +87,9 @@ public class BrokerMetrics implements Broker.Listener {
         memory(broker, "reserved", b -> b.sessions().list().stream().mapToLong(s -> s.memoryBytes()).sum());
     }
 
-    private static double count(Broker broker, SessionState state) {
-        return broker.sessions().list().stream().filter(s -> s.state() == state).count();
+    private static double count(Broker broker, Carrier carrier, SessionState state) {
+        return broker.sessions().list().stream()
+            .filter(s -> s.state() == state && s.guest().carrier() == carrier).count();
     }
 
     private void total(Broker broker, String name, String description, ToLongFunction<WorkerStats> value) {
@@ -97,13 +113,13 @@ public class BrokerMetrics implements Broker.Listener {
     }
 
     @Override
-    public void refused(Refusal refusal) {
-        refused.get(refusal).increment();
+    public void refused(Carrier carrier, Refusal refusal) {
+        refused.get(carrier).get(refusal).increment();
     }
 
     @Override
-    public void sessionStarted(Duration time) {
-        sessionStart.record(time);
+    public void sessionStarted(Carrier carrier, Duration time) {
+        sessionStart.get(carrier).record(time);
     }
 
     @Override

@@ -132,14 +132,27 @@ public final class Worker {
     }
 
     /**
-     * Gives it its session and the guest's socket. The caller still owns its copy of the descriptor.
+     * Gives it the event descriptor that its guest's doorbell signals, before it is assigned. The caller still owns its
+     * copy of the descriptor.
+     *
+     * @throws PosixException when the worker does not take it; it is of no further use then.
+     */
+    public void giveDoorbell(int descriptor) throws PosixException {
+        pass(JSON.createObjectNode().put("type", "doorbell"), descriptor);
+    }
+
+    /**
+     * Gives it its session and the guest's socket or region. The caller still owns its copy of the descriptor.
      *
      * @throws PosixException when the worker does not take it; it is of no further use then.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
-        ObjectNode message = JSON.createObjectNode().put("type", "assign").put("sessionId", assignment.sessionId())
-            .put("vgpu", assignment.vgpu()).put("memoryBytes", assignment.memoryBytes())
-            .put("peer", assignment.peer()).put("program", assignment.program());
+        ObjectNode message = JSON.createObjectNode().put("type", "assign");
+        assignment.describe(message);
+        pass(message, descriptor);
+    }
+
+    private void pass(ObjectNode message, int descriptor) throws PosixException {
         if (!usable()) {
             throw new IllegalStateException("a worker must be usable to be assigned: worker=" + id);
         }

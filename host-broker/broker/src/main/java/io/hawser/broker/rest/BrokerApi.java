@@ -1,13 +1,16 @@
 package io.hawser.broker.rest;
 
+import jakarta.ws.rs.Consumes;
 import jakarta.ws.rs.DELETE;
 import jakarta.ws.rs.GET;
+import jakarta.ws.rs.POST;
 import jakarta.ws.rs.Path;
 import jakarta.ws.rs.PathParam;
 import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
+import org.jboss.resteasy.reactive.ResponseStatus;
 
 /** The operations of openapi.yml, by their operationId; a test compares the two. */
 @Path("/api/v1")
@@ -37,4 +40,26 @@ public interface BrokerApi {
     @DELETE
     @Path("/sessions/{id}")
     CompletionStage<Void> endSession(@PathParam("id") long id);
+
+    /** The regions, by name. */
+    @GET
+    @Path("/regions")
+    List<RegionInfo> listRegions();
+
+    /** Serves one more region; 400 when it can never be served, 409 when something stands in the way. */
+    @POST
+    @Path("/regions")
+    @ResponseStatus(201)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<RegionInfo> createRegion(RegionRequest request);
+
+    /** A region; 404 when there is none. */
+    @GET
+    @Path("/regions/{name}")
+    RegionInfo getRegion(@PathParam("name") String name);
+
+    /** Ends a region and its sessions; completes when nothing of it is left; 404 when there is none. */
+    @DELETE
+    @Path("/regions/{name}")
+    CompletionStage<Void> deleteRegion(@PathParam("name") String name);
 }

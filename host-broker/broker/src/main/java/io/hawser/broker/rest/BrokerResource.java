@@ -4,21 +4,32 @@ import io.hawser.broker.ApiDescription;
 import io.hawser.broker.Broker;
 import io.hawser.broker.BrokerLifecycle;
 import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.Printable;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.region.RegionException;
+import io.hawser.broker.region.RegionSettings;
 import io.hawser.broker.session.SessionView;
 import io.hawser.shm.RecordLayout;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
+import jakarta.ws.rs.BadRequestException;
 import jakarta.ws.rs.NotFoundException;
+import jakarta.ws.rs.WebApplicationException;
+import jakarta.ws.rs.core.Response;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
 
 /** Answers from pictures that the broker publishes; nothing here waits for its event loop. */
 @NonBlocking
 public class BrokerResource implements BrokerApi {
+    private static final RegionRequest NOTHING = new RegionRequest(null, null, null, null, null, null, null, null);
+
     @Inject
     BrokerLifecycle lifecycle;
     @ConfigProperty(name = "quarkus.application.version")
@@ -65,6 +76,45 @@ public class BrokerResource implements BrokerApi {
             if (!existed) {
                 throw missing(id);
             }
+        });
+    }
+
+    @Override
+    public List<RegionInfo> listRegions() {
+        return lifecycle.broker().regions().list().stream().map(RegionInfo::of).toList();
+    }
+
+    @Override
+    public CompletionStage<RegionInfo> createRegion(RegionRequest request) {
+        RegionSettings settings;
+        try {
+            settings = Objects.requireNonNullElse(request, NOTHING).settings();
+        } catch (IllegalArgumentException e) {
+            throw new BadRequestException(e.getMessage());
+        }
+        return told(lifecycle.broker().regions().create(settings).thenApply(RegionInfo::of));
+    }
+
+    @Override
+    public RegionInfo getRegion(String name) {
+        return lifecycle.broker().regions().find(name).map(RegionInfo::of)
+            .orElseThrow(() -> new NotFoundException("there is no such region: region=" + Printable.text(name, 64)));
+    }
+
+    @Override
+    public CompletionStage<Void> deleteRegion(String name) {
+        return told(lifecycle.broker().regions().remove(name, "the administrator has removed the region"));
+    }
+
+    private static <T> CompletionStage<T> told(CompletionStage<T> stage) {
+        return stage.exceptionallyCompose(failure -> {
+            Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+            return CompletableFuture.failedFuture(cause instanceof RegionException known
+                ? new WebApplicationException(known.getMessage(), switch (known.kind()) {
+                    case INVALID -> Response.Status.BAD_REQUEST;
+                    case CONFLICT -> Response.Status.CONFLICT;
+                    case MISSING -> Response.Status.NOT_FOUND;
+                }) : cause);
         });
     }
 

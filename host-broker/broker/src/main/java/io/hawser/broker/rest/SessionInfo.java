@@ -6,8 +6,8 @@ import java.time.Instant;
 import java.util.Locale;
 
 /** A session; see openapi.yml. */
-public record SessionInfo(long id, String vgpu, String keyId, String state, Instant started, String peer, String host,
-    String program, long guestPid, long workerPid, long memoryBytes, Statistics statistics) {
+public record SessionInfo(long id, String vgpu, String carrier, String keyId, String state, Instant started,
+    String peer, String host, String program, long guestPid, long workerPid, long memoryBytes, Statistics statistics) {
 
     /** Its totals; see openapi.yml. */
     public record Statistics(long calls, long replies, long roundTrips, long bytesIn, long bytesOut,
@@ -16,7 +16,7 @@ public record SessionInfo(long id, String vgpu, String keyId, String state, Inst
     /** As the interface shows it. */
     static SessionInfo of(SessionView view) {
         WorkerStats totals = view.statistics();
-        return new SessionInfo(view.id(), view.guest().vgpu(), view.guest().keyId(),
+        return new SessionInfo(view.id(), view.guest().vgpu(), view.guest().carrier().label(), view.guest().keyId(),
             view.state().name().toLowerCase(Locale.ROOT), view.started(), view.guest().peer(), view.guest().host(),
             view.guest().program(), view.guest().pid(), view.workerPid(), view.memoryBytes(),
             new Statistics(totals.calls(), totals.replies(), totals.roundTrips(), totals.bytesIn(), totals.bytesOut(),

@@ -18,6 +18,7 @@ public final class Session {
     private Worker worker;
     private Consumer<String> cancel = reason -> { };
     private boolean told;
+    private String endReason = "";
     private volatile SessionView view;
 
     Session(long id, Guest guest, long memoryBytes, Runnable freed) {
@@ -44,9 +45,25 @@ public final class Session {
         return view;
     }
 
-    /** What a worker is told of it. */
-    public Assignment assignment() {
-        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program());
+    /**
+     * What a worker is told of it.
+     *
+     * @param place of a guest in shared memory; null over TCP.
+     */
+    public Assignment assignment(Assignment.Place place) {
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), place);
+    }
+
+    /** Why it ends or has ended, as whoever knew first has said; empty before. Event loop only. */
+    public String endReason() {
+        return endReason;
+    }
+
+    /** Somebody knows why it ends; only the first counts. */
+    void because(String reason) {
+        if (endReason.isEmpty()) {
+            endReason = reason;
+        }
     }
 
     /**
@@ -58,6 +75,7 @@ public final class Session {
     }
 
     void end(String reason) {
+        because(reason);
         ending();
         if (worker == null) {
             cancel.accept(reason);

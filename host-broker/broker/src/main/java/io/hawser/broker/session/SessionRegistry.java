@@ -70,6 +70,11 @@ public final class SessionRegistry {
         return shares;
     }
 
+    /** Whether there is such a vGPU. */
+    public boolean hasVgpu(String vgpu) {
+        return shares.containsKey(vgpu);
+    }
+
     /**
      * Lets a guest in. Event loop only. The session must be {@link #attach attached} or {@link #abandon abandoned}.
      *
@@ -82,7 +87,7 @@ public final class SessionRegistry {
         }
         Share share = shares.get(guest.vgpu());
         if (share == null) {
-            throw new RefusedException("the token's vGPU does not exist: vgpu=" + guest.vgpu());
+            throw new RefusedException("the guest's vGPU does not exist: vgpu=" + guest.vgpu());
         }
         if (sessions.size() >= maxSessions) {
             throw new RefusedException("the broker's sessions are all in use: max=" + maxSessions);
@@ -103,8 +108,8 @@ public final class SessionRegistry {
     }
 
     /**
-     * The worker is about to get the guest's socket; told first, since the guest can be served at once. Event loop
-     * only.
+     * The worker is about to get the guest's socket or region; told first, since the guest can be served at once.
+     * Event loop only.
      */
     public void attach(Session session, Worker worker) {
         session.run(worker);
@@ -117,13 +122,13 @@ public final class SessionRegistry {
         session.await();
     }
 
-    /** The worker has the guest's socket. Event loop only. */
+    /** The worker has the guest's socket or region. Event loop only. */
     public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();
-        LOG.infof("session %d started: vgpu=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d workerPid=%d",
-            session.id(), guest.vgpu(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
-            worker.id(), worker.pid());
+        LOG.infof("session %d started: vgpu=%s carrier=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d "
+            + "workerPid=%d", session.id(), guest.vgpu(), guest.carrier().label(), guest.keyId(), guest.peer(),
+            guest.program(), guest.host(), guest.pid(), worker.id(), worker.pid());
     }
 
     /** The session never got a worker. Event loop only. */
@@ -142,6 +147,7 @@ public final class SessionRegistry {
         switch (message) {
             case WorkerMessage.Stats stats -> session.count(stats.totals());
             case WorkerMessage.Ended ended -> {
+                session.because(ended.reason());
                 session.ending();
                 session.toldEnd();
                 String text = "session %d ended%s: %s";
@@ -168,6 +174,7 @@ public final class SessionRegistry {
         if (!session.toldEnd()) {
             LOG.warnf("session %d ended with its worker: worker=%d: %s", session.id(), worker.id(), reason);
         }
+        session.because("its worker has ended: " + reason);
         session.finish();
     }
 

@@ -4,7 +4,7 @@ package io.hawser.broker.session;
 public enum SessionState {
     /** Admitted, waits for a worker. */
     STARTING,
-    /** Its worker has the guest's socket. */
+    /** Its worker has the guest's socket or region. */
     RUNNING,
     /** It was told to end, or its worker says that it has. */
     ENDING

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionState;
 import io.hawser.broker.session.SessionView;
 import io.hawser.shm.HandshakeProof;
@@ -72,7 +73,8 @@ class FrontDoorIT {
             assertEquals(session.id(), welcome.words().getLong(8));
             assertEquals(SessionState.RUNNING, session.state());
             assertEquals("vector?add", session.guest().program());
-            assertEquals(guest.socket().getLocalPort(), session.guest().port());
+            assertEquals("127.0.0.1:" + guest.socket().getLocalPort(), session.guest().peer());
+            assertEquals(Carrier.TCP, session.guest().carrier());
             worker = session.workerPid();
             // Through the worker, long after the broker has closed its descriptor.
             byte[] sent = "some bytes".getBytes(StandardCharsets.US_ASCII);

@@ -46,12 +46,25 @@ public final class FakeWorker {
         send(READY.formatted(ProcessHandle.current().pid()));
         int[] descriptor = {-1};
         String assign = receive(descriptor);
+        int doorbell = -1;
+        if (assign != null && assign.contains("\"doorbell\"")) {
+            doorbell = descriptor[0];
+            descriptor[0] = -1;
+            assign = receive(descriptor);
+        }
         if (assign == null || assign.contains("\"end\"")) {
             return;
         }
         if (descriptor[0] < 0) {
             System.err.println("no descriptor came with: " + assign);
             System.exit(4);
+        }
+        if (assign.contains("\"carrier\":\"shm\"")) {
+            Thread.ofPlatform().daemon().start(() -> awaitEnd(mode));
+            FakeShmSession.serve(mode, assign, descriptor[0], doorbell);
+            send(STATS.formatted(100, 200));
+            send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
+            return;
         }
         welcome(descriptor[0], Long.parseLong(assign.replaceAll(".*\"sessionId\":(\\d+).*", "$1")));
         if (mode.equals("flood")) {

@@ -1,11 +1,13 @@
 package io.hawser.broker.rest;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
 import jakarta.ws.rs.DELETE;
 import jakarta.ws.rs.GET;
+import jakarta.ws.rs.POST;
 import jakarta.ws.rs.Path;
 import java.io.IOException;
 import java.lang.reflect.Method;
@@ -25,7 +27,8 @@ import org.junit.jupiter.api.Test;
 /** The code against openapi.yml, which comes first. */
 class ContractTest {
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
-        int.class, "integer/int32", long.class, "integer/int64");
+        int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
+        "integer/int64");
     private static JsonNode contract;
 
     @BeforeAll
@@ -45,7 +48,8 @@ class ContractTest {
         String root = BrokerApi.class.getAnnotation(Path.class).value();
         for (Method method : BrokerApi.class.getMethods()) {
             String verb = method.isAnnotationPresent(GET.class) ? "get"
-                : method.isAnnotationPresent(DELETE.class) ? "delete" : "?";
+                : method.isAnnotationPresent(DELETE.class) ? "delete"
+                : method.isAnnotationPresent(POST.class) ? "post" : "?";
             coded.put(verb + " " + root + method.getAnnotation(Path.class).value(), method.getName());
         }
         assertEquals(written, coded);
@@ -54,8 +58,8 @@ class ContractTest {
     @Test
     void shouldAnswerWithTheFieldsOfTheContract() {
         Map<String, Class<?>> records = Map.of("BrokerInfo", BrokerInfo.class, "Pool", BrokerInfo.Pool.class, "Gpu",
-            GpuInfo.class, "Session", SessionInfo.class, "Statistics", SessionInfo.Statistics.class, "Problem",
-            Problem.class);
+            GpuInfo.class, "Session", SessionInfo.class, "Statistics", SessionInfo.Statistics.class, "Region",
+            RegionInfo.class, "RegionRequest", RegionRequest.class, "Problem", Problem.class);
         assertEquals(new TreeSet<>(records.keySet()), names(contract.at("/components/schemas")));
         records.forEach((name, record) -> {
             JsonNode schema = contract.at("/components/schemas/" + name);
@@ -66,7 +70,11 @@ class ContractTest {
             assertEquals(written, new TreeMap<>(coded), name);
             List<String> required = new ArrayList<>();
             schema.get("required").forEach(field -> required.add(field.asText()));
-            assertEquals(written.keySet(), new TreeSet<>(required), name + ": every field is always there");
+            if (name.endsWith("Request")) {
+                assertTrue(written.keySet().containsAll(required), name);
+            } else {
+                assertEquals(written.keySet(), new TreeSet<>(required), name + ": every field is always there");
+            }
         });
     }
 

@@ -59,7 +59,7 @@ class RestIT {
     @Test
     void shouldDemandTheAdminToken() {
         for (String path : new String[] {"/api/v1/broker", "/api/v1/sessions", "/api/v1/gpus",
-            "/api/v1/no-such-path"}) {
+            "/api/v1/regions", "/api/v1/no-such-path"}) {
             given().get(path).then().statusCode(401).contentType("application/problem+json")
                 .header("WWW-Authenticate", startsWith("Bearer")).body("status", equalTo(401));
         }
@@ -79,7 +79,8 @@ class RestIT {
     void shouldListAndEndSessions() throws Exception {
         try (TestGuest guest = guest()) {
             int id = admin().get("/api/v1/sessions").then().statusCode(200).body("", hasSize(1))
-                .body("[0].state", equalTo("running")).body("[0].vgpu", equalTo("default"))
+                .body("[0].state", equalTo("running")).body("[0].carrier", equalTo("tcp"))
+                .body("[0].vgpu", equalTo("default"))
                 .body("[0].program", equalTo("vector?add")).body("[0].workerPid", greaterThan(0))
                 .extract().path("[0].id");
             TestBroker.await("statistics", () -> lifecycle.broker().sessions().totals().calls() >= 10);
@@ -95,14 +96,54 @@ class RestIT {
             .body(containsString("hawser_synchronous_round_trips_total "))
             .body(containsString("hawser_refused_records_total "))
             .body(containsString("hawser_bytes_total{direction=\"in\"}"))
-            .body(containsString("hawser_sessions{state=\"running\"} 0.0"))
+            .body(containsString("hawser_sessions{carrier=\"tcp\",state=\"running\"} 0.0"))
             .body(containsString("hawser_sessions_started_total "))
             .body(containsString("hawser_workers{state=\"ready\"}"))
             .body(containsString("hawser_worker_start_seconds_count"))
             .body(containsString("hawser_session_start_seconds_bucket"))
-            .body(containsString("hawser_refused_connections_total{reason=\"token\"} "))
+            .body(containsString("hawser_refused_connections_total{carrier=\"tcp\",reason=\"token\"} "))
             .body(containsString("hawser_device_memory_bytes{kind=\"total\"} 1.073741824E9"));
         assertTrue(lifecycle.broker().sessions().totals().calls() >= 10, "totals outlive their session");
+    }
+
+    @Test
+    void shouldServeListAndDeleteRegions() throws IOException {
+        Path file = Path.of("/dev/shm/hawser-broker-rest-" + ProcessHandle.current().pid());
+        String request = "{\"name\":\"one\",\"path\":\"" + file + "\",\"sizeBytes\":16777216,\"slots\":2}";
+        admin().contentType(ContentType.JSON).body(request).post("/api/v1/regions").then().statusCode(201)
+            .body("name", equalTo("one")).body("path", equalTo(file.toString())).body("doorbellSocket", equalTo(""))
+            .body("vgpu", equalTo("default")).body("slots", equalTo(2)).body("state", equalTo("serving"))
+            .body("guestTimeoutMs", equalTo(30000)).body("sizeBytes", equalTo(16777216));
+        assertEquals(16777216, Files.size(file));
+        admin().contentType(ContentType.JSON).body(request).post("/api/v1/regions").then().statusCode(409)
+            .contentType("application/problem+json").body("detail", containsString("there is a region of this name"));
+        admin().contentType(ContentType.JSON).body(request.replace("one", "two")).post("/api/v1/regions").then()
+            .statusCode(409).body("detail", containsString("a broker serves it already"));
+        admin().get("/api/v1/regions").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("one"));
+        given().get("/q/metrics").then().body(containsString("hawser_regions{state=\"serving\"} 1.0"));
+        admin().get("/api/v1/regions/one").then().statusCode(200).body("slotsInUse", equalTo(0));
+        admin().delete("/api/v1/regions/one").then().statusCode(204);
+        assertTrue(Files.notExists(file), "the broker made it");
+        admin().delete("/api/v1/regions/one").then().statusCode(404).contentType("application/problem+json");
+        admin().get("/api/v1/regions/one").then().statusCode(404);
+        admin().get("/api/v1/regions").then().body("", hasSize(0));
+    }
+
+    @Test
+    void shouldRefuseRegionsThatCannotBe() throws IOException {
+        for (String request : new String[] {"{}", "{\"name\":\"a/b\",\"path\":\"/dev/shm/x\"}", "{\"name\":\"a\"}",
+            "{\"name\":\"a\",\"path\":\"relative\"}", "{\"name\":\"a\",\"path\":\"/dev/shm/hawser-none\"}",
+            "{\"name\":\"a\",\"path\":\"/dev/shm/hawser-none\",\"sizeBytes\":1000}",
+            "{\"name\":\"a\",\"path\":\"/dev/shm/hawser-none\",\"sizeBytes\":67108864,\"slots\":65}",
+            "{\"name\":\"a\",\"path\":\"/dev/shm/hawser-none\",\"sizeBytes\":67108864,\"vgpu\":\"none\"}", "["}) {
+            admin().contentType(ContentType.JSON).body(request).post("/api/v1/regions").then().statusCode(400);
+        }
+        assertTrue(Files.notExists(Path.of("/dev/shm/hawser-none")));
+        Path disk = Files.writeString(Files.createTempFile(Path.of("target"), "precious", ""), "precious")
+            .toAbsolutePath();
+        admin().contentType(ContentType.JSON).body("{\"name\":\"a\",\"path\":\"" + disk + "\",\"sizeBytes\":67108864}")
+            .post("/api/v1/regions").then().statusCode(409).body("detail", containsString("it must be memory"));
+        assertEquals("precious", Files.readString(disk));
     }
 
     @Test

@@ -1,0 +1,16 @@
+package io.hawser.broker.region;
+
+import io.hawser.broker.door.DoorListener;
+import io.hawser.broker.door.LogLimiter;
+import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.session.SessionRegistry;
+import io.netty.channel.EventLoop;
+
+/**
+ * What every region needs.
+ *
+ * @param loop the event loop that all of this runs on.
+ * @param descriptionHash of the API that the workers speak.
+ */
+record RegionContext(EventLoop loop, SessionRegistry sessions, WorkerPool pool, LogLimiter logLimiter,
+    DoorListener listener, long descriptionHash) { }

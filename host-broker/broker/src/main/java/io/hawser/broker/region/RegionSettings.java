@@ -1,0 +1,94 @@
+package io.hawser.broker.region;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.shm.RegionGeometry;
+import io.hawser.shm.RegionLayout;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.regex.Pattern;
+
+/**
+ * What a region is to be; see {@link BrokerConfig.Region}.
+ *
+ * @param name names it in REST, logs and metrics.
+ * @param path a file of shared memory or a device's resource; null with a doorbell socket.
+ * @param sizeBytes its length; 0 is the file's.
+ * @param vgpu the share that having the region opens.
+ * @param slots guest processes at a time.
+ * @param guestTimeout how long a guest's beat may stand still.
+ * @param doorbellSocket where the ivshmem server listens; null with a path.
+ * @param vectors doorbells of the ivshmem server: the broker's, and one of each slot as far as they go.
+ */
+public record RegionSettings(String name, Path path, long sizeBytes, String vgpu, int slots, Duration guestTimeout,
+    Path doorbellSocket, int vectors) {
+    /** Names end up in logs, metrics and addresses. */
+    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
+    /** Linux un.h: what sun_path holds with its NUL. */
+    private static final int MAX_SOCKET_PATH_BYTES = 107;
+    private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(4L * RegionLayout.BEAT_MS);
+
+    /** As a region of the settings says. */
+    public static RegionSettings of(String name, BrokerConfig.Region region) {
+        return of(name, region.path(), region.size().map(s -> s.asLongValue()).orElse(0L), region.vgpu(),
+            region.slots(), region.guestTimeout(), region.doorbellSocket(), region.vectors());
+    }
+
+    /** The same with defaults for what is not given: {@code slots} 0, {@code vectors} empty. */
+    public static RegionSettings of(String name, Optional<Path> path, long sizeBytes, String vgpu, int slots,
+        Duration guestTimeout, Optional<Path> doorbellSocket, Optional<Integer> vectors) {
+        int slotCount = slots == 0 ? RegionGeometry.DEFAULT_SLOTS : slots;
+        return new RegionSettings(name, path.orElse(null), sizeBytes, vgpu, slotCount, guestTimeout,
+            doorbellSocket.orElse(null), doorbellSocket.isPresent() ? vectors.orElse(1 + slotCount) : 0);
+    }
+
+    /** Whether the broker is the ivshmem server. */
+    public boolean hasDoorbell() {
+        return doorbellSocket != null;
+    }
+
+    /** Where it is, for people. */
+    public String place() {
+        return (hasDoorbell() ? doorbellSocket : path).toString();
+    }
+
+    /** Refuses what can never be served. */
+    void check() throws RegionException {
+        require(NAME.matcher(name).matches(), "a region's name must match " + NAME + ": name=" + name);
+        require(path == null != (doorbellSocket == null), "a region must have either a path or a doorbell socket");
+        require(path == null || path.isAbsolute(), "a region's path must be absolute: path=" + path);
+        require(slots >= 1 && slots <= RegionLayout.MAX_SLOTS, "a region must have 1.." + RegionLayout.MAX_SLOTS
+            + " slots: slots=" + slots);
+        require(guestTimeout.compareTo(SHORTEST_TIMEOUT) >= 0, "a guest's timeout must be at least "
+            + SHORTEST_TIMEOUT.toMillis() + " ms: guestTimeoutMs=" + guestTimeout.toMillis());
+        if (sizeBytes != 0) {
+            geometry(sizeBytes);
+        }
+        if (hasDoorbell()) {
+            require(doorbellSocket.isAbsolute()
+                && doorbellSocket.toString().getBytes(StandardCharsets.UTF_8).length <= MAX_SOCKET_PATH_BYTES,
+                "a doorbell socket's path must be absolute and at most " + MAX_SOCKET_PATH_BYTES
+                    + " bytes: doorbellSocket=" + doorbellSocket);
+            require(Long.bitCount(sizeBytes) == 1, "the size of an ivshmem device must be given and a power of two: "
+                + "sizeBytes=" + sizeBytes);
+            require(vectors >= 1 && vectors <= 1 + slots, "an ivshmem server must have 1.." + (1 + slots)
+                + " vectors, the broker's and one of each slot: vectors=" + vectors);
+        }
+    }
+
+    /** The geometry of a region of these settings and the given length. */
+    RegionGeometry geometry(long bytes) throws RegionException {
+        try {
+            return RegionGeometry.of(bytes, slots);
+        } catch (IllegalArgumentException e) {
+            throw new RegionException(RegionException.Kind.INVALID, e.getMessage());
+        }
+    }
+
+    private static void require(boolean holds, String rule) throws RegionException {
+        if (!holds) {
+            throw new RegionException(RegionException.Kind.INVALID, rule);
+        }
+    }
+}

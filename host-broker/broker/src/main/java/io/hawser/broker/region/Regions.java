@@ -1,0 +1,153 @@
+package io.hawser.broker.region;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.DoorListener;
+import io.hawser.broker.door.LogLimiter;
+import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.shm.RegionLayout;
+import io.netty.channel.EventLoop;
+import io.netty.util.concurrent.ScheduledFuture;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The regions that the broker serves. Changed on the event loop; {@link #list}, {@link #find}, {@link #create} and
+ * {@link #remove} from any thread.
+ */
+public final class Regions {
+    /** Between two looks for claims in regions without a doorbell. */
+    private static final int POLL_MS = 2;
+    private static final int LOG_LINES_A_SECOND = 20;
+
+    private final RegionContext context;
+    private final ConcurrentSkipListMap<String, Region> regions = new ConcurrentSkipListMap<>();
+    private ScheduledFuture<?> poll;
+    private ScheduledFuture<?> tick;
+    private boolean stopping;
+
+    /**
+     * Serves nothing yet.
+     *
+     * @param descriptionHash of the API that the workers speak.
+     */
+    public Regions(EventLoop loop, SessionRegistry sessions, WorkerPool pool, DoorListener listener,
+        long descriptionHash) {
+        context = new RegionContext(loop, sessions, pool, new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime),
+            listener, descriptionHash);
+    }
+
+    /**
+     * Serves the regions of the settings. Event loop only.
+     *
+     * @throws RegionException when one of them cannot be served; the others are.
+     */
+    public void open(Map<String, BrokerConfig.Region> configured) throws RegionException {
+        for (Map.Entry<String, BrokerConfig.Region> entry : configured.entrySet()) {
+            open(RegionSettings.of(entry.getKey(), entry.getValue()));
+        }
+    }
+
+    private Region open(RegionSettings settings) throws RegionException {
+        settings.check();
+        if (stopping) {
+            throw new RegionException(RegionException.Kind.CONFLICT, "the broker is shutting down");
+        }
+        if (!context.sessions().hasVgpu(settings.vgpu())) {
+            throw new RegionException(RegionException.Kind.INVALID, "a region's vGPU must exist: region="
+                + settings.name() + " vgpu=" + settings.vgpu());
+        }
+        if (regions.containsKey(settings.name())) {
+            throw new RegionException(RegionException.Kind.CONFLICT, "there is a region of this name: region="
+                + settings.name());
+        }
+        Region region = Region.open(settings, context);
+        regions.put(settings.name(), region);
+        schedule();
+        return region;
+    }
+
+    /** Serves one more region; completes exceptionally with {@link RegionException}. */
+    public CompletableFuture<RegionView> create(RegionSettings settings) {
+        CompletableFuture<RegionView> created = new CompletableFuture<>();
+        context.loop().execute(() -> {
+            try {
+                created.complete(open(settings).view());
+            } catch (RegionException | RuntimeException e) {
+                created.completeExceptionally(e);
+            }
+        });
+        return created;
+    }
+
+    /**
+     * Ends a region and its sessions.
+     *
+     * @return completes when nothing of it is left; exceptionally with {@link RegionException} when there is none.
+     */
+    public CompletableFuture<Void> remove(String name, String reason) {
+        CompletableFuture<Void> removed = new CompletableFuture<>();
+        context.loop().execute(() -> {
+            Region region = regions.get(name);
+            if (region == null) {
+                removed.completeExceptionally(new RegionException(RegionException.Kind.MISSING,
+                    "there is no such region: region=" + name));
+                return;
+            }
+            close(region, reason).thenRun(() -> removed.complete(null));
+        });
+        return removed;
+    }
+
+    private CompletableFuture<Void> close(Region region, String reason) {
+        return region.close(reason).thenRun(() -> {
+            regions.remove(region.settings().name(), region);
+            schedule();
+        });
+    }
+
+    /** The regions, by name. */
+    public List<RegionView> list() {
+        return regions.values().stream().map(Region::view).toList();
+    }
+
+    /** A region by its name. */
+    public Optional<RegionView> find(String name) {
+        return Optional.ofNullable(regions.get(name)).map(Region::view);
+    }
+
+    /** Ends all; completes when none is left. Event loop only. */
+    public CompletableFuture<Void> stop(String reason) {
+        stopping = true;
+        return CompletableFuture.allOf(regions.values().stream().map(r -> close(r, reason))
+            .toArray(CompletableFuture[]::new));
+    }
+
+    private void schedule() {
+        boolean polled = regions.values().stream().anyMatch(r -> !r.settings().hasDoorbell());
+        poll = schedule(poll, polled, () -> regions.values().forEach(r -> {
+            if (!r.settings().hasDoorbell()) {
+                r.poll();
+            }
+        }), POLL_MS);
+        tick = schedule(tick, !regions.isEmpty(), () -> {
+            long nowNs = System.nanoTime();
+            regions.values().forEach(r -> r.tick(nowNs));
+        }, RegionLayout.BEAT_MS);
+    }
+
+    private ScheduledFuture<?> schedule(ScheduledFuture<?> running, boolean wanted, Runnable work, int periodMs) {
+        if (wanted && running == null) {
+            return context.loop().scheduleWithFixedDelay(work, periodMs, periodMs, TimeUnit.MILLISECONDS);
+        }
+        if (!wanted && running != null) {
+            running.cancel(false);
+            return null;
+        }
+        return running;
+    }
+}

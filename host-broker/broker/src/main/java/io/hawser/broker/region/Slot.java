@@ -1,0 +1,286 @@
+package io.hawser.broker.region;
+
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.pool.Assignment;
+import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.posix.PosixException;
+import io.hawser.broker.session.Carrier;
+import io.hawser.broker.session.Guest;
+import io.hawser.broker.session.Session;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.shm.RegionLayout;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import org.jboss.logging.Logger;
+
+/**
+ * One slot of a region, from a guest process's claim to the time when it can be claimed again. Event loop only. What
+ * touches the region's memory throws InternalError when its file was cut; {@link Region#guarded} ends the region then.
+ */
+final class Slot {
+    private static final Logger LOG = Logger.getLogger(Slot.class);
+    /** As at the front door: a worker can die before it is taken, but not one after the other for ever. */
+    private static final int MAX_WORKERS = 3;
+
+    private enum Phase {
+        /** Nobody's. */
+        FREE,
+        /** Admitted, waits for a worker. */
+        STARTING,
+        /** A worker has it; what the guest does is the worker's to see first. */
+        SERVING,
+        /** Refused or over, and the guest is there to read why. */
+        CLOSED
+    }
+
+    private final Region region;
+    private final RegionContext context;
+    private final SlotMemory memory;
+    private final int number;
+    private Phase phase = Phase.FREE;
+    private Claim claim;
+    private long claimedNs;
+    private boolean locked;
+    private long beat;
+    private long beatNs;
+    private boolean leaving;
+    private Session session;
+    private CompletableFuture<Worker> taking;
+    private int tried;
+
+    Slot(Region region, RegionContext context, SlotMemory memory, int number) {
+        this.region = region;
+        this.context = context;
+        this.memory = memory;
+        this.number = number;
+    }
+
+    /** Whether a guest process has it. */
+    boolean inUse() {
+        return phase != Phase.FREE;
+    }
+
+    /** Whether a session is in it, so that its memory is somebody's. */
+    boolean hasSession() {
+        return session != null;
+    }
+
+    /** Looks for a claim, or for a guest that has left before or after its session. */
+    void look() throws IOException {
+        if (phase == Phase.SERVING) {
+            return;
+        }
+        int state = memory.guestState();
+        if (phase == Phase.FREE && state == RegionLayout.GUEST_CLAIMED) {
+            claimed();
+        } else if (phase == Phase.FREE && state != RegionLayout.GUEST_FREE) {
+            memory.free();
+        } else if (phase != Phase.FREE && state != RegionLayout.GUEST_CLAIMED) {
+            free("the guest has left");
+        }
+    }
+
+    /** Looks whether the guest lives; called each {@link RegionLayout#BEAT_MS}. */
+    void tick(long nowNs) throws IOException {
+        look();
+        if (phase == Phase.FREE) {
+            return;
+        }
+        String death = death(nowNs);
+        if (phase != Phase.SERVING) {
+            if (death != null) {
+                free(death);
+            }
+            return;
+        }
+        int state = memory.guestState();
+        if (state == RegionLayout.GUEST_LEFT && !leaving) {
+            // The worker sees this too, and ends the session when it has done what the guest has still sent.
+            leaving = true;
+        } else if (state != RegionLayout.GUEST_CLAIMED) {
+            end(state == RegionLayout.GUEST_LEFT ? "the guest has left" : "the guest has died: state=" + state);
+        } else if (death != null) {
+            end(death);
+        }
+    }
+
+    private String death(long nowNs) throws IOException {
+        if (locked) {
+            return region.isLocked(number) ? null : "the guest has died: its lock is free";
+        }
+        long seen = memory.guestBeat();
+        if (seen != beat) {
+            beat = seen;
+            beatNs = nowNs;
+        }
+        long timeoutNs = region.settings().guestTimeout().toNanos();
+        return nowNs - beatNs <= timeoutNs ? null : "the guest has stood still for longer than "
+            + region.settings().guestTimeout().toMillis() + " ms";
+    }
+
+    private void claimed() throws IOException {
+        claimedNs = System.nanoTime();
+        claim = memory.claim();
+        locked = region.isLocked(number);
+        beat = memory.guestBeat();
+        beatNs = claimedNs;
+        leaving = false;
+        tried = 0;
+        phase = Phase.STARTING;
+        Claim.Problem problem = claim.problem(region.epoch(), context.descriptionHash());
+        if (problem != null) {
+            refuse(problem.refusal(), problem.reason());
+            return;
+        }
+        if (region.refusesClaims() != null) {
+            refuse(Refusal.CAPACITY, region.refusesClaims());
+            return;
+        }
+        try {
+            session = context.sessions().admit(new Guest("", region.settings().vgpu(), Carrier.SHM, peer(), claim.pid(),
+                claim.program(), claim.host()), this::over);
+        } catch (SessionRegistry.RefusedException e) {
+            refuse(Refusal.CAPACITY, e.getMessage());
+            return;
+        }
+        session.onCancel(reason -> region.guarded(() -> refuse(Refusal.CAPACITY, reason)));
+        memory.start(session.id(), locked ? RegionLayout.LIVENESS_LOCK : RegionLayout.LIVENESS_BEAT);
+        wake();
+        region.changed();
+        take();
+    }
+
+    private String peer() {
+        return "region " + region.settings().name() + " slot " + number;
+    }
+
+    private void take() {
+        tried++;
+        taking = context.pool().take();
+        taking.whenComplete((worker, failure) -> {
+            if (worker != null) {
+                region.guarded(() -> assign(worker));
+                if (phase != Phase.SERVING && worker.usable()) {
+                    worker.kill("its guest's region is gone");
+                }
+            } else if (failure instanceof WorkerPool.NoWorkerException none) {
+                region.guarded(() -> refuse(Refusal.CAPACITY, none.getMessage()));
+            }
+        });
+    }
+
+    private void assign(Worker worker) throws IOException {
+        if (phase != Phase.STARTING || memory.guestState() != RegionLayout.GUEST_CLAIMED) {
+            worker.kill("its guest has left");
+            if (phase == Phase.STARTING) {
+                free("the guest has left");
+            }
+            return;
+        }
+        context.sessions().attach(session, worker);
+        phase = Phase.SERVING;
+        // Before the worker has it: a guest that reads WELCOME while this says anything else has lost its session.
+        memory.hostState(RegionLayout.HOST_SERVING);
+        try {
+            if (region.doorbell(number) >= 0) {
+                worker.giveDoorbell(region.doorbell(number));
+            }
+            worker.assign(session.assignment(new Assignment.Place(region.geometry().regionBytes(),
+                region.geometry().slotCount(), number, claim.kind(), claim.mapAddress(), region.epoch())),
+                region.descriptor());
+        } catch (PosixException e) {
+            context.sessions().detach(session, worker);
+            LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
+            phase = Phase.STARTING;
+            memory.hostState(RegionLayout.HOST_STARTING);
+            if (tried < MAX_WORKERS) {
+                take();
+            } else {
+                refuse(Refusal.INTERNAL, "no worker took the session: tried=" + tried);
+            }
+            return;
+        }
+        context.sessions().run(session, worker);
+        context.listener().sessionStarted(Carrier.SHM, Duration.ofNanos(System.nanoTime() - claimedNs));
+        wake();
+    }
+
+    private void refuse(Refusal refusal, String reason) {
+        if (phase != Phase.STARTING) {
+            return;
+        }
+        context.listener().refused(Carrier.SHM, refusal);
+        if (context.logLimiter().allows()) {
+            long dropped = context.logLimiter().takeDropped();
+            LOG.warnf("claim refused: peer=%s program=%s reason=%s: %s%s", peer(), claim.program(), refusal.label(),
+                reason, dropped == 0 ? "" : " (and " + dropped + " more not logged)");
+        }
+        phase = Phase.CLOSED;
+        abandon();
+        memory.close(RegionLayout.HOST_REFUSED, refusal.code(), reason);
+        wake();
+    }
+
+    private void abandon() {
+        if (taking != null) {
+            taking.cancel(false);
+            taking = null;
+        }
+        if (session != null) {
+            Session waiting = session;
+            session = null;
+            context.sessions().abandon(waiting);
+            region.changed();
+        }
+    }
+
+    /** Ends the session in it, if there is one; the slot becomes free when the worker is gone. */
+    void end(String reason) {
+        if (session != null) {
+            context.sessions().end(session.id(), reason);
+        }
+    }
+
+    /** Called once when a session is over: its worker is gone, or it never had one. */
+    private void over() {
+        if (phase != Phase.SERVING) {
+            return;
+        }
+        Session ended = session;
+        session = null;
+        phase = Phase.CLOSED;
+        region.guarded(() -> {
+            memory.close(RegionLayout.HOST_ENDED, 0, ended.endReason());
+            wake();
+            tick(System.nanoTime());
+        });
+        if (region.failed()) {
+            phase = Phase.FREE;
+        }
+        region.changed();
+    }
+
+    private void free(String reason) {
+        LOG.debugf("slot free: peer=%s: %s", peer(), reason);
+        abandon();
+        phase = Phase.FREE;
+        claim = null;
+        memory.free();
+    }
+
+    private void wake() {
+        if (claim.kind() == RegionLayout.KIND_PROCESS) {
+            memory.wakeGuest();
+        }
+    }
+
+    /** The region is no more: forgets the guest without a word. A session with a worker goes on to its end. */
+    void drop() {
+        if (phase != Phase.SERVING) {
+            phase = Phase.FREE;
+            abandon();
+        }
+    }
+}

@@ -1,0 +1,33 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.region.RegionSettings;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Optional;
+
+/** A region that is asked for; see openapi.yml. What is null has its default. */
+public record RegionRequest(String name, String path, String doorbellSocket, Integer vectors, String vgpu,
+    Long sizeBytes, Integer slots, Long guestTimeoutMs) {
+    private static final long DEFAULT_GUEST_TIMEOUT_MS = 30_000;
+
+    /**
+     * As settings have it.
+     *
+     * @throws IllegalArgumentException when a path is none.
+     */
+    RegionSettings settings() {
+        if (name == null || sizeBytes != null && sizeBytes < 0 || slots != null && slots < 1) {
+            throw new IllegalArgumentException("a region must have a name, a size of 0 or more bytes and 1 or more "
+                + "slots: name=" + name + " sizeBytes=" + sizeBytes + " slots=" + slots);
+        }
+        return RegionSettings.of(name, file(path), sizeBytes == null ? 0 : sizeBytes,
+            vgpu == null ? "default" : vgpu, slots == null ? 0 : slots,
+            Duration.ofMillis(guestTimeoutMs == null ? DEFAULT_GUEST_TIMEOUT_MS : guestTimeoutMs),
+            file(doorbellSocket), Optional.ofNullable(vectors));
+    }
+
+    private static Optional<Path> file(String path) {
+        // InvalidPathException, for a NUL, is an IllegalArgumentException.
+        return Optional.ofNullable(path).filter(p -> !p.isEmpty()).map(Path::of);
+    }
+}

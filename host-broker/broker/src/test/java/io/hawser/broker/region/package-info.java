@@ -1,0 +1,2 @@
+/** Tests of the broker: regions. */
+package io.hawser.broker.region;
