@@ -14,6 +14,7 @@ typedef enum hws_memory {
     HWS_MEMORY_DEVICE = 1, /* cuMemAlloc and the like */
     HWS_MEMORY_POOL,       /* cuMemAllocAsync */
     HWS_MEMORY_VARIABLE,   /* of a module */
+    HWS_MEMORY_MAPPED,     /* host memory, as devices see it */
     HWS_MEMORY_HOST,       /* cuMemHostAlloc */
     HWS_MEMORY_REGISTERED, /* cuMemHostRegister */
 } hws_memory_t;
@@ -30,6 +31,8 @@ typedef struct hws_range {
     uint64_t owner;      /* the module or pool it belongs to, 0 for none */
     uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID; given by insert */
     bool sync_memops;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+    bool shared;         /* host memory that lies in the region's heap */
+    uint64_t twin;       /* host memory: where devices see it, mapped memory: where the host does; 0: nowhere */
 } hws_range_t;
 
 /*
@@ -58,7 +61,7 @@ void hws_interval_remove_all(uint64_t owner, uint64_t context);
 void hws_interval_reserve(uint64_t base, uint64_t bytes);
 
 static inline hws_side_t hws_memory_side(hws_memory_t memory) {
-    return memory <= HWS_MEMORY_VARIABLE ? HWS_SIDE_DEVICE : HWS_SIDE_HOST;
+    return memory <= HWS_MEMORY_MAPPED ? HWS_SIDE_DEVICE : HWS_SIDE_HOST;
 }
 
 #endif

@@ -1,22 +1,50 @@
 /*
- * Copies of bytes. To the device: pieces of at most the worker's limit, sent when the call returns, so that the
- * memory may be used again. To the host: into the memory itself; to pinned memory asynchronously.
+ * Copies of bytes. Pinned memory in the region is read and written by the worker in stream order. Pageable memory has
+ * been read when a copy to the device returns: in records of at most the worker's limit, or, over shared memory and
+ * when long, through chunks of the region. To the host: into the memory itself; to pinned memory asynchronously.
+ *
+ * Known deviation: registered memory, and pinned memory outside a region, travels as pageable. So what a program or a
+ * host function writes to it after an asynchronous copy to the device was issued is not copied.
  */
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
+#include "shm/hws_bulk.h"
+#include "shm/hws_shm.h"
 
 #include <string.h>
+
+/* Up to here the bytes in a record cost less than a chunk: measured by carrier_benchmark, both ways. */
+#define MAX_INLINE_BYTES (16u << 10)
+#define MAX_DATA_BYTES (32u << 10)
+
+/* A plain copy, as its parts need it. */
+typedef struct hws_linear {
+    CUdeviceptr device;
+    CUstream stream;
+} hws_linear_t;
 
 bool hws_copy_is_device(CUdeviceptr address) {
     hws_range_t range;
     return !hws_interval_find(HWS_SIDE_HOST, address, &range) && hws_interval_find(HWS_SIDE_DEVICE, address, &range);
 }
 
-bool hws_copy_is_pinned(const void *host, uint64_t bytes) {
+hws_host_t hws_copy_host(const void *host, uint64_t bytes, uint64_t *region_offset_p) {
     hws_range_t range;
     uint64_t address = (uint64_t) (uintptr_t) host;
-    return hws_interval_find(HWS_SIDE_HOST, address, &range) && bytes <= range.bytes - (address - range.base);
+    if (!hws_interval_find(HWS_SIDE_HOST, address, &range) || bytes > range.bytes - (address - range.base)) {
+        return HWS_HOST_PAGEABLE;
+    }
+    const hws_shm_view_t *view = range.shared ? hws_shm_current() : NULL;
+    if (view == NULL) {
+        return HWS_HOST_PINNED;
+    }
+    *region_offset_p = hws_shm_offset(view, host);
+    return HWS_HOST_SHARED;
+}
+
+bool hws_copy_in_chunks(uint64_t bytes, bool to_device) {
+    return bytes > (to_device ? MAX_INLINE_BYTES : MAX_DATA_BYTES) && hws_shm_current() != NULL;
 }
 
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {
@@ -29,7 +57,49 @@ CUresult hws_copy_wait(CUstream stream) {
     return hws_call_cuStreamSynchronize(stream);
 }
 
-static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
+static CUresult send_records(CUdeviceptr dst, const char *src, uint64_t bytes, CUstream stream) {
+    uint64_t limit = hws_channel_welcome()->max_bulk_bytes;
+    for (uint64_t at = 0; at < bytes; at += limit) {
+        uint64_t part = bytes - at < limit ? bytes - at : limit;
+        HWS_TRY(hws_call_hwsCopyHtoD(dst + at, stream, part, src + at));
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult receive_records(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream, bool wait) {
+    const hws_target_t target = {.base = dst, .width_bytes = bytes, .rows = 1, .slices = 1};
+    return hws_call_hwsCopyDtoH(src, bytes, stream, &target, wait);
+}
+
+static int send_part(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint64_t offset, uint32_t chunk) {
+    const hws_linear_t *linear = copy->argument;
+    return copy->to_device
+        ? hws_call_hwsCopyHtoDShared(linear->device + part->x, offset, part->width, linear->stream, chunk + 1)
+        : hws_call_hwsCopyDtoHShared(linear->device + part->x, offset, part->width, linear->stream, chunk + 1);
+}
+
+static int copy_part(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+    const hws_linear_t *linear = copy->argument;
+    void *host = copy->host + part->x;
+    return copy->to_device ? send_records(linear->device + part->x, host, part->width, linear->stream)
+                           : receive_records(host, linear->device + part->x, part->width, linear->stream, true);
+}
+
+static int synchronise(const hws_bulk_copy_t *copy) {
+    return hws_copy_wait(((const hws_linear_t *) copy->argument)->stream);
+}
+
+static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, uint64_t bytes, CUstream stream) {
+    const hws_linear_t linear = {device, stream};
+    const hws_bulk_copy_t copy = {
+        .to_device = to_device, .host = host, .width = bytes, .rows = 1, .slices = 1, .pitch = bytes,
+        .slice_pitch = bytes, .send = send_part, .copy_part = copy_part, .synchronise = synchronise,
+        .argument = &linear,
+    };
+    return (CUresult) hws_bulk_run(&copy);
+}
+
+static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     if (bytes == 0) {
@@ -37,12 +107,14 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
     }
     HWS_REQUIRE(src != NULL);
     HWS_TRY(hws_copy_check_device(dst, bytes));
-    size_t limit = hws_channel_welcome()->max_bulk_bytes;
-    for (size_t at = 0; at < bytes; at += limit) {
-        size_t part = bytes - at < limit ? bytes - at : limit;
-        HWS_TRY(hws_call_hwsCopyHtoD(dst + at, stream, part, (const char *) src + at));
+    uint64_t offset;
+    hws_host_t host = hws_copy_host(src, bytes, &offset);
+    if (host == HWS_HOST_SHARED) {
+        HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
+        return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
     }
-    return CUDA_SUCCESS;
+    return hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream)
+                                           : send_records(dst, src, bytes, stream);
 }
 
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
@@ -53,8 +125,15 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
     }
     HWS_REQUIRE(dst != NULL);
     HWS_TRY(hws_copy_check_device(src, bytes));
-    const hws_target_t target = {.base = dst, .width_bytes = bytes, .rows = 1, .slices = 1};
-    return hws_call_hwsCopyDtoH(src, bytes, stream, &target, wait || !hws_copy_is_pinned(dst, bytes));
+    uint64_t offset;
+    hws_host_t host = hws_copy_host(dst, bytes, &offset);
+    if (host == HWS_HOST_SHARED) {
+        HWS_TRY(hws_call_hwsCopyDtoHShared(src, offset, bytes, stream, 0));
+        return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
+    }
+    bool detached = !wait && host == HWS_HOST_PINNED;
+    return !detached && hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream)
+                                                         : receive_records(dst, src, bytes, stream, !detached);
 }
 
 static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
@@ -79,7 +158,7 @@ static CUresult unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream
     void *host_dst = (void *) (uintptr_t) dst;
     const void *host_src = (const void *) (uintptr_t) src;
     if (hws_copy_is_device(dst)) {
-        return from_device ? on_device(dst, src, bytes, stream) : to_device(dst, host_src, bytes, stream);
+        return from_device ? on_device(dst, src, bytes, stream) : to_device(dst, host_src, bytes, stream, wait);
     }
     if (from_device) {
         return to_host(host_dst, src, bytes, stream, wait);
@@ -107,16 +186,16 @@ HWS_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteC
 }
 
 HWS_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-    return to_device(dstDevice, srcHost, ByteCount, NULL);
+    return to_device(dstDevice, srcHost, ByteCount, NULL, true);
 }
 
 HWS_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-    return to_device(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD);
+    return to_device(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD, true);
 }
 
 HWS_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
                                          CUstream hStream) {
-    return to_device(dstDevice, srcHost, ByteCount, hStream);
+    return to_device(dstDevice, srcHost, ByteCount, hStream, false);
 }
 
 HWS_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {

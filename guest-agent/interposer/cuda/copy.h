@@ -8,8 +8,21 @@
 /* Whether a unified address means device memory. What we gave out as host memory is never taken for the device's. */
 bool hws_copy_is_device(CUdeviceptr address);
 
-/* Whether the bytes lie in pinned host memory, so that a copy to them may go on after the call. */
-bool hws_copy_is_pinned(const void *host, uint64_t bytes);
+/* What kind of memory of the process a copy has to do with. */
+typedef enum hws_host {
+    HWS_HOST_PAGEABLE,
+    HWS_HOST_PINNED, /* registered, or allocated where there was no region: a copy to it may go on after the call */
+    HWS_HOST_SHARED, /* allocated in the region's heap: the worker reads and writes it in stream order */
+} hws_host_t;
+
+/*
+ * What kind of host memory the bytes lie in. Bytes that only begin in pinned memory are pageable: what is behind it is
+ * not the program's to copy by. For HWS_HOST_SHARED *region_offset_p receives their offset in the region.
+ */
+hws_host_t hws_copy_host(const void *host, uint64_t bytes, uint64_t *region_offset_p);
+
+/* Whether a copy of pageable memory goes through chunks: there is a region, and the copy is long enough. */
+bool hws_copy_in_chunks(uint64_t bytes, bool to_device);
 
 /* CUDA_ERROR_INVALID_VALUE unless the bytes lie in one allocation of a device. */
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes);

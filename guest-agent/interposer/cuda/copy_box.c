@@ -1,10 +1,11 @@
 /*
- * Copies of 2D and 3D boxes. On the wire a box is contiguous; rows are gathered here and scattered by the channel's
- * reader.
+ * Copies of 2D and 3D boxes. In a record and in a chunk a box is contiguous: rows are gathered here, and scattered by
+ * the channel's reader or here. Pinned memory in the region is copied from and to as it lies.
  */
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
+#include "shm/hws_bulk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,19 +125,86 @@ static CUresult write_box(const hws_box_t *box, CUstream stream) {
     return result;
 }
 
-static CUresult read_box(const hws_box_t *box, CUstream stream, bool wait) {
+/* Receives a part of the box. */
+static CUresult read_part(const hws_box_t *box, const hws_bulk_part_t *part, CUstream stream, bool wait) {
     const hws_end_t *src = &box->src, *dst = &box->dst;
     const hws_target_t target = {
-        .base = host_row(dst, 0, 0),
-        .width_bytes = box->width,
-        .rows = box->rows,
+        .base = host_row(dst, part->row, part->slice) + part->x,
+        .width_bytes = part->width,
+        .rows = part->rows,
         .pitch_bytes = dst->pitch,
-        .slices = box->slices,
+        .slices = part->slices,
         .slice_pitch_bytes = dst->height * dst->pitch,
     };
-    uint64_t extent = (uint64_t) (host_row(dst, box->rows - 1, box->slices - 1) + box->width - (char *) target.base);
-    return hws_call_hwsReadBox(src->base, src->pitch, src->height, src->x, src->y, src->z, box->width, box->rows,
-                               box->slices, stream, &target, wait || !hws_copy_is_pinned(target.base, extent));
+    return hws_call_hwsReadBox(src->base, src->pitch, src->height, src->x + part->x, src->y + part->row,
+                               src->z + part->slice, part->width, part->rows, part->slices, stream, &target, wait);
+}
+
+/* A copy of a box between a device and the host, as its parts need it. */
+typedef struct hws_box_copy {
+    const hws_box_t *box;
+    CUstream stream;
+} hws_box_copy_t;
+
+/* The record for a part whose rows lie in the region. A chunk as in hwsWriteBoxShared. */
+static CUresult copy_shared(const hws_box_t *box, const hws_bulk_part_t *part, CUstream stream, uint64_t offset,
+                            uint64_t pitch, uint64_t slice_pitch, uint32_t chunk) {
+    bool write = box->dst.device;
+    const hws_end_t *end = write ? &box->dst : &box->src;
+    return (write ? hws_call_hwsWriteBoxShared : hws_call_hwsReadBoxShared)(
+        end->base, end->pitch, end->height, end->x + part->x, end->y + part->row, end->z + part->slice, part->width,
+        part->rows, part->slices, stream, offset, pitch, slice_pitch, chunk);
+}
+
+static int send_part(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint64_t offset, uint32_t chunk) {
+    const hws_box_copy_t *argument = copy->argument;
+    return copy_shared(argument->box, part, argument->stream, offset, part->width, part->width * part->rows, chunk + 1);
+}
+
+static int copy_part(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+    const hws_box_copy_t *argument = copy->argument;
+    if (!copy->to_device) {
+        return read_part(argument->box, part, argument->stream, true);
+    }
+    char *buffer = malloc(part->width * part->rows * part->slices);
+    if (buffer == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = write_piece(argument->box, buffer, part->x, part->width, part->row, part->rows, part->slice,
+                                  part->slices, argument->stream);
+    free(buffer);
+    return result;
+}
+
+static int synchronise(const hws_bulk_copy_t *copy) {
+    return hws_copy_wait(((const hws_box_copy_t *) copy->argument)->stream);
+}
+
+/* Between a device and the host. */
+static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait) {
+    bool write = box->dst.device;
+    const hws_end_t *host = write ? &box->src : &box->dst;
+    char *first = host_row(host, 0, 0);
+    uint64_t extent = (uint64_t) (host_row(host, box->rows - 1, box->slices - 1) + box->width - first), offset;
+    /* Of one slice the next one's distance means nothing, and may be any number. */
+    uint64_t slice_pitch = box->slices == 1 ? host->pitch * box->rows : host->height * host->pitch;
+    const hws_bulk_part_t whole = {.width = box->width, .rows = box->rows, .slices = box->slices};
+    hws_host_t kind = hws_copy_host(first, extent, &offset);
+    if (kind == HWS_HOST_SHARED) {
+        HWS_TRY(copy_shared(box, &whole, stream, offset, host->pitch, slice_pitch, 0));
+        return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
+    }
+    bool detached = !write && !wait && kind == HWS_HOST_PINNED;
+    if (!detached && hws_copy_in_chunks(box->width * box->rows * box->slices, write)) {
+        const hws_box_copy_t argument = {box, stream};
+        const hws_bulk_copy_t copy = {
+            .to_device = write, .host = (uint8_t *) first, .width = box->width, .rows = box->rows,
+            .slices = box->slices, .pitch = host->pitch, .slice_pitch = slice_pitch, .send = send_part,
+            .copy_part = copy_part, .synchronise = synchronise, .argument = &argument,
+        };
+        return (CUresult) hws_bulk_run(&copy);
+    }
+    return write ? write_box(box, stream) : read_part(box, &whole, stream, !detached);
 }
 
 static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {
@@ -163,9 +231,9 @@ static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait) {
     HWS_TRY(check_end(&box->dst, box));
     HWS_TRY(check_end(&box->src, box));
     if (box->dst.device) {
-        return box->src.device ? copy_on_device(box, stream) : write_box(box, stream);
+        return box->src.device ? copy_on_device(box, stream) : copy_with_host(box, stream, wait);
     }
-    return box->src.device ? read_box(box, stream, wait) : copy_on_host(box, stream);
+    return box->src.device ? copy_with_host(box, stream, wait) : copy_on_host(box, stream);
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool wait) {

@@ -3,6 +3,7 @@
 
 #include "hws_cuda_calls.h"
 #include "hws_driver.h"
+#include "shm/hws_shm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,6 @@ int hws_devices_choose(const char *list, const hws_device_t *all, int count, int
 /* What a device cannot do from here, whatever it can do beside the worker. */
 static void restrict_attributes(HwsDeviceInfo *info) {
     static const CUdevice_attribute absent[] = {
-        CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, /* needs memory that both sides see: the TCP carrier has none */
         CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
         CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
@@ -99,6 +99,9 @@ static void restrict_attributes(HwsDeviceInfo *info) {
     };
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         info->attributes[absent[i]] = 0;
+    }
+    if (hws_shm_current() == NULL) {
+        info->attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 0; /* needs memory that both sides see */
     }
     info->attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1; /* default-kind copies work: hws_interval.h */
     info->attributes[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1;

@@ -1,10 +1,12 @@
 /*
- * Pinned host memory. Over TCP it is ordinary memory, locked where the process's limit allows; what it means here is
- * that an asynchronous copy to it returns at once. Devices do not see it: attribute 19 is 0.
+ * Pinned host memory. Over shared memory it lies in the region's heap, where the worker and its devices reach it. Over
+ * TCP, and when the heap is full, it is ordinary memory, locked where the process's limit allows: an asynchronous copy
+ * to it still returns at once, but devices do not see it. Nor do they see registered memory, which stays where it is.
  */
 #include "context.h"
 
 #include "hws_interval.h"
+#include "pinned.h"
 
 #include <sys/mman.h>
 
@@ -13,29 +15,85 @@
     (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY \
      | CU_MEMHOSTREGISTER_READ_ONLY)
 
-static CUresult enter(const void *base, uint64_t bytes, hws_memory_t memory, unsigned flags) {
-    CUdevice device;
-    HWS_TRY(hws_context_device(&device));
-    const hws_range_t range = {.base = (uint64_t) (uintptr_t) base, .bytes = bytes, .memory = memory, .device = device,
-                               .flags = flags, .context = (uint64_t) (uintptr_t) hws_context_current()};
-    return hws_interval_insert(&range) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+static CUresult enter(hws_range_t *range) {
+    HWS_TRY(hws_context_device(&range->device));
+    range->context = (uint64_t) (uintptr_t) hws_context_current();
+    return hws_interval_insert(range) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+
+/* Enters where devices see a range of host memory, for copies and fills by that address. */
+static bool enter_mapped(const hws_range_t *host) {
+    const hws_range_t mapped = {.base = host->twin, .bytes = host->bytes, .memory = HWS_MEMORY_MAPPED,
+                                .device = host->device, .twin = host->base};
+    if (!hws_interval_insert(&mapped)) {
+        return false;
+    }
+    if (host->twin != host->base) {
+        hws_interval_reserve(host->twin, host->bytes);
+    }
+    return true;
+}
+
+static CUresult allocate_shared(size_t bytes, const hws_heap_block_t *block, void *memory, unsigned flags) {
+    hws_range_t range = {.base = (uint64_t) (uintptr_t) memory, .bytes = bytes, .memory = HWS_MEMORY_HOST,
+                         .flags = flags, .shared = true, .twin = block->address};
+    CUresult result = enter(&range);
+    if (result == CUDA_SUCCESS && block->address != 0 && !enter_mapped(&range)) {
+        hws_interval_remove(HWS_SIDE_HOST, range.base, &range);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS) {
+        hws_pinned_free(memory, bytes, block->address);
+    }
+    return result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+static void say_full(void) {
+    static _Atomic bool said;
+    uint64_t available, total;
+    hws_pinned_usage(&available, &total);
+    if (total != 0 && !atomic_exchange(&said, true)) {
+        hws_log(HWS_WARN, "the region has no room for more pinned memory, which is now taken elsewhere: copies of it "
+                "are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
+                (unsigned long long) available, (unsigned long long) total);
+    }
+}
+
+static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    /* As the pages are touched, and only within the process's limit: nothing here depends on it. */
+    mlock2(base, bytes, MLOCK_ONFAULT);
+    hws_range_t range = {.base = (uint64_t) (uintptr_t) base, .bytes = bytes, .memory = HWS_MEMORY_HOST,
+                         .flags = flags};
+    if (enter(&range) != CUDA_SUCCESS) {
+        munmap(base, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *pp = base;
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pp != NULL && bytesize != 0 && (Flags & ~KNOWN_ALLOC_FLAGS) == 0);
-    void *base = mmap(NULL, bytesize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    hws_heap_block_t block;
+    void *memory;
+    int status = hws_pinned_allocate(bytesize, &block, &memory);
+    if (status == HWS_HEAP_FULL) {
+        say_full();
+        uint64_t available, total;
+        hws_pinned_usage(&available, &total);
+        if (total != 0 && (Flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
+            return CUDA_ERROR_OUT_OF_MEMORY; /* a program that asks for a mapping cannot do without */
+        }
+        return allocate_private(bytesize, Flags, pp);
     }
-    /* As the pages are touched, and only within the process's limit: nothing here depends on it. */
-    mlock2(base, bytesize, MLOCK_ONFAULT);
-    CUresult result = enter(base, bytesize, HWS_MEMORY_HOST, Flags);
-    if (result != CUDA_SUCCESS) {
-        munmap(base, bytesize);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *pp = base;
+    HWS_TRY(status);
+    HWS_TRY(allocate_shared(bytesize, &block, memory, Flags));
+    *pp = memory;
     return CUDA_SUCCESS;
 }
 
@@ -51,6 +109,13 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     }
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) && range.base == (uintptr_t) p
                 && range.memory == HWS_MEMORY_HOST && hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
+    if (range.shared) {
+        hws_range_t mapped;
+        if (range.twin != 0) {
+            hws_interval_remove(HWS_SIDE_DEVICE, range.twin, &mapped);
+        }
+        return hws_pinned_free(p, range.bytes, range.twin);
+    }
     /* A copy that is still under way would write to memory that is no longer ours. */
     hws_channel_wait_for_target(p, range.bytes);
     munmap(p, range.bytes);
@@ -63,7 +128,9 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
     if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    return enter(p, bytesize, HWS_MEMORY_REGISTERED, Flags);
+    hws_range_t range = {.base = (uint64_t) (uintptr_t) p, .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED,
+                         .flags = Flags};
+    return enter(&range);
 }
 
 HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
@@ -83,7 +150,11 @@ HWS_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, un
     HWS_ENTER_CONTEXT();
     hws_range_t range;
     HWS_REQUIRE(pdptr != NULL && Flags == 0 && hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range));
-    return hws_unsupported_use(&said, "host memory mapped into a device, over TCP,");
+    if (range.twin == 0) {
+        return hws_unsupported_use(&said, "a device pointer of host memory that does not lie in a shared region");
+    }
+    *pdptr = range.twin + ((uint64_t) (uintptr_t) p - range.base);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) {

@@ -19,6 +19,10 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
     return CUDA_SUCCESS;
 }
 
+static bool is_allocation(const hws_range_t *range) {
+    return range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL;
+}
+
 HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
@@ -61,7 +65,7 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     }
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
-                && range.memory != HWS_MEMORY_VARIABLE);
+                && is_allocation(&range));
     /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
@@ -128,7 +132,7 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
-                && range.memory != HWS_MEMORY_VARIABLE);
+                && is_allocation(&range));
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
     return hws_call_cuMemFreeAsync(dptr, hStream);

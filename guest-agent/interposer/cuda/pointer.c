@@ -5,9 +5,22 @@
 
 #include <string.h>
 
-/* Finds the range; host memory first, since a host address that we gave out is certainly meant as one. */
-static bool find(CUdeviceptr ptr, hws_range_t *range_p) {
-    return hws_interval_find(HWS_SIDE_HOST, ptr, range_p) || hws_interval_find(HWS_SIDE_DEVICE, ptr, range_p);
+/*
+ * Finds the range; host memory first, since a host address that we gave out is certainly meant as one. An address by
+ * which devices see host memory becomes the host's.
+ */
+static bool find(CUdeviceptr *ptr, hws_range_t *range_p) {
+    if (hws_interval_find(HWS_SIDE_HOST, *ptr, range_p)) {
+        return true;
+    }
+    if (!hws_interval_find(HWS_SIDE_DEVICE, *ptr, range_p)) {
+        return false;
+    }
+    if (range_p->memory == HWS_MEMORY_MAPPED) {
+        *ptr += range_p->twin - range_p->base;
+        return hws_interval_find(HWS_SIDE_HOST, *ptr, range_p);
+    }
+    return true;
 }
 
 static size_t put(void *data, const void *value, size_t bytes) {
@@ -24,6 +37,8 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     const bool no = false, mapped = true;
     const CUmemoryPool pool = (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL ? range->owner : 0);
     const void *address = (const void *) (uintptr_t) ptr;
+    const CUdeviceptr device_base = host && range->twin != 0 ? range->twin : range->base;
+    const CUdeviceptr device_address = device_base + (ptr - range->base);
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             put(data, &range->context, sizeof(CUcontext));
@@ -32,8 +47,8 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &type, sizeof type);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            HWS_REQUIRE(!host); /* not visible to a device over TCP */
-            put(data, &ptr, sizeof ptr);
+            HWS_REQUIRE(!host || range->twin != 0);
+            put(data, &device_address, sizeof device_address);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             HWS_REQUIRE(host);
@@ -56,7 +71,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-            put(data, &range->base, sizeof range->base);
+            put(data, &device_base, sizeof device_base);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
@@ -120,7 +135,7 @@ HWS_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(data != NULL && known(attribute));
     hws_range_t range;
-    HWS_REQUIRE(find(ptr, &range));
+    HWS_REQUIRE(find(&ptr, &range));
     return get(&range, ptr, attribute, data);
 }
 
@@ -129,7 +144,7 @@ HWS_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(attributes != NULL && data != NULL && numAttributes > 0);
     hws_range_t range;
-    bool found = find(ptr, &range);
+    bool found = find(&ptr, &range);
     for (unsigned i = 0; i < numAttributes; i++) {
         HWS_REQUIRE(data[i] != NULL && known(attributes[i]));
         if (!found || get(&range, ptr, attributes[i], data[i]) != CUDA_SUCCESS) {

@@ -19,17 +19,20 @@ _Static_assert(UNITS_PER_GRANULE == 8, "a byte has a bit for each unit of a gran
 typedef enum hws_search { HWS_SEARCH_FOUND, HWS_SEARCH_FULL, HWS_SEARCH_CONTENDED } hws_search_t;
 
 bool hws_heap_open(hws_heap_t *heap, _Atomic uint8_t *table, uint64_t granules, uint32_t slot,
-                   uint64_t (*reclaim)(void)) {
-    *heap = (hws_heap_t) {.table = table, .granules = granules, .owner = (uint8_t) (slot + 1), .reclaim = reclaim};
+                   const hws_heap_hooks_t *hooks) {
+    *heap = (hws_heap_t) {.table = table, .granules = granules, .owner = (uint8_t) (slot + 1), .hooks = hooks};
     pthread_mutex_init(&heap->lock, NULL);
     /* Processes begin in different parts, so that they seldom meet. */
     atomic_init(&heap->next, granules / HWS_MAX_SLOTS * (slot % HWS_MAX_SLOTS));
-    heap->units = calloc(granules == 0 ? 1 : granules, 1);
-    return heap->units != NULL;
+    heap->units = calloc(granules, sizeof *heap->units);
+    /* Pages that no small allocation touches cost nothing. */
+    heap->addresses = calloc(granules, sizeof *heap->addresses);
+    return heap->units != NULL && heap->addresses != NULL;
 }
 
 void hws_heap_close(hws_heap_t *heap) {
     free(heap->units);
+    free(heap->addresses);
     free(heap->partial);
     pthread_mutex_destroy(&heap->lock);
 }
@@ -125,7 +128,7 @@ static bool take_run(hws_heap_t *heap, uint64_t count, uint64_t *first_p) {
                 sched_yield();
                 break;
             case HWS_SEARCH_FULL:
-                if (reclaimed || heap->reclaim == NULL || heap->reclaim() == 0) {
+                if (reclaimed || heap->hooks->reclaim() == 0) {
                     return false;
                 }
                 reclaimed = true;
@@ -141,11 +144,16 @@ static void give_run(hws_heap_t *heap, uint64_t first, uint64_t count) {
     }
 }
 
-/* Offset of `count` free units one after the other in a granule; -1 when it has none. */
-static int find_units(uint8_t used, unsigned count) {
-    unsigned wanted = (1u << count) - 1;
+static uint8_t units_mask(unsigned at, uint64_t bytes) {
+    unsigned count = (unsigned) ((bytes + HWS_HEAP_UNIT_BYTES - 1) / HWS_HEAP_UNIT_BYTES);
+    return (uint8_t) (((1u << count) - 1) << at);
+}
+
+/* Where a granule has free units for `bytes`, one after the other; -1 when it has none. */
+static int find_units(uint8_t used, uint64_t bytes) {
+    unsigned count = (unsigned) ((bytes + HWS_HEAP_UNIT_BYTES - 1) / HWS_HEAP_UNIT_BYTES);
     for (unsigned at = 0; at + count <= UNITS_PER_GRANULE; at++) {
-        if ((used & wanted << at) == 0) {
+        if ((used & units_mask(at, bytes)) == 0) {
             return (int) at;
         }
     }
@@ -175,77 +183,101 @@ static void remove_partial(hws_heap_t *heap, uint64_t granule) {
     }
 }
 
-static bool allocate_small(hws_heap_t *heap, unsigned units, uint64_t *offset_p) {
+/* Takes granules and maps them. Returns 0 or why not. */
+static int take_mapped(hws_heap_t *heap, uint64_t count, uint64_t *first_p, uint64_t *address_p) {
+    if (!take_run(heap, count, first_p)) {
+        return HWS_HEAP_FULL;
+    }
+    int status = heap->hooks->map(*first_p * HWS_GRANULE_BYTES, count * HWS_GRANULE_BYTES, address_p);
+    if (status != 0) {
+        give_run(heap, *first_p, count);
+    }
+    return status;
+}
+
+/* Unmaps granules and gives them back. Returns 0, or why they stay taken. */
+static int give_mapped(hws_heap_t *heap, uint64_t first, uint64_t count, uint64_t address) {
+    int status = heap->hooks->unmap(first * HWS_GRANULE_BYTES, address);
+    if (status == 0) {
+        give_run(heap, first, count);
+    }
+    return status;
+}
+
+static int allocate_small(hws_heap_t *heap, uint64_t bytes, hws_heap_block_t *block_p) {
     uint64_t granule = 0;
     int at = -1;
     for (uint64_t i = heap->partial_count; i-- > 0 && at < 0;) {
         granule = heap->partial[i];
-        at = find_units(heap->units[granule], units);
+        at = find_units(heap->units[granule], bytes);
     }
     if (at < 0) {
-        if (!take_run(heap, 1, &granule)) {
-            return false;
+        uint64_t address;
+        int status = take_mapped(heap, 1, &granule, &address);
+        if (status != 0) {
+            return status;
         }
         if (!add_partial(heap, granule)) {
-            give_run(heap, granule, 1);
-            return false;
+            give_mapped(heap, granule, 1, address);
+            return HWS_HEAP_FULL;
         }
+        heap->addresses[granule] = address;
         at = 0;
     }
-    heap->units[granule] |= (uint8_t) (((1u << units) - 1) << at);
+    heap->units[granule] |= units_mask((unsigned) at, bytes);
     if (heap->units[granule] == ALL_UNITS) {
         remove_partial(heap, granule);
     }
-    *offset_p = granule * HWS_GRANULE_BYTES + (uint64_t) at * HWS_HEAP_UNIT_BYTES;
-    return true;
+    uint64_t inside = (uint64_t) at * HWS_HEAP_UNIT_BYTES, address = heap->addresses[granule];
+    *block_p = (hws_heap_block_t) {granule * HWS_GRANULE_BYTES + inside, bytes, address == 0 ? 0 : address + inside};
+    return 0;
 }
 
-static unsigned units_of(uint64_t bytes) {
-    return (unsigned) ((bytes + HWS_HEAP_UNIT_BYTES - 1) / HWS_HEAP_UNIT_BYTES);
+static int free_small(hws_heap_t *heap, const hws_heap_block_t *block) {
+    uint64_t granule = block->offset / HWS_GRANULE_BYTES;
+    uint8_t used = heap->units[granule];
+    uint8_t left = used & (uint8_t) ~units_mask(block->offset % HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES, block->bytes);
+    int status = left == 0 ? give_mapped(heap, granule, 1, heap->addresses[granule]) : heap->hooks->settle();
+    if (status != 0) {
+        return status;
+    }
+    heap->units[granule] = left;
+    if (left == 0 && used != ALL_UNITS) {
+        remove_partial(heap, granule);
+    } else if (left != 0 && used == ALL_UNITS) {
+        /* Without memory for the note the granule's free units stay unused until it is empty. */
+        add_partial(heap, granule);
+    }
+    return 0;
 }
 
 static uint64_t granules_of(uint64_t bytes) {
     return bytes / HWS_GRANULE_BYTES + (bytes % HWS_GRANULE_BYTES != 0);
 }
 
-bool hws_heap_allocate(hws_heap_t *heap, uint64_t bytes, uint64_t *offset_p) {
-    if (bytes == 0) {
-        return false;
-    }
+int hws_heap_allocate(hws_heap_t *heap, uint64_t bytes, hws_heap_block_t *block_p) {
     if (bytes < SMALL_BYTES) {
         pthread_mutex_lock(&heap->lock);
-        bool done = allocate_small(heap, units_of(bytes), offset_p);
+        int status = allocate_small(heap, bytes, block_p);
         pthread_mutex_unlock(&heap->lock);
-        return done;
+        return status;
     }
-    uint64_t first;
-    if (!take_run(heap, granules_of(bytes), &first)) {
-        return false;
+    uint64_t first, address;
+    int status = take_mapped(heap, granules_of(bytes), &first, &address);
+    if (status == 0) {
+        *block_p = (hws_heap_block_t) {first * HWS_GRANULE_BYTES, bytes, address};
     }
-    *offset_p = first * HWS_GRANULE_BYTES;
-    return true;
+    return status;
 }
 
-void hws_heap_free(hws_heap_t *heap, uint64_t offset, uint64_t bytes) {
-    uint64_t granule = offset / HWS_GRANULE_BYTES;
-    if (bytes >= SMALL_BYTES) {
-        give_run(heap, granule, granules_of(bytes));
-        return;
+int hws_heap_free(hws_heap_t *heap, const hws_heap_block_t *block) {
+    if (block->bytes < SMALL_BYTES) {
+        pthread_mutex_lock(&heap->lock);
+        int status = free_small(heap, block);
+        pthread_mutex_unlock(&heap->lock);
+        return status;
     }
-    unsigned at = (unsigned) (offset % HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES);
-    pthread_mutex_lock(&heap->lock);
-    bool full = heap->units[granule] == ALL_UNITS;
-    heap->units[granule] &= (uint8_t) ~(((1u << units_of(bytes)) - 1) << at);
-    if (heap->units[granule] == 0) {
-        if (!full) {
-            remove_partial(heap, granule);
-        }
-        give_run(heap, granule, 1);
-    } else if (full) {
-        /* Without memory for the note the granule's free units stay unused until it is empty. */
-        add_partial(heap, granule);
-    }
-    pthread_mutex_unlock(&heap->lock);
+    return give_mapped(heap, block->offset / HWS_GRANULE_BYTES, granules_of(block->bytes), block->address);
 }
 
 uint64_t hws_heap_available(const hws_heap_t *heap) {

@@ -17,39 +17,67 @@
 /* Parts of a granule that small allocations are made of: as CUDA aligns what it gives out. */
 #define HWS_HEAP_UNIT_BYTES 512u
 
+/*
+ * What the owner of a view does for it. Each returns 0 or an error, which hws_heap_allocate() and hws_heap_free() pass
+ * on.
+ */
+typedef struct hws_heap_hooks {
+    /* Makes granules that were just taken known to the devices; *address_p is where these see them, or 0. */
+    int (*map)(uint64_t offset, uint64_t bytes, uint64_t *address_p);
+    /* Takes that back. When it returns 0, nothing that was issued before uses the granules any more. */
+    int (*unmap)(uint64_t offset, uint64_t address);
+    /* Waits until nothing that was issued before uses the heap: when a part of a granule is freed. */
+    int (*settle)(void);
+    /* Frees granules of processes that are gone, and says how many. */
+    uint64_t (*reclaim)(void);
+} hws_heap_hooks_t;
+
 /* One process's view of the heap. */
 typedef struct hws_heap {
     _Atomic uint8_t *table;
     uint64_t granules;
-    uint8_t owner;             /* slot + 1 */
-    uint64_t (*reclaim)(void); /* frees granules of processes that are gone, and says how many; may be NULL */
-    _Atomic uint64_t next;     /* where the next search begins */
+    uint8_t owner; /* slot + 1 */
+    const hws_heap_hooks_t *hooks;
+    _Atomic uint64_t next; /* where the next search begins */
 
-    pthread_mutex_t lock;      /* of what follows: small allocations */
-    uint8_t *units;            /* a bit for each unit in use, a byte for each granule; 0: not one for small ones */
-    uint64_t *partial;         /* granules for small allocations that have a free unit */
+    pthread_mutex_t lock; /* of what follows: small allocations; held over the hooks */
+    uint8_t *units;       /* a bit for each unit in use, a byte for each granule; 0: not one for small ones */
+    uint64_t *addresses;  /* what `map` answered, for each granule for small ones */
+    uint64_t *partial;    /* granules for small ones that have a free unit */
     uint64_t partial_count, partial_capacity;
 } hws_heap_t;
+
+/* What hws_heap_allocate() answers when the heap has no such run of free granules: no CUresult. */
+#define HWS_HEAP_FULL (-1)
 
 /*
  * Prepares a view. The table must have `granules` bytes at a multiple of 8 and stay mapped. Returns false when memory
  * is short. One thread, once.
  */
 bool hws_heap_open(hws_heap_t *heap, _Atomic uint8_t *table, uint64_t granules, uint32_t slot,
-                   uint64_t (*reclaim)(void));
+                   const hws_heap_hooks_t *hooks);
 
 /* Frees the view's own memory; what is allocated stays so. */
 void hws_heap_close(hws_heap_t *heap);
 
-/*
- * Allocates `bytes`, at least 1. Returns true and the offset of the first byte in the heap, a multiple of
- * HWS_HEAP_UNIT_BYTES, and of HWS_GRANULE_BYTES from half a granule on. False when the heap has no such run of free
- * granules, also after `reclaim`. Any thread.
- */
-bool hws_heap_allocate(hws_heap_t *heap, uint64_t bytes, uint64_t *offset_p);
+/* An allocation. */
+typedef struct hws_heap_block {
+    uint64_t offset;  /* of its first byte in the heap, a multiple of HWS_HEAP_UNIT_BYTES */
+    uint64_t bytes;   /* as asked for */
+    uint64_t address; /* where devices see it; 0: they do not */
+} hws_heap_block_t;
 
-/* Gives back what hws_heap_allocate() gave for as many bytes. Nothing may use it any more. Any thread. */
-void hws_heap_free(hws_heap_t *heap, uint64_t offset, uint64_t bytes);
+/*
+ * Allocates `bytes`, at least 1; from half a granule on the offset is a multiple of HWS_GRANULE_BYTES. Returns 0,
+ * HWS_HEAP_FULL, or what `map` answered. Any thread.
+ */
+int hws_heap_allocate(hws_heap_t *heap, uint64_t bytes, hws_heap_block_t *block_p);
+
+/*
+ * Gives back what hws_heap_allocate() gave, when no device uses it any more. Returns 0 or what `unmap` or `settle`
+ * answered; the memory then stays taken, since something may still use it. Any thread.
+ */
+int hws_heap_free(hws_heap_t *heap, const hws_heap_block_t *block);
 
 /* Granules that nobody has: a snapshot, for messages. */
 uint64_t hws_heap_available(const hws_heap_t *heap);

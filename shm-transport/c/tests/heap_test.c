@@ -15,14 +15,53 @@
 #define MAX_GRANULES 4096
 #define PROCESSES 4
 
+#define DEVICE_BASE 0x10000000ull /* where the test's device sees the heap */
+
 typedef struct allocation {
-    uint64_t offset, bytes;
+    hws_heap_block_t block;
     uint8_t mark;
 } allocation_t;
 
 static _Atomic uint8_t *table;
 static uint8_t *memory;
 static uint64_t granules;
+static _Atomic int64_t mapped_bytes; /* granules of this process that the device knows */
+static _Atomic int64_t map_bytes_of[MAX_GRANULES];
+static _Atomic uint64_t settles;
+static _Atomic int next_status; /* what the next hook answers */
+
+static int map(uint64_t offset, uint64_t bytes, uint64_t *address_p) {
+    HWS_CHECK(offset % HWS_GRANULE_BYTES == 0 && bytes % HWS_GRANULE_BYTES == 0);
+    int status = atomic_exchange(&next_status, 0);
+    if (status == 0) {
+        /* Never twice. */
+        HWS_CHECK(atomic_exchange(&map_bytes_of[offset / HWS_GRANULE_BYTES], (int64_t) bytes) == 0);
+        atomic_fetch_add(&mapped_bytes, (int64_t) bytes);
+        *address_p = DEVICE_BASE + offset;
+    }
+    return status;
+}
+
+static int unmap(uint64_t offset, uint64_t address) {
+    int status = atomic_exchange(&next_status, 0);
+    if (status == 0) {
+        int64_t bytes = atomic_exchange(&map_bytes_of[offset / HWS_GRANULE_BYTES], 0);
+        HWS_CHECK(bytes > 0 && address == DEVICE_BASE + offset);
+        atomic_fetch_sub(&mapped_bytes, bytes);
+    }
+    return status;
+}
+
+static int settle(void) {
+    atomic_fetch_add(&settles, 1);
+    return atomic_exchange(&next_status, 0);
+}
+
+static uint64_t reclaim_nothing(void) {
+    return 0;
+}
+
+static const hws_heap_hooks_t hooks = {map, unmap, settle, reclaim_nothing};
 
 static uint32_t next_random(uint32_t *state) {
     *state ^= *state << 13;
@@ -50,12 +89,12 @@ static void drop_file(void) {
 }
 
 static void fill(const allocation_t *each) {
-    memset(memory + each->offset, each->mark, each->bytes);
+    memset(memory + each->block.offset, each->mark, each->block.bytes);
 }
 
 static void check_untouched(const allocation_t *each) {
-    for (uint64_t i = 0; i < each->bytes; i++) {
-        HWS_CHECK(memory[each->offset + i] == each->mark);
+    for (uint64_t i = 0; i < each->block.bytes; i++) {
+        HWS_CHECK(memory[each->block.offset + i] == each->mark);
     }
 }
 
@@ -80,11 +119,15 @@ static uint64_t churn(hws_heap_t *heap, uint32_t seed, int rounds, uint8_t first
     uint64_t allocations = 0;
     for (int i = 0; i < rounds; i++) {
         if (count < HELD && next_random(&seed) % 5 < 3) {
-            allocation_t new = {.bytes = random_size(&seed), .mark = (uint8_t) (first_mark + i % 50)};
-            if (hws_heap_allocate(heap, new.bytes, &new.offset)) {
-                HWS_CHECK(new.offset + new.bytes <= granules * HWS_GRANULE_BYTES);
-                HWS_CHECK(new.offset % HWS_HEAP_UNIT_BYTES == 0);
-                HWS_CHECK(new.bytes < 2048 || new.offset % HWS_GRANULE_BYTES == 0);
+            allocation_t new = {.mark = (uint8_t) (first_mark + i % 50)};
+            uint64_t bytes = random_size(&seed);
+            int status = hws_heap_allocate(heap, bytes, &new.block);
+            HWS_CHECK(status == 0 || status == HWS_HEAP_FULL);
+            if (status == 0) {
+                uint64_t offset = new.block.offset;
+                HWS_CHECK(new.block.bytes == bytes && offset + bytes <= granules * HWS_GRANULE_BYTES);
+                HWS_CHECK(new.block.address == DEVICE_BASE + offset && offset % HWS_HEAP_UNIT_BYTES == 0);
+                HWS_CHECK(bytes < 2048 || offset % HWS_GRANULE_BYTES == 0);
                 fill(&new);
                 held[count++] = new;
                 allocations++;
@@ -92,13 +135,13 @@ static uint64_t churn(hws_heap_t *heap, uint32_t seed, int rounds, uint8_t first
         } else if (count > 0) {
             int which = (int) (next_random(&seed) % (uint32_t) count);
             check_untouched(&held[which]);
-            hws_heap_free(heap, held[which].offset, held[which].bytes);
+            HWS_CHECK(hws_heap_free(heap, &held[which].block) == 0);
             held[which] = held[--count];
         }
     }
     while (count > 0) {
         check_untouched(&held[--count]);
-        hws_heap_free(heap, held[count].offset, held[count].bytes);
+        HWS_CHECK(hws_heap_free(heap, &held[count].block) == 0);
     }
     return allocations;
 }
@@ -113,14 +156,14 @@ static void *churn_in_thread(void *number) {
 static void should_keep_threads_apart(void) {
     pthread_t threads[3];
     make_file(128);
-    HWS_CHECK(hws_heap_open(&shared_heap, table, granules, 2, NULL));
+    HWS_CHECK(hws_heap_open(&shared_heap, table, granules, 2, &hooks));
     for (uintptr_t i = 0; i < 3; i++) {
         HWS_CHECK(pthread_create(&threads[i], NULL, churn_in_thread, (void *) i) == 0);
     }
     for (int i = 0; i < 3; i++) {
         pthread_join(threads[i], NULL);
     }
-    HWS_CHECK(hws_heap_available(&shared_heap) == granules);
+    HWS_CHECK(hws_heap_available(&shared_heap) == granules && atomic_load(&mapped_bytes) == 0);
     hws_heap_close(&shared_heap);
     drop_file();
 }
@@ -140,9 +183,10 @@ static void should_leave_nothing_taken(void) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         hws_heap_t heap;
         make_file(sizes[i]);
-        HWS_CHECK(hws_heap_open(&heap, table, granules, 63, NULL));
+        HWS_CHECK(hws_heap_open(&heap, table, granules, 63, &hooks));
         HWS_CHECK(churn(&heap, 7 + (uint32_t) i, 4000, 1) > 0);
         HWS_CHECK(hws_heap_available(&heap) == granules && heap.partial_count == 0);
+        HWS_CHECK(atomic_load(&mapped_bytes) == 0);
         hws_heap_close(&heap);
         drop_file();
     }
@@ -156,22 +200,25 @@ static void should_find_a_run_exactly_when_there_is_one(void) {
     for (int i = 0; i < 3000; i++) {
         hws_heap_t heap;
         uint32_t density = next_random(&seed) % 10;
-        uint64_t longest = 0, run = 0, wanted = 1 + next_random(&seed) % 40, offset;
+        uint64_t longest = 0, run = 0, wanted = 1 + next_random(&seed) % 40;
         for (uint64_t g = 0; g < granules; g++) {
             model[g] = next_random(&seed) % 10 < density ? 9 : 0;
             atomic_store(&table[g], model[g]);
             run = model[g] == 0 ? run + 1 : 0;
             longest = run > longest ? run : longest;
         }
-        HWS_CHECK(hws_heap_open(&heap, table, granules, 4, NULL));
+        HWS_CHECK(hws_heap_open(&heap, table, granules, 4, &hooks));
         atomic_store(&heap.next, next_random(&seed) % (granules + 2));
-        bool found = hws_heap_allocate(&heap, wanted * HWS_GRANULE_BYTES - 100, &offset);
+        hws_heap_block_t block = {0};
+        bool found = hws_heap_allocate(&heap, wanted * HWS_GRANULE_BYTES - 100, &block) == 0;
+        uint64_t first = block.offset / HWS_GRANULE_BYTES;
         HWS_CHECK(found == (wanted <= longest));
         for (uint64_t g = 0; g < granules; g++) {
-            bool ours = found && g >= offset / HWS_GRANULE_BYTES && g < offset / HWS_GRANULE_BYTES + wanted;
+            bool ours = found && g >= first && g < first + wanted;
             HWS_CHECK(!ours || model[g] == 0);
             HWS_CHECK(atomic_load(&table[g]) == (ours ? 5 : model[g]));
         }
+        HWS_CHECK(!found || hws_heap_free(&heap, &block) == 0);
         hws_heap_close(&heap);
     }
     drop_file();
@@ -179,41 +226,65 @@ static void should_find_a_run_exactly_when_there_is_one(void) {
 
 static void should_pack_small_allocations(void) {
     hws_heap_t heap;
-    uint64_t offsets[64];
+    hws_heap_block_t blocks[64];
     make_file(16);
-    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, NULL));
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, &hooks));
     for (int i = 0; i < 64; i++) {
-        HWS_CHECK(hws_heap_allocate(&heap, 500, &offsets[i]));
+        HWS_CHECK(hws_heap_allocate(&heap, 500, &blocks[i]) == 0);
     }
-    HWS_CHECK(taken_by(0) == 8);
+    HWS_CHECK(taken_by(0) == 8 && atomic_load(&mapped_bytes) == 8 * HWS_GRANULE_BYTES);
+    atomic_store(&settles, 0);
     for (int i = 0; i < 64; i += 2) {
-        hws_heap_free(&heap, offsets[i], 500);
+        HWS_CHECK(hws_heap_free(&heap, &blocks[i]) == 0);
     }
-    HWS_CHECK(taken_by(0) == 8);
+    HWS_CHECK(taken_by(0) == 8 && atomic_load(&settles) == 32);
     for (int i = 0; i < 64; i += 2) {
-        HWS_CHECK(hws_heap_allocate(&heap, 512, &offsets[i]));
+        HWS_CHECK(hws_heap_allocate(&heap, 512, &blocks[i]) == 0);
     }
     HWS_CHECK(taken_by(0) == 8);
     for (int i = 0; i < 64; i++) {
-        hws_heap_free(&heap, offsets[i], 500);
+        HWS_CHECK(hws_heap_free(&heap, &blocks[i]) == 0);
     }
-    HWS_CHECK(taken_by(0) == 0);
+    HWS_CHECK(taken_by(0) == 0 && atomic_load(&mapped_bytes) == 0);
     hws_heap_close(&heap);
     drop_file();
 }
 
 static void should_refuse_what_cannot_fit(void) {
     hws_heap_t heap;
-    uint64_t offset;
+    hws_heap_block_t block, small;
     make_file(8);
-    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, NULL));
-    HWS_CHECK(!hws_heap_allocate(&heap, 0, &offset));
-    HWS_CHECK(!hws_heap_allocate(&heap, 8 * HWS_GRANULE_BYTES + 1, &offset));
-    HWS_CHECK(!hws_heap_allocate(&heap, UINT64_MAX, &offset));
-    HWS_CHECK(hws_heap_allocate(&heap, 8 * HWS_GRANULE_BYTES, &offset) && offset == 0);
-    HWS_CHECK(!hws_heap_allocate(&heap, 1, &offset));
-    hws_heap_free(&heap, 0, 8 * HWS_GRANULE_BYTES);
-    HWS_CHECK(hws_heap_available(&heap) == 8);
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, &hooks));
+    HWS_CHECK(hws_heap_allocate(&heap, 8 * HWS_GRANULE_BYTES + 1, &block) == HWS_HEAP_FULL);
+    HWS_CHECK(hws_heap_allocate(&heap, UINT64_MAX, &block) == HWS_HEAP_FULL);
+    HWS_CHECK(hws_heap_allocate(&heap, 8 * HWS_GRANULE_BYTES, &block) == 0 && block.offset == 0);
+    HWS_CHECK(hws_heap_allocate(&heap, 1, &small) == HWS_HEAP_FULL);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 0 && hws_heap_available(&heap) == 8);
+    hws_heap_close(&heap);
+    drop_file();
+}
+
+/* What the device may still use is not given to anybody; what it never knew is. */
+static void should_keep_what_cannot_be_unmapped(void) {
+    hws_heap_t heap;
+    hws_heap_block_t block, first, second;
+    make_file(8);
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 0, &hooks));
+    atomic_store(&next_status, 2);
+    HWS_CHECK(hws_heap_allocate(&heap, 5000, &block) == 2 && taken_by(0) == 0);
+    atomic_store(&next_status, 2);
+    HWS_CHECK(hws_heap_allocate(&heap, 50, &block) == 2 && taken_by(0) == 0);
+    HWS_CHECK(hws_heap_allocate(&heap, 5000, &block) == 0 && taken_by(0) == 2);
+    atomic_store(&next_status, 46);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 46 && taken_by(0) == 2);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 0 && taken_by(0) == 0);
+    HWS_CHECK(hws_heap_allocate(&heap, 50, &first) == 0 && hws_heap_allocate(&heap, 50, &second) == 0);
+    atomic_store(&next_status, 46);
+    HWS_CHECK(hws_heap_free(&heap, &first) == 46);
+    HWS_CHECK(hws_heap_free(&heap, &first) == 0);
+    atomic_store(&next_status, 46);
+    HWS_CHECK(hws_heap_free(&heap, &second) == 46 && taken_by(0) == 1);
+    HWS_CHECK(hws_heap_free(&heap, &second) == 0 && taken_by(0) == 0 && atomic_load(&mapped_bytes) == 0);
     hws_heap_close(&heap);
     drop_file();
 }
@@ -230,12 +301,14 @@ static uint64_t reclaim_dead_slot(void) {
     return freed;
 }
 
+static const hws_heap_hooks_t reclaiming = {map, unmap, settle, reclaim_dead_slot};
+
 static pid_t start_child(uint32_t slot, int rounds) {
     pid_t pid = fork();
     HWS_CHECK(pid >= 0);
     if (pid == 0) {
         hws_heap_t heap;
-        HWS_CHECK(hws_heap_open(&heap, table, granules, slot, NULL));
+        HWS_CHECK(hws_heap_open(&heap, table, granules, slot, &hooks));
         do {
             churn(&heap, slot * 7919 + (uint32_t) getpid(), 3000, (uint8_t) (1 + 60 * slot));
         } while (rounds < 0);
@@ -268,7 +341,8 @@ static void should_keep_processes_apart_also_when_one_is_killed(void) {
 
 static void should_reclaim_what_a_killed_process_held_when_the_heap_is_full(void) {
     hws_heap_t heap;
-    uint64_t offset, whole;
+    hws_heap_block_t block;
+    uint64_t whole;
     int ready[2];
     char byte;
     make_file(100);
@@ -278,8 +352,9 @@ static void should_reclaim_what_a_killed_process_held_when_the_heap_is_full(void
     pid_t pid = fork();
     HWS_CHECK(pid >= 0);
     if (pid == 0) {
-        HWS_CHECK(hws_heap_open(&heap, table, granules, dead_slot, NULL));
-        HWS_CHECK(hws_heap_allocate(&heap, whole / 2, &offset) && hws_heap_allocate(&heap, 100, &offset));
+        HWS_CHECK(hws_heap_open(&heap, table, granules, dead_slot, &hooks));
+        HWS_CHECK(hws_heap_allocate(&heap, whole / 2, &block) == 0);
+        HWS_CHECK(hws_heap_allocate(&heap, 100, &block) == 0);
         HWS_CHECK(write(ready[1], "x", 1) == 1);
         for (;;) {
             pause();
@@ -288,11 +363,11 @@ static void should_reclaim_what_a_killed_process_held_when_the_heap_is_full(void
     HWS_CHECK(read(ready[0], &byte, 1) == 1);
     kill(pid, SIGKILL);
     HWS_CHECK(waitpid(pid, NULL, 0) == pid && taken_by(dead_slot) == 51);
-    HWS_CHECK(hws_heap_open(&heap, table, granules, 6, reclaim_dead_slot));
-    HWS_CHECK(hws_heap_allocate(&heap, HWS_GRANULE_BYTES, &offset) && taken_by(dead_slot) == 51);
-    hws_heap_free(&heap, offset, HWS_GRANULE_BYTES);
-    HWS_CHECK(hws_heap_allocate(&heap, whole, &offset) && offset == 0 && taken_by(6) == granules);
-    hws_heap_free(&heap, offset, whole);
+    HWS_CHECK(hws_heap_open(&heap, table, granules, 6, &reclaiming));
+    HWS_CHECK(hws_heap_allocate(&heap, HWS_GRANULE_BYTES, &block) == 0 && taken_by(dead_slot) == 51);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 0);
+    HWS_CHECK(hws_heap_allocate(&heap, whole, &block) == 0 && block.offset == 0 && taken_by(6) == granules);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 0);
     hws_heap_close(&heap);
     close(ready[0]);
     close(ready[1]);
@@ -308,6 +383,7 @@ int main(void) {
     HWS_RUN(should_find_a_run_exactly_when_there_is_one);
     HWS_RUN(should_pack_small_allocations);
     HWS_RUN(should_refuse_what_cannot_fit);
+    HWS_RUN(should_keep_what_cannot_be_unmapped);
     HWS_RUN(should_keep_processes_apart_also_when_one_is_killed);
     HWS_RUN(should_reclaim_what_a_killed_process_held_when_the_heap_is_full);
 #endif

@@ -1,0 +1,21 @@
+/* Pinned memory in the region's heap, which devices reach without a copy. */
+#ifndef HWS_PINNED_H
+#define HWS_PINNED_H
+
+#include "hws_driver.h"
+
+#include "shm/hws_heap.h"
+
+/*
+ * Allocates in the heap, at least 1 byte, and lets devices see it where they can. *memory_p receives the address, its
+ * bytes 0. Returns HWS_HEAP_FULL when the heap has no room or the session no region, or the worker's refusal.
+ */
+int hws_pinned_allocate(uint64_t bytes, hws_heap_block_t *block_p, void **memory_p);
+
+/* Gives back what hws_pinned_allocate() gave, when no work that was issued before can use it any more. */
+CUresult hws_pinned_free(void *memory, uint64_t bytes, uint64_t address);
+
+/* Bytes of the heap that nobody has, and all of them: for messages. */
+void hws_pinned_usage(uint64_t *available_p, uint64_t *total_p);
+
+#endif
