@@ -74,7 +74,7 @@ final class WarmUp {
             Link link = new TcpLink(listener.accept(new byte[ADDRESS_BYTES]));
             Session own = new Session(new SessionOptions(Session.WARM_UP, "", 0, "", "", CreditWindow.DEFAULT_BYTES),
                 backend, link, Calls.perThreadStreams(backend), (reason, error) -> { });
-            link.execute(() -> own.start(new Calls(own), Description.HASH));
+            link.execute(() -> own.start(new Calls(own, null), Description.HASH));
             client.setSoTimeout(TIMEOUT_MS);
             client.setTcpNoDelay(true);
             new WarmUp(client).play();

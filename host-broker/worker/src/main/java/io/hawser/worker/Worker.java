@@ -2,8 +2,12 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.Description;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.EventFd;
 import io.hawser.worker.calls.Calls;
 import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.channel.shm.ShmLink;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
@@ -39,6 +43,8 @@ public final class Worker {
     private final AtomicReference<WorkerMessage.Ended> end = new AtomicReference<>();
     private volatile Session session;
     private volatile Link link;
+    private volatile SharedRegion region;
+    private volatile EventFd doorbell;
 
     /**
      * Prepares a worker.
@@ -83,6 +89,8 @@ public final class Worker {
                 BrokerMessage message = codec.decode(frame.json());
                 if (message instanceof BrokerMessage.Assign assign) {
                     adopt(assign, frame.descriptor());
+                } else if (message instanceof BrokerMessage.Doorbell) {
+                    takeDoorbell(frame.descriptor());
                 } else if (message instanceof BrokerMessage.End ending) {
                     endSession(ending.reason(), false);
                 }
@@ -99,12 +107,40 @@ public final class Worker {
             throw new IOException("a worker takes one session, with its socket: sessionId=" + assign.sessionId()
                 + " descriptor=" + descriptor + " busy=" + (session != null));
         }
-        link = new TcpLink(descriptor);
+        link = assign.place() == null ? new TcpLink(descriptor) : openRegion(assign.place(), descriptor);
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), assign.memoryBytes(),
             assign.peer(), assign.program(), CreditWindow.DEFAULT_BYTES);
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
-        link.execute(() -> session.start(new Calls(session), Description.HASH));
+        link.execute(this::startSession);
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
+    }
+
+    private Link openRegion(SharedRegion.Place place, int descriptor) throws IOException {
+        try {
+            region = SharedRegion.map(descriptor, place);
+        } finally {
+            Descriptors.close(descriptor); // the mapping stays
+        }
+        return new ShmLink(region, doorbell);
+    }
+
+    private void startSession() {
+        if (region != null) {
+            int attached = backend.attachRegion(region.memory());
+            if (attached != 0) {
+                session.end("the GPU cannot use the region: CUresult=" + attached, true, attached);
+                return;
+            }
+        }
+        session.start(new Calls(session, region), Description.HASH);
+    }
+
+    private void takeDoorbell(int descriptor) throws IOException {
+        if (session != null || doorbell != null || descriptor < 0) {
+            throw new IOException("a doorbell comes once, with its descriptor, before its session: descriptor="
+                + descriptor);
+        }
+        doorbell = EventFd.of(descriptor);
     }
 
     /** Serves a session of the worker's own, so that the first real one starts at full speed. Before {@link #run}. */
@@ -167,7 +203,13 @@ public final class Worker {
         if (closer.isAlive()) {
             LOG.log(Level.WARNING, "the GPU could not be closed within {0} ms: the process ends with it",
                 TEARDOWN_LIMIT_MS);
-            clean = false;
+            return false; // what still runs may use the region: it goes with the process
+        }
+        if (region != null) {
+            region.close();
+        }
+        if (doorbell != null) {
+            doorbell.close();
         }
         return clean;
     }

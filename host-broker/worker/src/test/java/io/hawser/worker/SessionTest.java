@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.shm.RecordLayout;
+import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Guest.Received;
 import io.hawser.worker.fixture.Rig;
@@ -16,10 +17,18 @@ import java.nio.ByteOrder;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** What an honest guest gets, over real sockets from a whole worker. */
 @Timeout(60)
+@ParameterizedClass
+@EnumSource(Carrier.class)
 class SessionTest {
+    @Parameter
+    private Carrier carrier;
+
     private static byte[] random(int bytes) {
         byte[] data = new byte[bytes];
         new Random(bytes).nextBytes(data);
@@ -42,7 +51,7 @@ class SessionTest {
 
     @Test
     void shouldWelcomeGuestWithLimitsOfSession() throws IOException {
-        try (Rig rig = new Rig()) {
+        try (Rig rig = new Rig(carrier)) {
             rig.assign(0);
             Received welcome = rig.guest().next();
             assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
@@ -59,7 +68,7 @@ class SessionTest {
 
     @Test
     void shouldCopyBothWaysInEverySizeClass() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             for (int bytes : new int[] {1, 7, 64, 4096, 16384, 16385, 70_001, 1 << 20}) {
                 long memory = guest.allocate(bytes);
@@ -74,7 +83,7 @@ class SessionTest {
 
     @Test
     void shouldSendCopyThatIsLargerThanAllStagingMemory() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             int bytes = 100 << 20;
             long memory = guest.allocate(bytes);
@@ -97,7 +106,7 @@ class SessionTest {
 
     @Test
     void shouldCopyBoxesByRows() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(64 * 8 * 4);
             byte[] box = random(10 * 3 * 2);
@@ -123,7 +132,7 @@ class SessionTest {
 
     @Test
     void shouldRunKernelsInStreamOrder() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long fill = guest.function(guest.loadImage("fill hold"), "fill");
             long stream = guest.createStream();
@@ -140,7 +149,7 @@ class SessionTest {
 
     @Test
     void shouldAnswerOthersWhileOneThreadWaits() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long hold = guest.function(guest.loadImage("hold"), "hold");
             long stream = guest.createStream();
@@ -158,7 +167,7 @@ class SessionTest {
 
     @Test
     void shouldRunHostFunctionsInStreamOrder() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long stream = guest.createStream();
             guest.send(Guest.HOST_FUNCTION, Guest.CREDITED, stream, 42);
@@ -175,7 +184,7 @@ class SessionTest {
 
     @Test
     void shouldForwardDeviceOutputBeforeReply() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             guest.launch(guest.function(guest.loadImage("print"), "print"), 0, new byte[0]);
             assertEquals(0, guest.synchronize(0));
@@ -186,7 +195,7 @@ class SessionTest {
 
     @Test
     void shouldKeepErrorOfLostContext() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             guest.launch(guest.function(guest.loadImage("fault"), "fault"), 0, new byte[0]);
             assertEquals(700, guest.synchronize(0));
@@ -199,7 +208,7 @@ class SessionTest {
 
     @Test
     void shouldDeliverDeferredErrorOnce() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             guest.send(Guest.MEM_FREE, 0, 0xdead00L); // no allocation of this session
             assertEquals(1, guest.synchronize(0));
@@ -210,7 +219,7 @@ class SessionTest {
 
     @Test
     void shouldRefuseCopyOutsideOwnAllocations() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(64);
             guest.write(memory + 32, 0, new byte[33]);
@@ -225,7 +234,7 @@ class SessionTest {
 
     @Test
     void shouldReachVariableOfModuleUntilUnload() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long module = guest.loadImage("fill");
             Received variable = guest.call(Guest.GLOBAL_GET, out -> {
@@ -244,7 +253,7 @@ class SessionTest {
 
     @Test
     void shouldKeepToQuota() throws IOException {
-        try (Rig rig = Rig.withGuest(1 << 20)) {
+        try (Rig rig = Rig.withGuest(carrier, 1 << 20)) {
             Guest guest = rig.guest();
             assertEquals(1 << 20, guest.call(Guest.DEVICE_INFO, 0).i64(272));
             long memory = guest.allocate(1 << 19);
@@ -260,7 +269,7 @@ class SessionTest {
 
     @Test
     void shouldWaitForMemoryOnItsWayBack() throws IOException {
-        try (Rig rig = Rig.withGuest(1 << 20)) {
+        try (Rig rig = Rig.withGuest(carrier, 1 << 20)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(1 << 20);
             guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
@@ -275,7 +284,7 @@ class SessionTest {
 
     @Test
     void shouldFreeEverythingOfKilledGuest() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             guest.loadImage("fill");
             long stream = guest.createStream();
@@ -295,7 +304,7 @@ class SessionTest {
 
     @Test
     void shouldServeGuestThatStopsReadingOnceItReads() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(8 << 20);
             byte[] data = random(1 << 20);
@@ -315,7 +324,7 @@ class SessionTest {
 
     @Test
     void shouldReleaseCreditOfExecutedWork() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(1 << 20);
             long sent = 0;
@@ -334,7 +343,7 @@ class SessionTest {
 
     @Test
     void shouldEndAtWordOfBroker() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             rig.broker().write("{\"type\":\"end\",\"reason\":\"maintenance\"}".getBytes());
             assertEquals("maintenance", rig.guest().reasonOfLoss());
             assertFalse(rig.expect("ended").path("error").asBoolean());
@@ -344,7 +353,7 @@ class SessionTest {
 
     @Test
     void shouldTellGuestOfDefectInBackend() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             guest.send(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, guest.newId(
                 io.hawser.cuda.generated.HandleKind.MODULE), 0, "image crash".getBytes()));

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.RecordLayout;
+import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Guest.Received;
 import io.hawser.worker.fixture.Rig;
@@ -16,10 +17,18 @@ import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Images that are sent ahead of their load. */
 @Timeout(60)
+@ParameterizedClass
+@EnumSource(Carrier.class)
 class StagingTest {
+    @Parameter
+    private Carrier carrier;
+
     private static byte[] image() {
         byte[] image = new byte[200_000];
         Arrays.fill(image, (byte) ' ');
@@ -67,7 +76,7 @@ class StagingTest {
 
     @Test
     void shouldLoadStagedImageAndKnowItAgain() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             assertEquals(0, stage(guest, 1, image()).i32(0));
             sendPieces(guest, 1, image());
@@ -85,7 +94,7 @@ class StagingTest {
 
     @Test
     void shouldSayWhyImageIsNoImage() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             Received reply = guest.call(Guest.IMAGE_LOAD, out -> Guest.image(out, guest.newId(HandleKind.MODULE), 0,
                 "garbage".getBytes(StandardCharsets.US_ASCII)));
@@ -97,7 +106,7 @@ class StagingTest {
 
     @Test
     void shouldRefuseBlobWhoseContentIsNotItsDigest() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             stage(guest, 1, image());
             byte[] other = image();
@@ -109,7 +118,7 @@ class StagingTest {
 
     @Test
     void shouldRefuseLoadOfIncompleteBlob() throws IOException {
-        try (Rig rig = Rig.withGuest()) {
+        try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             stage(guest, 1, image());
             guest.send(Guest.IMAGE_LOAD, Guest.REPLY,

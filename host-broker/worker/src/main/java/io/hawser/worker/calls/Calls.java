@@ -3,6 +3,7 @@ package io.hawser.worker.calls;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CudaDispatcher;
 import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CallDispatcher;
 import io.hawser.worker.session.Session;
@@ -14,18 +15,21 @@ public final class Calls implements CallDispatcher {
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
     private final CudaDispatcher dispatcher;
+    private final RegionCalls region;
 
     /**
      * Makes the calls of a session.
      *
      * @param session whose objects they use.
+     * @param shared the region of its guest; null when its carrier is another.
      */
-    public Calls(Session session) {
+    public Calls(Session session, SharedRegion shared) {
         ContextCalls contexts = new ContextCalls(session);
         MemoryCalls memory = new MemoryCalls(session);
         StreamCalls streams = new StreamCalls(session);
+        region = new RegionCalls(session, shared);
         dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
-            new WireCalls(session, contexts));
+            new WireCalls(session, contexts, region));
     }
 
     /**
@@ -46,5 +50,10 @@ public final class Calls implements CallDispatcher {
     @Override
     public void dispatch(int opcode, Call call) {
         dispatcher.dispatch(call);
+    }
+
+    @Override
+    public void failed(int opcode, Call call) {
+        region.failed(opcode, call);
     }
 }

@@ -73,7 +73,8 @@ final class CopyCalls {
         }
     }
 
-    private static boolean check(Call call, Box box) {
+    /** Whether a box may be copied; if not, the call has failed. */
+    static boolean check(Call call, Box box) {
         if (box == null || box.operations() > Box.MAX_ROWS) {
             call.fail(CudaResult.INVALID_VALUE);
             return false;

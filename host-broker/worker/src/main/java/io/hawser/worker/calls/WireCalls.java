@@ -13,11 +13,12 @@ final class WireCalls implements WireManualCalls {
     private final ImageCalls images;
     private final LaunchCalls launches;
     private final CopyCalls copies;
-    private final RegionCalls region = new RegionCalls();
+    private final RegionCalls region;
     private final PoolCalls pools = new PoolCalls();
 
-    WireCalls(Session session, ContextCalls contexts) {
+    WireCalls(Session session, ContextCalls contexts, RegionCalls region) {
         this.contexts = contexts;
+        this.region = region;
         images = new ImageCalls(session);
         launches = new LaunchCalls(session);
         copies = new CopyCalls(session.backend(), session.work());
@@ -142,7 +143,7 @@ final class WireCalls implements WireManualCalls {
             long widthBytes, long rows, long slices, long hStream, long regionOffset, long hostPitch,
             long hostSlicePitch, int chunk) {
         region.hwsWriteBoxShared(Call.of(call), Box.of(base, pitch, height, xBytes, y, z, widthBytes, rows, slices),
-            regionOffset, hostPitch, hostSlicePitch, chunk);
+            new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
     }
 
     @Override
@@ -150,7 +151,7 @@ final class WireCalls implements WireManualCalls {
             long widthBytes, long rows, long slices, long hStream, long regionOffset, long hostPitch,
             long hostSlicePitch, int chunk) {
         region.hwsReadBoxShared(Call.of(call), Box.of(base, pitch, height, xBytes, y, z, widthBytes, rows, slices),
-            regionOffset, hostPitch, hostSlicePitch, chunk);
+            new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
     }
 
     @Override

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JacksonException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.hawser.worker.channel.shm.SharedRegion;
 import java.io.IOException;
 import java.util.Locale;
 
@@ -30,11 +31,32 @@ public final class ControlCodec {
         }
         return switch (node.path("type").asText("")) {
             case "assign" -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
-                number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""));
+                number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
+                place(node));
+            case "doorbell" -> new BrokerMessage.Doorbell();
             case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
             case "" -> throw new IOException("control message must have a type");
             default -> null;
         };
+    }
+
+    private static SharedRegion.Place place(JsonNode node) throws IOException {
+        String carrier = node.path("carrier").asText("tcp");
+        return switch (carrier) {
+            case "tcp" -> null;
+            // The guest says where it has mapped the region, and may say anything: only a number is asked for here.
+            case "shm" -> new SharedRegion.Place(number(node, "regionBytes"), small(node, "slotCount"),
+                small(node, "slot"), small(node, "kind"), node.path("mapAddress").asLong(0));
+            default -> throw new IOException("control message: carrier must be tcp or shm: carrier=" + carrier);
+        };
+    }
+
+    private static int small(JsonNode node, String field) throws IOException {
+        long value = number(node, field);
+        if (value > Integer.MAX_VALUE) {
+            throw new IOException("control message: " + field + " must be a small number: " + field + "=" + value);
+        }
+        return (int) value;
     }
 
     private static long number(JsonNode node, String field) throws IOException {

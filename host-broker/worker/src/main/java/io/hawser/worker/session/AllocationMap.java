@@ -21,7 +21,8 @@ public final class AllocationMap {
      *
      * @param address its first byte.
      * @param bytes its length, over 0.
-     * @param owner what it goes with: an allocation's context, a global variable's module.
+     * @param owner what it goes with: an allocation's context, a global variable's module; null for the guest's own
+     *     memory that kernels can use.
      * @return false, with nothing changed, when it overlaps a range that is there.
      */
     public boolean add(long address, long bytes, Handle owner) {
@@ -46,7 +47,7 @@ public final class AllocationMap {
         lengths[at] = bytes;
         owners[at] = owner;
         count++;
-        if (owner.kind() == HandleKind.CONTEXT) {
+        if (isAllocation(at)) {
             ownedBytes += bytes;
         }
         return true;
@@ -108,6 +109,20 @@ public final class AllocationMap {
     }
 
     /**
+     * Removes the guest's own memory that begins here.
+     *
+     * @param address its first byte, added without an owner.
+     */
+    public void removeHost(long address) {
+        int at = floor(address);
+        if (at < 0 || starts[at] != address || owners[at] != null) {
+            throw new IllegalArgumentException("host memory must have been added: address=0x"
+                + Long.toHexString(address));
+        }
+        removeAt(at);
+    }
+
+    /**
      * Removes what goes with a module or a context.
      *
      * @param owner which.
@@ -141,7 +156,7 @@ public final class AllocationMap {
     }
 
     private boolean isAllocation(int at) {
-        return owners[at].kind() == HandleKind.CONTEXT;
+        return owners[at] != null && owners[at].kind() == HandleKind.CONTEXT;
     }
 
     /** Index of the last range that begins at or below the address, or -1. */

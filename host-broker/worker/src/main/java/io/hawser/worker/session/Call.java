@@ -38,6 +38,7 @@ public final class Call implements CallContext {
     private StreamState lastStream;
     private Handle lastObject;
     private boolean replyBegun;
+    private int result;
     private boolean ended;
     private boolean deferred;
 
@@ -82,6 +83,7 @@ public final class Call implements CallContext {
         lastObject = null;
         ended = false;
         deferred = false;
+        result = 0;
         in.wrap(bytes, offset, lengthBytes);
         replyBegun = false;
     }
@@ -261,6 +263,7 @@ public final class Call implements CallContext {
             return; // the session, or an earlier check, has ended the call
         }
         ended = true;
+        result = cuResult;
         session.finished(this, cuResult);
         if (deferred) {
             recycle();
@@ -307,6 +310,15 @@ public final class Call implements CallContext {
     /** Whether the call has been answered, or never will be. */
     boolean isEnded() {
         return ended;
+    }
+
+    /**
+     * How the call has ended.
+     *
+     * @return CUresult; 0 as well while it has not.
+     */
+    public int result() {
+        return result;
     }
 
     boolean isDeferred() {

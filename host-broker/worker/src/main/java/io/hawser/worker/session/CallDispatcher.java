@@ -17,4 +17,12 @@ public interface CallDispatcher {
      * @param call the request.
      */
     void dispatch(int opcode, Call call);
+
+    /**
+     * Told of a request that has ended with an error at once, whoever found it.
+     *
+     * @param opcode a known one.
+     * @param call the request, its record still there.
+     */
+    void failed(int opcode, Call call);
 }

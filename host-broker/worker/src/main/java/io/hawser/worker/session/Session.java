@@ -149,6 +149,9 @@ public final class Session implements RecordHandler {
             } else if (objects.switchContext(call, header.context())) {
                 dispatcher.dispatch(header.opcode(), call);
             }
+            if (call.result() != 0 && !ended) {
+                dispatcher.failed(header.opcode(), call);
+            }
         } catch (RuntimeException | StackOverflowError | LinkageError e) {
             // Defects of ours, or of a backend that met an image made to cause them.
             LOG.log(Level.ERROR, "session " + id() + ": a call failed inside the worker: opcode=0x"

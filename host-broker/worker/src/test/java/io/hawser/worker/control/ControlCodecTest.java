@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.hawser.worker.channel.shm.SharedRegion;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -18,9 +19,14 @@ class ControlCodecTest {
 
     @Test
     void shouldReadWhatBrokersSay() throws IOException {
-        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x"), decode(
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", null), decode(
             "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
             + "\"program\":\"x\"}"));
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", new SharedRegion.Place(1 << 20, 4, 3, 1, 4096)),
+            decode("{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
+            + "\"program\":\"x\",\"carrier\":\"shm\",\"regionBytes\":1048576,\"slotCount\":4,\"slot\":3,\"kind\":1,"
+            + "\"mapAddress\":4096,\"epoch\":-5}"));
+        assertEquals(new BrokerMessage.Doorbell(), decode("{\"type\":\"doorbell\"}"));
         assertEquals(new BrokerMessage.End("why"), decode("{\"type\":\"end\",\"reason\":\"why\"}"));
         assertNull(decode("{\"type\":\"fromTheFuture\"}"));
     }
@@ -30,6 +36,8 @@ class ControlCodecTest {
         for (String json : new String[] {"", "[]", "{}", "{\"type\":5", "{\"type\":\"assign\"}",
             "{\"type\":\"assign\",\"sessionId\":-1,\"memoryBytes\":0}",
             "{\"type\":\"assign\",\"sessionId\":\"7\",\"memoryBytes\":0}",
+            "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"pigeon\"}",
+            "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"shm\"}",
             "{\"type\":\"assign\",\"sessionId\":1.5,\"memoryBytes\":0}"}) {
             assertThrows(IOException.class, () -> decode(json), json);
         }

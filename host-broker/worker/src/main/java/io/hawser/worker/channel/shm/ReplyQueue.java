@@ -1,0 +1,175 @@
+package io.hawser.worker.channel.shm;
+
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordWriter;
+import io.hawser.shm.ring.RingCorruptException;
+import io.hawser.shm.ring.RingWriter;
+import io.hawser.worker.memory.StagingPool.Staging;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+
+/**
+ * Records on their way into the reply ring: straight into it while there is room, else behind one another here until
+ * the guest has made some. Nothing waits. Session thread only.
+ */
+final class ReplyQueue {
+    private static final int CHUNK_BYTES = 16 * 1024;
+
+    private final SharedRegion region;
+    private final RingWriter ring;
+    private final ArrayDeque<Piece> waiting = new ArrayDeque<>();
+    private long waitingBytes; // without pieces of copies
+    private boolean isUncommitted;
+    private boolean closed;
+    private String failure;
+
+    /** Bytes that wait for room: records one after the other, or a piece of a copy where it lies. */
+    private static final class Piece {
+        final MemorySegment bytes;
+        final Runnable sent; // null for records
+        long start;
+        long end;
+
+        Piece(MemorySegment bytes, long end, Runnable sent) {
+            this.bytes = bytes;
+            this.end = end;
+            this.sent = sent;
+        }
+    }
+
+    ReplyQueue(SharedRegion region) {
+        this.region = region;
+        this.ring = RingWriter.reply(region.memory(), region.geometry(), region.place().slot());
+    }
+
+    /** Takes a record. */
+    void append(RecordWriter record, int lengthBytes) {
+        if (closed) {
+            return;
+        }
+        if (waiting.isEmpty() && hasRoom(lengthBytes)) {
+            ring.put(record.memory(), 0, lengthBytes);
+            isUncommitted = true;
+        } else {
+            enqueue(record, lengthBytes);
+        }
+    }
+
+    /** Takes a record that ends in a piece of a copy; as {@code Link.appendData}. */
+    void appendData(RecordWriter prefix, int prefixBytes, Staging piece, int bytes, Runnable sent) {
+        int padded = bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES;
+        if (closed) {
+            sent.run();
+            return;
+        }
+        MemorySegment data = piece.segment();
+        data.asSlice(bytes, padded - bytes).fill((byte) 0); // what lay there is the session's own; the wire says zero
+        if (waiting.isEmpty() && hasRoom(prefixBytes + padded)) {
+            ring.put(prefix.memory(), 0, prefixBytes);
+            ring.put(data, 0, padded);
+            isUncommitted = true;
+            sent.run();
+            return;
+        }
+        enqueue(prefix, prefixBytes);
+        waiting.add(new Piece(data, padded, sent));
+    }
+
+    private void enqueue(RecordWriter record, int lengthBytes) {
+        if (closed) {
+            return; // the look for room has found that the guest's position cannot be
+        }
+        Piece last = waiting.peekLast();
+        if (last == null || last.sent != null || last.bytes.byteSize() - last.end < lengthBytes) {
+            last = new Piece(MemorySegment.ofArray(new byte[Math.max(CHUNK_BYTES, lengthBytes)]), 0, null);
+            waiting.add(last);
+        }
+        MemorySegment.copy(record.memory(), 0, last.bytes, last.end, lengthBytes);
+        last.end += lengthBytes;
+        waitingBytes += lengthBytes;
+    }
+
+    private boolean hasRoom(long bytes) {
+        return ring.hasRoom(bytes) || room() >= bytes;
+    }
+
+    private long room() {
+        try {
+            return ring.room();
+        } catch (RingCorruptException e) {
+            failure = e.getMessage();
+            close();
+            return 0;
+        }
+    }
+
+    /** Shows the guest what was taken, as far as it is in the ring. */
+    void flush() {
+        if (isUncommitted) {
+            isUncommitted = false;
+            ring.commit();
+            region.wakeReader();
+        }
+    }
+
+    /** Moves on what waits, and shows it; whether something moved. */
+    boolean pump() {
+        if (waiting.isEmpty()) {
+            return false;
+        }
+        long room = room() & -RecordLayout.ALIGNMENT_BYTES;
+        boolean moved = room > 0;
+        while (room > 0 && !waiting.isEmpty()) {
+            Piece first = waiting.peek();
+            long bytes = Math.min(room, first.end - first.start);
+            ring.put(first.bytes, first.start, bytes);
+            isUncommitted = true;
+            first.start += bytes;
+            room -= bytes;
+            if (first.sent == null) {
+                waitingBytes -= bytes;
+            }
+            if (first.start == first.end) {
+                waiting.remove();
+                if (first.sent != null) {
+                    first.sent.run();
+                }
+            }
+        }
+        flush();
+        return moved;
+    }
+
+    /** Whether something waits for room. */
+    boolean isWaiting() {
+        return !waiting.isEmpty();
+    }
+
+    /** Whether {@link #pump} would move something, or find that it cannot. */
+    boolean canPump() {
+        return !waiting.isEmpty() && (room() > 0 || closed);
+    }
+
+    /** Records that wait for room, without pieces of copies. */
+    long waitingBytes() {
+        return waitingBytes;
+    }
+
+    /** What the guest has broken, once; null for nothing. */
+    String takeFailure() {
+        String broken = failure;
+        failure = null;
+        return broken;
+    }
+
+    /** Drops what waits and what comes. */
+    void close() {
+        closed = true;
+        waitingBytes = 0;
+        for (Piece piece = waiting.poll(); piece != null; piece = waiting.poll()) {
+            if (piece.sent != null) {
+                piece.sent.run();
+            }
+        }
+    }
+}
