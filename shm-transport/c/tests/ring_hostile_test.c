@@ -45,15 +45,12 @@ static uint64_t lie(uint64_t near, uint64_t *state) {
     }
 }
 
-static void scribble(void) {
-    uint64_t state = 88172645463325252u;
-    for (;;) {
-        uint64_t head = __atomic_load_n(&words->head, __ATOMIC_RELAXED);
-        uint64_t tail = __atomic_load_n(&words->tail, __ATOMIC_RELAXED);
-        __atomic_store_n(&words->head, lie(head, &state), __ATOMIC_RELAXED);
-        __atomic_store_n(&words->tail, lie(tail, &state), __ATOMIC_RELAXED);
-        ring_bytes[draw(&state) % PAGE] = (uint8_t) state;
-    }
+static void scribble(uint64_t *state) {
+    uint64_t head = __atomic_load_n(&words->head, __ATOMIC_RELAXED);
+    uint64_t tail = __atomic_load_n(&words->tail, __ATOMIC_RELAXED);
+    __atomic_store_n(&words->head, lie(head, state), __ATOMIC_RELAXED);
+    __atomic_store_n(&words->tail, lie(tail, state), __ATOMIC_RELAXED);
+    ring_bytes[draw(state) % PAGE] = (uint8_t) *state;
 }
 
 static pid_t start(void) {
@@ -61,8 +58,9 @@ static pid_t start(void) {
     HWS_CHECK(child >= 0);
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent) {
-            scribble();
+        uint64_t state = 88172645463325252u;
+        while (getppid() == parent) {
+            scribble(&state);
         }
         _exit(0);
     }
@@ -86,6 +84,7 @@ static void shouldReadOnlyTheRingWhateverTheWriterSays(void) {
         hws_ring_attach_reader(&ring, bytes, size, &words->head, &words->tail);
         uint64_t corrupt = 0, believed = 0;
         while (corrupt < LIES || believed < LIES) {
+            scribble(&state); /* as well as the other process, which may not have a processor now */
             uint64_t available = hws_ring_available(&ring);
             if (available == HWS_RING_CORRUPT) {
                 corrupt++;
@@ -117,6 +116,7 @@ static void shouldWriteOnlyTheRingWhateverTheReaderSays(void) {
         hws_ring_attach_writer(&ring, bytes, size, &words->head, &words->tail);
         uint64_t corrupt = 0, believed = 0;
         while (corrupt < LIES || believed < LIES) {
+            scribble(&state); /* as well as the other process, which may not have a processor now */
             uint64_t room = hws_ring_room(&ring);
             if (room == HWS_RING_CORRUPT) {
                 corrupt++;

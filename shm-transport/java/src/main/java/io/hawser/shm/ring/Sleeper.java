@@ -49,8 +49,9 @@ public final class Sleeper {
      * early.
      *
      * @param timeoutNs at most so long; the other end may never wake.
+     * @return false when the time was over.
      */
-    public void sleep(int seen, long timeoutNs) {
-        Futex.await(region, signalOffset, seen, timeoutNs);
+    public boolean sleep(int seen, long timeoutNs) {
+        return Futex.await(region, signalOffset, seen, timeoutNs);
     }
 }
