@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 hws_channel_t hws_channel;
 _Thread_local hws_tls_t hws_tls;
@@ -16,7 +17,11 @@ _Thread_local hws_tls_t hws_tls;
 static void init_locks(hws_channel_t *channel) {
     pthread_mutex_init(&channel->send_lock, NULL);
     pthread_cond_init(&channel->drained, NULL);
-    pthread_cond_init(&channel->sender_wake, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&channel->sender_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&channel->receive_lock, NULL);
     pthread_cond_init(&channel->background_wake, NULL);
     pthread_cond_init(&channel->detached_done, NULL);

@@ -6,10 +6,12 @@
 #include <time.h>
 
 /*
- * How long the sender thread looks on after it has found nothing more to send. Within that time an asynchronous call
- * costs its caller no wake-up; a synchronous call never depends on it, since it sends for itself.
+ * How often and how many times more the sender thread looks after the last asynchronous call. Within that time one
+ * costs its caller no wake-up; a synchronous call never depends on it: it sends for itself, and what lies before it.
  */
 #define LINGER_NS 30000
+#define MAX_IDLE_LOOKS 4
+#define SECOND_NS 1000000000l
 /*
  * How often a synchronous caller sends what others have appended meanwhile, before it leaves that to the sender
  * thread.
@@ -53,9 +55,12 @@ static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_c
     pthread_cond_broadcast(&channel->drained);
 }
 
-/* True when the sender thread has to be woken after send_lock is released. send_lock held. */
-static bool claim_sender(hws_channel_t *channel) {
-    if (channel->fill_bytes == 0 || channel->draining || channel->sender_awake) {
+/*
+ * True when the sender thread has to be woken after send_lock is released: it sleeps for good, or for a moment while
+ * somebody waits for what is left. send_lock held.
+ */
+static bool claim_sender(hws_channel_t *channel, bool urgent) {
+    if (channel->fill_bytes == 0 || channel->draining || (channel->sender_awake && !urgent)) {
         return false;
     }
     channel->sender_awake = true;
@@ -83,14 +88,26 @@ void hws_channel_flush(void) {
     }
     pthread_mutex_lock(&channel->send_lock);
     drain_for_caller(channel);
-    unlock_and_wake(channel, claim_sender(channel));
+    unlock_and_wake(channel, claim_sender(channel, true));
+}
+
+/* Sleeps a moment, unless woken. send_lock held, and given up meanwhile. */
+static void linger(hws_channel_t *channel) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LINGER_NS;
+    if (until.tv_nsec >= SECOND_NS) {
+        until.tv_nsec -= SECOND_NS;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&channel->sender_wake, &channel->send_lock, &until);
 }
 
 void *hws_channel_sender_main(void *unused) {
     (void) unused;
     hws_channel_t *channel = &hws_channel;
-    const struct timespec linger = {.tv_nsec = LINGER_NS};
-    bool lingered = false;
+    int idle_looks = 0;
+    uint64_t seen = 0;
     /* Without this the kernel stretches the short sleep by 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     pthread_mutex_lock(&channel->send_lock);
@@ -98,18 +115,18 @@ void *hws_channel_sender_main(void *unused) {
     while (atomic_load(&channel->failure) == 0) {
         if (channel->fill_bytes > 0 && !channel->draining) {
             drain(channel, NULL, 0);
-            lingered = false;
-        } else if (channel->draining || lingered) {
-            /* Whoever drains now wakes us if it leaves something behind. */
+            idle_looks = 0;
+        } else if (idle_looks == MAX_IDLE_LOOKS) {
+            /* Whoever drains, or appends and does not, wakes us if it leaves something behind. */
             channel->sender_awake = false;
             pthread_cond_wait(&channel->sender_wake, &channel->send_lock);
             channel->sender_awake = true;
-            lingered = false;
+            idle_looks = 0;
         } else {
-            pthread_mutex_unlock(&channel->send_lock);
-            nanosleep(&linger, NULL);
-            pthread_mutex_lock(&channel->send_lock);
-            lingered = true;
+            linger(channel);
+            /* What a synchronous call has sent meanwhile counts as well: more of its kind is about to come. */
+            idle_looks = channel->left_to_sender == seen ? idle_looks + 1 : 0;
+            seen = channel->left_to_sender;
         }
     }
     pthread_mutex_unlock(&channel->send_lock);
@@ -271,9 +288,11 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
         append(channel, &header, out);
         if (flush) {
             drain_for_caller(channel);
+        } else {
+            channel->left_to_sender++;
         }
     }
-    unlock_and_wake(channel, claim_sender(channel));
+    unlock_and_wake(channel, claim_sender(channel, flush || unbuffered));
     return 0;
 }
 

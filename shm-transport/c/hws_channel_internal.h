@@ -75,6 +75,7 @@ typedef struct hws_channel {
     size_t fill_bytes;
     bool draining;              /* one thread sends, outside the lock */
     bool sender_awake;
+    uint64_t left_to_sender;    /* records ever that their caller has not sent itself */
     uint64_t next_sequence;
     _Atomic uint64_t credit_used_bytes;     /* written under send_lock; the reader must not wait for that */
     _Atomic uint64_t credit_released_bytes; /* written under receive_lock, read under send_lock: it only grows */
