@@ -48,7 +48,7 @@ final class JavaDriverEmitter {
         return library.result() + "." + library.errors().notSupported();
     }
 
-    private static String driverParameters(ApiFunction function) {
+    static String driverParameters(ApiFunction function) {
         return function.params().stream().map(p -> driverType(p) + " " + p.name()).collect(Collectors.joining(", "));
     }
 

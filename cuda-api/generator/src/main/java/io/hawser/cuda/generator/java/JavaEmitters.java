@@ -46,6 +46,7 @@ public final class JavaEmitters {
             JavaDriverEmitter driver = new JavaDriverEmitter(library);
             JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
             write(library.javaName() + "Driver", driver.driver());
+            write(library.javaName() + "Foreign", new JavaForeignEmitter(library).emit());
             write(library.javaName() + "Dispatcher", dispatch.dispatcher());
             for (Group group : library.groups()) {
                 if (group.travelling().isEmpty()) {

@@ -1,0 +1,98 @@
+package io.hawser.gpu.nvidia;
+
+import io.hawser.cuda.backend.NativeLibrary;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.function.Consumer;
+
+/**
+ * What kernels print. The driver writes it to this process's standard output when a call synchronises, so that output
+ * is a file in memory here, read after such a call. A worker has one session, so nobody else's text is in it.
+ */
+final class DeviceText {
+    private static final Logger LOG = System.getLogger(DeviceText.class.getName());
+    private static final Linker LINKER = Linker.nativeLinker();
+    private static final int STDOUT = 1;
+    private static final int MFD_CLOEXEC = 1; // Linux memfd.h
+    private static final int F_SETFL = 4; // Linux fcntl.h
+    private static final int O_APPEND = 0x400; // Linux fcntl.h: after the file was cut, writing goes on at its start
+    private static final int O_RDWR = 2;
+    private static final int PIECE_BYTES = 64 << 10;
+
+    private static final MethodHandle MEMFD_CREATE = libc("memfd_create", ValueLayout.JAVA_INT, ValueLayout.ADDRESS,
+        ValueLayout.JAVA_INT);
+    private static final MethodHandle DUP2 = libc("dup2", ValueLayout.JAVA_INT, ValueLayout.JAVA_INT,
+        ValueLayout.JAVA_INT);
+    private static final MethodHandle FFLUSH = libc("fflush", ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
+    private static final MethodHandle PREAD = libc("pread", ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT,
+        ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG);
+    private static final MethodHandle FTRUNCATE = libc("ftruncate", ValueLayout.JAVA_INT, ValueLayout.JAVA_INT,
+        ValueLayout.JAVA_LONG);
+    private static final MethodHandle FCNTL = LINKER.downcallHandle(LINKER.defaultLookup().find("fcntl").orElseThrow(),
+        FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT),
+        Linker.Option.firstVariadicArg(2));
+
+    private final MemorySegment piece = Arena.global().allocate(PIECE_BYTES);
+    private final int file;
+    private volatile Consumer<byte[]> sink = bytes -> LOG.log(Level.DEBUG, "a kernel printed {0} bytes", bytes.length);
+    private volatile boolean inUse;
+
+    DeviceText() {
+        try (Arena arena = Arena.ofConfined()) {
+            file = (int) MEMFD_CREATE.invokeExact(arena.allocateFrom("device-text"), MFD_CLOEXEC);
+            if (file < 0 || (int) FCNTL.invokeExact(file, F_SETFL, O_APPEND | O_RDWR) != 0
+                    || (int) DUP2.invokeExact(file, STDOUT) < 0) {
+                throw new IllegalStateException("what kernels print needs a file in memory as standard output");
+            }
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    private static MethodHandle libc(String name, MemoryLayout result, MemoryLayout... parameters) {
+        return LINKER.downcallHandle(LINKER.defaultLookup().find(name).orElseThrow(),
+            FunctionDescriptor.of(result, parameters));
+    }
+
+    void sink(Consumer<byte[]> to) {
+        sink = to;
+    }
+
+    /** Code has been loaded that may print. */
+    void expect() {
+        inUse = true;
+    }
+
+    /** Hands on what was printed by the work behind an event that has been reached. Any thread. */
+    void flush(long event) {
+        if (inUse) {
+            handOn(event);
+        }
+    }
+
+    private synchronized void handOn(long event) {
+        Driver.cuEventSynchronize(event); // the documented moment at which the driver prints
+        try {
+            int flushed = (int) FFLUSH.invokeExact(MemorySegment.NULL);
+            long at = 0;
+            long count = (long) PREAD.invokeExact(file, piece, (long) PIECE_BYTES, at);
+            while (count > 0) {
+                sink.accept(piece.asSlice(0, count).toArray(ValueLayout.JAVA_BYTE));
+                at += count;
+                count = (long) PREAD.invokeExact(file, piece, (long) PIECE_BYTES, at);
+            }
+            if (at > 0 && (flushed != 0 || (int) FTRUNCATE.invokeExact(file, 0L) != 0)) {
+                LOG.log(Level.WARNING, "what kernels print could not be read in order");
+            }
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package io.hawser.gpu.nvidia;
+
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** Functions in stream order, on a thread of the driver. */
+final class HostFunctions {
+    private static final Logger LOG = System.getLogger(HostFunctions.class.getName());
+
+    private final Map<Long, Runnable> waiting = new ConcurrentHashMap<>();
+    private final AtomicLong next = new AtomicLong(1);
+    private final MemorySegment entry;
+    private final Markers markers;
+
+    /** @param markers told before a function runs, since what it tells of comes after what was done before it. */
+    HostFunctions(Markers markers) {
+        this.markers = markers;
+        try {
+            entry = Linker.nativeLinker().upcallStub(
+                MethodHandles.lookup().bind(this, "run", MethodType.methodType(void.class, long.class)),
+                FunctionDescriptor.ofVoid(ValueLayout.JAVA_LONG), Arena.global());
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("run(long) is in this class", e);
+        }
+    }
+
+    int issue(long stream, Runnable function) {
+        long id = next.getAndIncrement();
+        waiting.put(id, function);
+        int result = Driver.cuLaunchHostFunc(stream, entry, id);
+        if (result != 0) {
+            waiting.remove(id);
+        }
+        return result;
+    }
+
+    /** Called by the driver; nothing may be thrown into it, that would end the JVM. */
+    void run(long id) {
+        try {
+            markers.catchUp();
+            waiting.remove(id).run();
+        } catch (RuntimeException e) {
+            LOG.log(Level.ERROR, "a host function failed inside the worker", e);
+        }
+    }
+}

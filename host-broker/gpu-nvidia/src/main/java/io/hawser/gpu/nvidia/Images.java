@@ -1,0 +1,169 @@
+package io.hawser.gpu.nvidia;
+
+import io.hawser.cuda.backend.FunctionInfo;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Device code: loading, and what is in it. A context must be current. Session thread only. */
+final class Images {
+    private static final int FATBIN_MAGIC = 0xBA55ED50; // fatbinary_section.h
+    private static final int WRAPPER_MAGIC = 0x466243B1; // fatbinary_section.h
+    private static final int WRAPPER_BYTES = 24;
+    private static final int ELF_MAGIC = 0x464C457F;
+    private static final int LOG_BYTES = 64 << 10;
+    private static final int INVALID_VALUE = 1;
+    private static final int NOT_FOUND = 500;
+    private static final int MAX_FUNCTIONS = 1 << 20; // of a module; sizes an array
+    // CUjit_option of cuda.h
+    private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
+
+    private final Map<Long, Long> libraries = new HashMap<>(); // by their module
+
+    /** Unloads what {@link #load} has loaded. */
+    int unload(long module) {
+        Long library = libraries.remove(module);
+        return library == null ? Driver.cuModuleUnload(module) : Driver.cuLibraryUnload(library);
+    }
+
+    int load(MemorySegment image, MemorySegment out, StringBuilder log) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment options = arena.allocateFrom(ValueLayout.JAVA_INT, JIT_OPTIONS);
+            MemorySegment info = arena.allocate(LOG_BYTES);
+            MemorySegment error = arena.allocate(LOG_BYTES);
+            MemorySegment values = arena.allocateFrom(ValueLayout.JAVA_LONG, info.address(), LOG_BYTES,
+                error.address(), LOG_BYTES);
+            MemorySegment readable = readable(image, arena);
+            if (readable.byteSize() == WRAPPER_BYTES && image.byteSize() != WRAPPER_BYTES) {
+                return linked(readable, out);
+            }
+            int result = Driver.cuModuleLoadDataEx(out, readable, JIT_OPTIONS.length, options, values);
+            log.append(text(info)).append(text(error));
+            return result;
+        }
+    }
+
+    /** Code that nvcc has linked (-rdc): only libraries are loaded from the wrapper. */
+    private int linked(MemorySegment wrapper, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment library = arena.allocate(ValueLayout.JAVA_LONG);
+            MemorySegment none = MemorySegment.NULL;
+            int result = Driver.cuLibraryLoadData(library, wrapper, none, none, 0, none, none, 0);
+            if (result != 0) {
+                return result;
+            }
+            long handle = library.get(ValueLayout.JAVA_LONG, 0);
+            result = Driver.cuLibraryGetModule(out, handle);
+            if (result == 0) {
+                libraries.put(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0), handle);
+            } else {
+                Driver.cuLibraryUnload(handle);
+            }
+            return result;
+        }
+    }
+
+    private static String text(MemorySegment log) {
+        byte[] bytes = log.toArray(ValueLayout.JAVA_BYTE);
+        int length = 0;
+        while (length < bytes.length && bytes[length] != 0) {
+            length++;
+        }
+        return new String(Arrays.copyOf(bytes, length), StandardCharsets.UTF_8);
+    }
+
+    /** The image as the driver wants it: a text ends with a NUL, several fat binaries get the wrapper of nvcc -rdc. */
+    private static MemorySegment readable(MemorySegment image, Arena arena) {
+        int magic = image.byteSize() < Integer.BYTES ? 0 : image.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
+        if (magic == ELF_MAGIC) {
+            return image;
+        }
+        if (magic != FATBIN_MAGIC) {
+            return arena.allocate(image.byteSize() + 1).copyFrom(image);
+        }
+        List<Long> parts = new ArrayList<>();
+        long at = 0;
+        while (image.byteSize() - at >= 16 && image.get(ValueLayout.JAVA_INT_UNALIGNED, at) == FATBIN_MAGIC) {
+            parts.add(image.address() + at);
+            int header = Short.toUnsignedInt(image.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
+            long bytes = image.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
+            if (bytes < 0 || bytes > image.byteSize() - at - header) {
+                break; // the driver refuses what is cut short
+            }
+            at += header + bytes + 7 & -8L;
+        }
+        if (parts.size() < 2) {
+            return image;
+        }
+        MemorySegment others = arena.allocate((long) parts.size() * Long.BYTES, Long.BYTES);
+        for (int i = 1; i < parts.size(); i++) {
+            others.setAtIndex(ValueLayout.JAVA_LONG, i - 1L, parts.get(i));
+        }
+        MemorySegment wrapper = arena.allocate(WRAPPER_BYTES, Long.BYTES);
+        wrapper.set(ValueLayout.JAVA_INT, 0, WRAPPER_MAGIC);
+        wrapper.set(ValueLayout.JAVA_INT, 4, 2);
+        wrapper.set(ValueLayout.JAVA_LONG, 8, parts.getFirst());
+        wrapper.set(ValueLayout.JAVA_LONG, 16, others.address());
+        return wrapper;
+    }
+
+    static int function(long module, String name, FunctionInfo info) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(2L * Long.BYTES, Long.BYTES);
+            int result = Driver.cuModuleGetFunction(out, module, arena.allocateFrom(name));
+            if (result != 0) {
+                return result;
+            }
+            long function = out.get(ValueLayout.JAVA_LONG, 0);
+            int[] offsets = new int[FunctionInfo.MAX_PARAMS];
+            int[] sizes = new int[FunctionInfo.MAX_PARAMS];
+            int count = 0;
+            while (count < offsets.length
+                    && Driver.cuFuncGetParamInfo(function, count, out, out.asSlice(Long.BYTES)) == 0) {
+                offsets[count] = (int) out.get(ValueLayout.JAVA_LONG, 0);
+                sizes[count++] = (int) out.get(ValueLayout.JAVA_LONG, Long.BYTES);
+            }
+            info.set(function, Arrays.copyOf(offsets, count), Arrays.copyOf(sizes, count));
+            for (int i = 0; i < FunctionInfo.ATTRIBUTES; i++) {
+                int attribute = i;
+                info.attribute(i, Natives.number(value -> Driver.cuFuncGetAttribute(value, attribute, function), 0));
+            }
+            return 0;
+        }
+    }
+
+    static List<String> functionNames(long module) {
+        int count = Natives.number(out -> Driver.cuModuleGetFunctionCount(out, module), -1);
+        if (count < 0 || count > MAX_FUNCTIONS) {
+            return null;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment functions = arena.allocate(Math.max(1, (long) count) * Long.BYTES, Long.BYTES);
+            if (Driver.cuModuleEnumerateFunctions(functions, count, module) != 0) {
+                return null;
+            }
+            List<String> names = new ArrayList<>();
+            MemorySegment name = arena.allocate(ValueLayout.ADDRESS);
+            for (int i = 0; i < count; i++) {
+                if (Driver.cuFuncGetName(name, functions.getAtIndex(ValueLayout.JAVA_LONG, i)) == 0) {
+                    names.add(name.get(ValueLayout.ADDRESS, 0).reinterpret(Long.MAX_VALUE).getString(0));
+                }
+            }
+            names.sort(null); // so that a guest which asks in several pieces gets each name once
+            return names;
+        }
+    }
+
+    static int global(long module, String name, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            int result = Driver.cuModuleGetGlobal_v2(out, out.asSlice(Long.BYTES), module, arena.allocateFrom(name));
+            return result == INVALID_VALUE ? NOT_FOUND : result;
+        }
+    }
+}

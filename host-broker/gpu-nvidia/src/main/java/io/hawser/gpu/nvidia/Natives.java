@@ -1,0 +1,45 @@
+package io.hawser.gpu.nvidia;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.function.ToIntFunction;
+
+/** Small change for calls with an output. Any thread. */
+final class Natives {
+    private Natives() {
+    }
+
+    /** The handle that a call makes, or its CUresult, negated, when it failed. */
+    static long created(ToIntFunction<MemorySegment> call) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
+            int result = call.applyAsInt(out);
+            return result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : -result;
+        }
+    }
+
+    /** The 32-bit output of a call, or {@code failed} when it failed. */
+    static int number(ToIntFunction<MemorySegment> call, int failed) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(ValueLayout.JAVA_INT);
+            return call.applyAsInt(out) == 0 ? out.get(ValueLayout.JAVA_INT, 0) : failed;
+        }
+    }
+
+    /** Name of a CUresult, for the log. */
+    static String errorName(int result) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
+            return Driver.cuGetErrorName(result, out) == 0
+                ? out.get(ValueLayout.ADDRESS, 0).reinterpret(Long.MAX_VALUE).getString(0) : "CUresult=" + result;
+        }
+    }
+
+    /** Throws when a call that must not fail has failed. */
+    static void check(String call, int result) {
+        if (result != 0) {
+            throw new IllegalStateException("the GPU does not start: " + call + ": " + errorName(result));
+        }
+    }
+}

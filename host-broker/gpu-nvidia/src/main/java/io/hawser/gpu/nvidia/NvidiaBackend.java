@@ -1,0 +1,364 @@
+package io.hawser.gpu.nvidia;
+
+import io.hawser.cuda.backend.FunctionInfo;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CudaDriver;
+import io.hawser.cuda.generated.HwsDeviceInfo;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.IntConsumer;
+import java.util.function.LongToIntFunction;
+
+/** NVIDIA GPUs behind the worker's interface. */
+final class NvidiaBackend implements GpuBackend {
+    private static final Logger LOG = System.getLogger(NvidiaBackend.class.getName());
+    private static final int ATTRIBUTES = 160; // of HwsDeviceInfo
+    private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
+    private static final int REGISTER_FLAGS = 1 | 2; // CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP
+    private static final int INVALID_CONTEXT = 201;
+    private static final int INVALID_VALUE = 1;
+    private static final byte[] PRINTS = "vprintf".getBytes(StandardCharsets.US_ASCII);
+
+    private final int devices;
+    private final NvidiaDriver driver = new NvidiaDriver();
+    private final DeviceText text = new DeviceText();
+    private final Markers markers = new Markers(new DriverEvents(text));
+    private final StagingSlabs slabs = new StagingSlabs();
+    private final Images images = new Images();
+    private final Launches launches = new Launches();
+    private final HostFunctions hostFunctions = new HostFunctions(markers);
+    private final long[] primaries; // by device; 0 until made
+    private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
+    private final Map<Long, ArrayDeque<Long>> waitStreams = new HashMap<>(); // by context; guarded by itself
+    private long current;
+
+    private NvidiaBackend(int devices) {
+        this.devices = devices;
+        primaries = new long[devices];
+    }
+
+    /** Opens all GPUs that the process sees. */
+    static NvidiaBackend open() {
+        Natives.check("cuInit", Driver.cuInit(0));
+        int version = Natives.number(Driver::cuDriverGetVersion, 0);
+        int count = Natives.number(Driver::cuDeviceGetCount, 0);
+        if (count == 0) {
+            throw new IllegalStateException("no NVIDIA GPU: the driver shows none (CUDA_VISIBLE_DEVICES?)");
+        }
+        LOG.log(Level.INFO, "NVIDIA driver for CUDA {0}.{1}, {2} device(s)", version / 1000, version % 1000 / 10,
+            count);
+        NvidiaBackend backend = new NvidiaBackend(count);
+        long context = backend.primary(0);
+        Natives.check("cuMemHostAlloc", inContext(context, backend.slabs::open));
+        return backend;
+    }
+
+    @Override
+    public String name() {
+        return "nvidia";
+    }
+
+    @Override
+    public CudaDriver driver() {
+        return driver;
+    }
+
+    @Override
+    public int deviceCount() {
+        return devices;
+    }
+
+    @Override
+    public int deviceInfo(int ordinal, MemorySegment info) {
+        int device = Natives.number(out -> Driver.cuDeviceGet(out, ordinal), -1);
+        if (device < 0) {
+            return 101; // CUDA_ERROR_INVALID_DEVICE
+        }
+        info.asSlice(0, HwsDeviceInfo.BYTES).fill((byte) 0);
+        Driver.cuDeviceGetName(info.asSlice(HwsDeviceInfo.NAME_OFFSET), HwsDeviceInfo.UUID_OFFSET, device);
+        Driver.cuDeviceGetUuid_v2(info.asSlice(HwsDeviceInfo.UUID_OFFSET), device);
+        int result = Driver.cuDeviceTotalMem_v2(info.asSlice(HwsDeviceInfo.TOTAL_BYTES_OFFSET), device);
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DOMAIN_OFFSET, attribute(50, device));
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_BUS_OFFSET, attribute(33, device));
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DEVICE_OFFSET, attribute(34, device));
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTE_COUNT_OFFSET, ATTRIBUTES);
+        for (int i = 1; i < ATTRIBUTES; i++) {
+            info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTES_OFFSET + (long) i * Integer.BYTES,
+                attribute(i, device));
+        }
+        return result;
+    }
+
+    /** A CUdevice_attribute; 0 for one that the driver does not know. */
+    private static int attribute(int attribute, int device) {
+        return Natives.number(out -> Driver.cuDeviceGetAttribute(out, attribute, device), 0);
+    }
+
+    private long primary(int device) {
+        if (primaries[device] == 0) {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
+                Natives.check("cuDevicePrimaryCtxRetain", Driver.cuDevicePrimaryCtxRetain(out, device));
+                primaries[device] = out.get(ValueLayout.JAVA_LONG, 0);
+            }
+            belongings.put(primaries[device], new Belongings());
+        }
+        return primaries[device];
+    }
+
+    @Override
+    public int createContext(int device, int flags, boolean primary, MemorySegment out) {
+        if (device < 0 || device >= devices) {
+            return 101; // CUDA_ERROR_INVALID_DEVICE
+        }
+        if (primary) {
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, primary(device));
+            return 0;
+        }
+        int result = Driver.cuCtxCreate_v2(out, flags, device);
+        Driver.cuCtxSetCurrent(current); // cuCtxCreate makes the new one current
+        return result;
+    }
+
+    @Override
+    public int destroyContext(long context) {
+        if (current == context) {
+            setCurrent(0);
+        }
+        synchronized (waitStreams) {
+            waitStreams.remove(context);
+        }
+        Belongings own = belongings.get(context);
+        if (own == null) {
+            markers.forget(context);
+            return Driver.cuCtxDestroy_v2(context);
+        }
+        return inContext(context, () -> {
+            own.free(driver, images);
+            return 0;
+        });
+    }
+
+    @Override
+    public int setCurrent(long context) {
+        int result = Driver.cuCtxSetCurrent(context);
+        if (result == 0) {
+            current = context;
+            driver.belongTo(belongings.get(context));
+        }
+        return result;
+    }
+
+    /** Something that answers a CUresult. */
+    private interface Step {
+        int run();
+    }
+
+    /** Runs with a context current, whichever is, and leaves everything as it was. Any thread. */
+    private static int inContext(long context, Step step) {
+        int result = Driver.cuCtxPushCurrent_v2(context);
+        if (result != 0) {
+            return result;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            int answer = step.run();
+            Driver.cuCtxPopCurrent_v2(arena.allocate(ValueLayout.JAVA_LONG));
+            return answer;
+        }
+    }
+
+    private int inOrAsCurrent(long context, Step step) {
+        return context == current ? step.run() : inContext(context, step);
+    }
+
+    /** Records an event of ours by the step, and has it watched. */
+    private int mark(long context, long stream, LongToIntFunction recorder, IntConsumer action) {
+        if (context == 0) {
+            return INVALID_CONTEXT;
+        }
+        return inOrAsCurrent(context, () -> {
+            long event = markers.event(context);
+            if (event < 0) {
+                return (int) -event; // in a context that has failed, its error
+            }
+            int result = recorder.applyAsInt(event);
+            if (result == 0) {
+                markers.add(context, stream, event, action);
+            } else {
+                markers.give(context, event);
+            }
+            return result;
+        });
+    }
+
+    @Override
+    public int whenStreamReached(long context, long stream, IntConsumer action) {
+        return mark(context, stream, event -> Driver.cuEventRecord(event, stream), action);
+    }
+
+    @Override
+    public int whenContextReached(long context, IntConsumer action) {
+        return mark(context, -1, event -> Driver.cuCtxRecordEvent(context, event), action);
+    }
+
+    @Override
+    public int whenEventReached(long event, IntConsumer action) {
+        // An event may be recorded again before it is reached: a stream that waits for it now holds on to this one.
+        long context = current;
+        return inOrAsCurrent(context, () -> {
+            long stream = waitStream(context);
+            if (stream < 0) {
+                return (int) -stream;
+            }
+            int result = Driver.cuStreamWaitEvent(stream, event, 0);
+            return result != 0 ? result : mark(context, stream, own -> Driver.cuEventRecord(own, stream), status -> {
+                action.accept(status);
+                synchronized (waitStreams) {
+                    waitStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
+                }
+            });
+        });
+    }
+
+    private long waitStream(long context) {
+        synchronized (waitStreams) {
+            ArrayDeque<Long> idle = waitStreams.get(context);
+            if (idle != null && !idle.isEmpty()) {
+                return idle.pop();
+            }
+        }
+        return Natives.created(out -> Driver.cuStreamCreate(out, NON_BLOCKING));
+    }
+
+    @Override
+    public int hostFunction(long stream, Runnable function) {
+        return hostFunctions.issue(stream, function);
+    }
+
+    @Override
+    public int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
+            int sharedBytes, long stream, int flags, MemorySegment packedParams, MemorySegment attributes) {
+        return launches.launch(function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, flags,
+            packedParams, attributes);
+    }
+
+    @Override
+    public int loadImage(MemorySegment image, MemorySegment out, StringBuilder log) {
+        int result = images.load(image, out, log);
+        if (result == 0) {
+            driver.belongings().modules.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
+            // Compressed code hides the name; a fat binary's entries mostly are.
+            if (contains(image, PRINTS) || image.get(ValueLayout.JAVA_INT_UNALIGNED, 0) == 0xBA55ED50) {
+                text.expect();
+            }
+        }
+        return result;
+    }
+
+    private static boolean contains(MemorySegment image, byte[] word) {
+        for (long at = 0; at <= image.byteSize() - word.length; at++) {
+            int matched = 0;
+            while (matched < word.length && image.get(ValueLayout.JAVA_BYTE, at + matched) == word[matched]) {
+                matched++;
+            }
+            if (matched == word.length) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
+    public int unloadImage(long module) {
+        driver.belongings().modules.remove(module);
+        return images.unload(module);
+    }
+
+    @Override
+    public int function(long module, String name, FunctionInfo out) {
+        return Images.function(module, name, out);
+    }
+
+    @Override
+    public List<String> functionNames(long module) {
+        return Images.functionNames(module);
+    }
+
+    @Override
+    public int global(long module, String name, MemorySegment outPointerAndBytes) {
+        return Images.global(module, name, outPointerAndBytes);
+    }
+
+    @Override
+    public int copyHtoD(long destination, MemorySegment source, long stream) {
+        return Driver.cuMemcpyHtoDAsync_v2(destination, source, source.byteSize(), stream);
+    }
+
+    @Override
+    public int copyDtoH(MemorySegment destination, long source, long stream) {
+        return Driver.cuMemcpyDtoHAsync_v2(destination, source, destination.byteSize(), stream);
+    }
+
+    @Override
+    public boolean canMapHost() {
+        return true;
+    }
+
+    @Override
+    public int mapHost(MemorySegment part, MemorySegment out) {
+        return inContext(primaries[0], () -> {
+            int result = Driver.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS);
+            return result != 0 ? result : Driver.cuMemHostGetDevicePointer_v2(out, part, 0);
+        });
+    }
+
+    @Override
+    public int unmapHost(long deviceAddress) {
+        // Unified addressing: the device address of registered memory is its host address here.
+        return inContext(primaries[0], () -> Driver.cuMemHostUnregister(MemorySegment.ofAddress(deviceAddress)));
+    }
+
+    @Override
+    public MemorySegment allocateStaging(long bytes) {
+        MemorySegment[] taken = new MemorySegment[1];
+        int result = inContext(primaries[0], () -> {
+            taken[0] = slabs.take(bytes);
+            return taken[0] == null ? INVALID_VALUE : 0;
+        });
+        return result == 0 ? taken[0] : null;
+    }
+
+    @Override
+    public void freeStaging(MemorySegment staging) {
+        slabs.give(staging);
+    }
+
+    @Override
+    public void output(Consumer<byte[]> sink) {
+        text.sink(sink);
+    }
+
+    @Override
+    public boolean isPoisoned(int cuResult) {
+        return switch (cuResult) {
+            // ECC, NVLink, illegal address, launch timeout, assert, stack, instruction, alignment, address space, pc,
+            // launch failed: CUDA documents that the process can do no more work on the device
+            case 214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719 -> true;
+            default -> false;
+        };
+    }
+
+    @Override
+    public void close() {
+        markers.close();
+    }
+}

@@ -1,0 +1,99 @@
+package io.hawser.gpu.nvidia;
+
+import io.hawser.cuda.generated.CudaForeign;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** The Driver API, noting what a session makes in a primary context. Session thread only. */
+final class NvidiaDriver extends CudaForeign {
+    private final Belongings nothing = new Belongings();
+    private Belongings current = nothing;
+
+    /** What is made from now on belongs here; null when it goes with its context. */
+    void belongTo(Belongings belongings) {
+        nothing.memory.clear();
+        nothing.streams.clear();
+        nothing.events.clear();
+        nothing.modules.clear();
+        current = belongings == null ? nothing : belongings;
+    }
+
+    Belongings belongings() {
+        return current;
+    }
+
+    private static int note(int result, MemorySegment out, java.util.Set<Long> set) {
+        if (result == 0) {
+            set.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
+        }
+        return result;
+    }
+
+    @Override
+    public int cuMemAlloc_v2(MemorySegment dptr, long bytesize) {
+        return note(super.cuMemAlloc_v2(dptr, bytesize), dptr, current.memory);
+    }
+
+    @Override
+    public int cuMemAllocPitch_v2(MemorySegment dptr, MemorySegment pPitch, long WidthInBytes, long Height,
+            int ElementSizeBytes) {
+        return note(super.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), dptr,
+            current.memory);
+    }
+
+    @Override
+    public int cuMemAllocAsync(MemorySegment dptr, long bytesize, long hStream) {
+        return note(super.cuMemAllocAsync(dptr, bytesize, hStream), dptr, current.memory);
+    }
+
+    @Override
+    public int cuMemAllocFromPoolAsync(MemorySegment dptr, long bytesize, long pool, long hStream) {
+        return note(super.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream), dptr, current.memory);
+    }
+
+    @Override
+    public int cuMemFree_v2(long dptr) {
+        current.memory.remove(dptr);
+        return super.cuMemFree_v2(dptr);
+    }
+
+    @Override
+    public int cuMemFreeAsync(long dptr, long hStream) {
+        current.memory.remove(dptr);
+        return super.cuMemFreeAsync(dptr, hStream);
+    }
+
+    int freeMemory(long dptr) {
+        return super.cuMemFree_v2(dptr);
+    }
+
+    @Override
+    public int cuStreamCreateWithPriority(MemorySegment phStream, int flags, int priority) {
+        return note(super.cuStreamCreateWithPriority(phStream, flags, priority), phStream, current.streams);
+    }
+
+    @Override
+    public int cuStreamDestroy_v2(long hStream) {
+        current.streams.remove(hStream);
+        return super.cuStreamDestroy_v2(hStream);
+    }
+
+    int destroyStream(long hStream) {
+        return super.cuStreamDestroy_v2(hStream);
+    }
+
+    @Override
+    public int cuEventCreate(MemorySegment phEvent, int Flags) {
+        return note(super.cuEventCreate(phEvent, Flags), phEvent, current.events);
+    }
+
+    @Override
+    public int cuEventDestroy_v2(long hEvent) {
+        current.events.remove(hEvent);
+        return super.cuEventDestroy_v2(hEvent);
+    }
+
+    int destroyEvent(long hEvent) {
+        return super.cuEventDestroy_v2(hEvent);
+    }
+}

@@ -1,0 +1,150 @@
+package io.hawser.gpu.nvidia;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+
+class MarkersTest {
+    private static final int NOT_READY = 600;
+    private static final long CONTEXT = 1;
+
+    /** Events that a test reaches by hand. */
+    private static final class HandEvents implements Markers.Events {
+        final AtomicLong next = new AtomicLong(1);
+        final Map<Long, Integer> reached = new ConcurrentHashMap<>();
+
+        @Override
+        public long create() {
+            return next.getAndIncrement();
+        }
+
+        @Override
+        public int query(long event) {
+            return reached.getOrDefault(event, NOT_READY);
+        }
+
+        @Override
+        public void flush(long event) {
+            assertTrue(reached.containsKey(event));
+        }
+    }
+
+    @Test
+    void shouldRunActionAtOnceWhenWorkIsDoneAndNothingIsWatched() {
+        HandEvents events = new HandEvents();
+        try (Markers markers = new Markers(events)) {
+            long event = markers.event(CONTEXT);
+            events.reached.put(event, 0);
+            List<Integer> seen = new ArrayList<>();
+            markers.add(CONTEXT, 7, event, seen::add);
+            assertEquals(List.of(0), seen);
+            assertEquals(event, markers.event(CONTEXT), "an event serves again");
+        }
+    }
+
+    @Test
+    void shouldGiveErrorOfFailedContextToEveryMarker() throws Exception {
+        HandEvents events = new HandEvents();
+        CountDownLatch all = new CountDownLatch(3);
+        List<Integer> seen = Collections.synchronizedList(new ArrayList<>());
+        try (Markers markers = new Markers(events)) {
+            List<Long> made = new ArrayList<>();
+            for (int stream = 0; stream < 3; stream++) {
+                long event = markers.event(CONTEXT);
+                made.add(event);
+                markers.add(CONTEXT, stream, event, status -> {
+                    seen.add(status);
+                    all.countDown();
+                });
+            }
+            made.forEach(event -> events.reached.put(event, 700));
+            assertTrue(all.await(30, TimeUnit.SECONDS));
+        }
+        assertEquals(List.of(700, 700, 700), seen);
+    }
+
+    @Test
+    void shouldForgetEventsOfDestroyedContext() {
+        HandEvents events = new HandEvents();
+        try (Markers markers = new Markers(events)) {
+            long event = markers.event(CONTEXT);
+            markers.forget(CONTEXT);
+            markers.give(CONTEXT, event);
+            assertTrue(markers.event(CONTEXT) != event, "an event of a context that is gone must not be used");
+        }
+    }
+
+    /** Work is reached in an order that its dependencies allow, while the markers' thread looks at it all the time. */
+    @Test
+    void shouldNeverRunAnActionBeforeThatOfWorkItWaitedFor() throws Exception {
+        Random random = new Random(11);
+        int count = 20_000;
+        HandEvents events = new HandEvents();
+        int[] before = new int[count]; // one marker that each waits for, on any stream; -1 for none
+        boolean[] ran = new boolean[count];
+        List<String> wrong = Collections.synchronizedList(new ArrayList<>());
+        CountDownLatch all = new CountDownLatch(count);
+        try (Markers markers = new Markers(events)) {
+            List<Long> made = new ArrayList<>();
+            int reached = 0;
+            int[] lastOfStream = {-1, -1, -1, -1};
+            for (int i = 0; i < count; i++) {
+                int stream = random.nextInt(lastOfStream.length);
+                before[i] = i == 0 ? -1 : i - 1 - random.nextInt(Math.min(i, 5));
+                int previous = lastOfStream[stream];
+                int own = i;
+                long event = markers.event(CONTEXT);
+                events.reached.remove(event); // recorded again
+                made.add(event);
+                markers.add(CONTEXT, stream, event, status -> {
+                    if (before[own] >= 0 && !ran[before[own]] || previous >= 0 && !ran[previous]) {
+                        wrong.add(own + " after " + before[own] + " and " + previous);
+                    }
+                    ran[own] = true;
+                    all.countDown();
+                });
+                lastOfStream[stream] = i;
+                // In order of issue: every order of the dependencies that a look can tell apart contains this one.
+                for (int burst = random.nextInt(3); burst > 0 && reached < made.size(); burst--) {
+                    events.reached.put(made.get(reached++), 0);
+                }
+            }
+            while (reached < made.size()) {
+                events.reached.put(made.get(reached++), 0);
+            }
+            assertTrue(all.await(60, TimeUnit.SECONDS));
+        }
+        assertEquals(List.of(), wrong);
+    }
+
+    @Test
+    void shouldHaveRunActionsOfDoneWorkWhenCaughtUp() throws Exception {
+        HandEvents events = new HandEvents();
+        try (Markers markers = new Markers(events)) {
+            for (int i = 0; i < 200; i++) {
+                boolean[] ran = new boolean[1];
+                long other = markers.event(CONTEXT);
+                CountDownLatch otherRan = new CountDownLatch(1);
+                markers.add(CONTEXT, 2, other, status -> otherRan.countDown());
+                long event = markers.event(CONTEXT);
+                markers.add(CONTEXT, 1, event, status -> ran[0] = true);
+                events.reached.put(event, 0);
+                markers.catchUp();
+                assertTrue(ran[0]);
+                events.reached.put(other, 0);
+                assertTrue(otherRan.await(30, TimeUnit.SECONDS));
+                events.reached.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the NVIDIA backend that need no GPU. */
+package io.hawser.gpu.nvidia;
