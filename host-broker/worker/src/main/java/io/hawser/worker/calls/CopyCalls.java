@@ -28,7 +28,7 @@ final class CopyCalls {
     void hwsCopyDtoH(Call call, long srcDevice, long byteCount) {
         StreamState stream = call.lastStream();
         work.read(call, stream, byteCount, RecordLayout.MAX_BULK_BYTES,
-            (destination, offset) -> backend.copyDtoH(destination, srcDevice + offset, stream.stream()));
+            (destination, offset, through) -> backend.copyDtoH(destination, srcDevice + offset, through));
     }
 
     void hwsWriteBox(Call call, Box box, MemorySegment data) {
@@ -54,9 +54,9 @@ final class CopyCalls {
             return;
         }
         StreamState stream = call.lastStream();
-        work.read(call, stream, box.bytes(), RecordLayout.MAX_BULK_BYTES, (destination, pieceOffset) ->
+        work.read(call, stream, box.bytes(), RecordLayout.MAX_BULK_BYTES, (destination, pieceOffset, through) ->
             box.copy(pieceOffset, destination.byteSize(), (address, offset, bytes) -> backend.copyDtoH(
-                destination.asSlice(offset - pieceOffset, bytes), address, stream.stream())));
+                destination.asSlice(offset - pieceOffset, bytes), address, through)));
     }
 
     void hwsCopyBox(Call call, Box destination, Box source) {

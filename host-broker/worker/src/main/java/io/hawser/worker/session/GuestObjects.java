@@ -31,6 +31,7 @@ public final class GuestObjects {
         this.work = work;
         this.streams = new StreamTable(this, perThreadStreams);
         this.memoryBytes = memoryBytes;
+        work.enterBy(this::enter);
     }
 
     /**
@@ -116,6 +117,16 @@ public final class GuestObjects {
         return backend.setCurrent(context.nativeHandle());
     }
 
+    /** As {@link #enter(Handle)}, by the backend's own handle. */
+    private int enter(long nativeContext) {
+        if (currentContext != null && currentContext.nativeHandle() == nativeContext) {
+            return 0;
+        }
+        currentContext = null;
+        currentContextId = -1;
+        return backend.setCurrent(nativeContext);
+    }
+
     /**
      * Adds a handle that goes with the current context, or with none if it is a context.
      *
@@ -165,6 +176,7 @@ public final class GuestObjects {
                 allocations.removeOwner(gone);
             } else if (gone.kind() == HandleKind.CONTEXT) {
                 streams.forget(gone).forEach(work::abandon);
+                work.forget(gone.nativeHandle());
                 allocations.removeOwner(gone);
                 if (gone == currentContext) {
                     currentContext = null;

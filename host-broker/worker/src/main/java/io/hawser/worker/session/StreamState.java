@@ -8,7 +8,7 @@ import java.util.List;
 
 /**
  * What a session knows of one stream beside the backend: work whose credit and staging memory have not been put under a
- * marker yet, and the buffers of its device-to-host copies. Session thread only.
+ * marker yet. Session thread only.
  */
 public final class StreamState {
     /** Small copies are packed into slabs, so that a million of them do not hold a million buffers. */
@@ -18,8 +18,6 @@ public final class StreamState {
 
     final long context;
     final long stream;
-    final List<DataBuffers.Slot> slots = new ArrayList<>();
-    int nextSlot;
 
     private long unmarkedBytes;
     private List<Staging> unmarkedStaging = new ArrayList<>();

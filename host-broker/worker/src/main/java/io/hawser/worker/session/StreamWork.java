@@ -1,15 +1,22 @@
 package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.shm.RecordLayout;
 import io.hawser.worker.channel.Outbox;
 import io.hawser.worker.memory.StagingPool;
 import io.hawser.worker.memory.StagingPool.Staging;
 import io.hawser.worker.session.StreamState.Covered;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.IntConsumer;
+import java.util.function.LongToIntFunction;
 
 /**
  * Work that waits in streams: its credit, its staging memory, and the way of device-to-host data to the guest. Markers
@@ -21,6 +28,8 @@ public final class StreamWork {
 
     private static final int MARKER_FRACTION = 16; // of the window may gather in a stream without a marker
 
+    private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
+
     private final GpuBackend backend;
     private final Completions completions;
     private final CreditWindow credit;
@@ -28,6 +37,9 @@ public final class StreamWork {
     private final Outbox outbox;
     private final DataBuffers buffers;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
+    private final Set<DeviceRead> reads = new HashSet<>(); // for which streams wait
+    private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
+    private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
     /**
      * Starts with nothing waiting.
@@ -44,7 +56,7 @@ public final class StreamWork {
         this.credit = credit;
         this.pool = pool;
         this.outbox = outbox;
-        this.buffers = new DataBuffers(pool, RecordLayout.MAX_BULK_BYTES);
+        this.buffers = new DataBuffers(pool);
     }
 
     /**
@@ -164,26 +176,6 @@ public final class StreamWork {
         return backend.hostFunction(stream.stream(), function);
     }
 
-    /** One device-to-host copy on its way; it ends its call when its last piece has been read from the device. */
-    private final class Read {
-        private final Call call;
-        private int missingPieces = 1; // the copy itself, until all pieces have been issued
-        private int result;
-
-        Read(Call call) {
-            this.call = call;
-        }
-
-        void pieceDone(int status) {
-            if (result == 0) {
-                result = status;
-            }
-            if (--missingPieces == 0) {
-                call.finishSynchronised(result);
-            }
-        }
-    }
-
     /** Reads a piece of device memory into staging memory, in stream order. */
     @FunctionalInterface
     public interface PieceReader {
@@ -192,9 +184,10 @@ public final class StreamWork {
          *
          * @param destination where; exactly the piece's length.
          * @param offsetBytes of the piece in the copy.
+         * @param stream native stream to issue it to.
          * @return CUresult.
          */
-        int read(MemorySegment destination, long offsetBytes);
+        int read(MemorySegment destination, long offsetBytes, long stream);
     }
 
     /**
@@ -208,48 +201,70 @@ public final class StreamWork {
      */
     public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
         call.deferWithoutRecord();
-        Read read = new Read(call);
-        int result = 0;
-        for (long offset = 0; offset < bytes && result == 0; offset += pieceBytes) {
-            result = issue(read, stream, offset, (int) Math.min(pieceBytes, bytes - offset), reader);
+        new DeviceRead(this, call, stream, bytes, pieceBytes, reader).begin();
+    }
+
+    /** Sends a piece and gives its buffer back when it has left. */
+    void send(Call call, long offset, DataBuffers.Buffer buffer, int bytes) {
+        outbox.data(call.sequence(), offset, buffer.staging(), bytes, () -> buffers.give(buffer));
+    }
+
+    DataBuffers buffers() {
+        return buffers;
+    }
+
+    Completions completions() {
+        return completions;
+    }
+
+    /** A stream waits for a copy. */
+    void opened(DeviceRead read) {
+        reads.add(read);
+    }
+
+    /** It does not any more. */
+    void closed(DeviceRead read) {
+        reads.remove(read);
+    }
+
+    /** How a context is made current outside of a guest's call; the next call switches again. */
+    void enterBy(LongToIntFunction how) {
+        enter = how;
+    }
+
+    int enter(long context) {
+        return enter.applyAsInt(context);
+    }
+
+    /** A native stream of a context that synchronises with no other; a negated CUresult when none can be had. */
+    long takeSideStream(long context) {
+        ArrayDeque<Long> idle = sideStreams.get(context);
+        if (idle != null && !idle.isEmpty()) {
+            return idle.pop();
         }
-        if (result == 0 && bytes > 0) {
-            read.missingPieces--; // the last piece ends the copy; completions never run inside this method
-        } else {
-            int issued = result;
-            whenReached(stream, status -> read.pieceDone(issued != 0 ? issued : status));
+        int entered = enter(context);
+        if (entered != 0) {
+            return -entered;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
+            int result = backend.driver().cuStreamCreateWithPriority(out, NON_BLOCKING, 0);
+            return result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : -result;
         }
     }
 
-    private int issue(Read read, StreamState stream, long offset, int bytes, PieceReader reader) {
-        // Padded, since the wire sends whole multiples of 8.
-        DataBuffers.Use use = buffers.acquire(stream,
-            bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES);
-        if (use == null) {
-            return CudaResult.OUT_OF_MEMORY;
-        }
-        int result = use.mustWait() ? backend.hostFunction(stream.stream(), () -> buffers.await(use)) : 0;
-        if (result == 0) {
-            result = reader.read(use.slot.staging.segment().asSlice(0, bytes), offset);
-        }
-        if (result != 0) {
-            buffers.end(use);
-            return result;
-        }
-        read.missingPieces++;
-        whenReached(stream, status -> {
-            if (status == 0 && read.result == 0) {
-                outbox.data(read.call.sequence(), offset, use.slot.staging, bytes, () -> buffers.end(use));
-            } else {
-                buffers.end(use);
-            }
-            read.pieceDone(status);
-        });
-        return 0;
+    /** Takes a side stream back, whose work is done. */
+    void giveSideStream(long context, long stream) {
+        sideStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
     }
 
-    /** Ends all waits for buffers: the session is over. */
+    /** Forgets the side streams of a context that has been destroyed, and they with it. */
+    void forget(long context) {
+        sideStreams.remove(context);
+    }
+
+    /** Lets every stream go on: the session is over. */
     void cancel() {
-        buffers.close();
+        List.copyOf(reads).forEach(DeviceRead::open);
     }
 }

@@ -1,0 +1,173 @@
+package io.hawser.worker.session;
+
+import io.hawser.shm.RecordLayout;
+import io.hawser.worker.session.DataBuffers.Buffer;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * One copy from the device that goes to the guest in DATA records and ends with its call's reply. Session thread, but
+ * for the stream's wait.
+ *
+ * <p>A copy for which there are buffers is issued to its stream at once. For a longer one the stream waits, in one host
+ * function, while the copy goes through a side stream, a few pieces at a time: what is issued to a stream at once must
+ * stay bounded, since a driver makes the issuing thread wait when a stream's queue is full, and that is the thread
+ * which empties it.
+ */
+final class DeviceRead {
+    private final StreamWork work;
+    private final Call call;
+    private final StreamState stream;
+    private final long bytes;
+    private final long pieceBytes;
+    private final StreamWork.PieceReader reader;
+    private final CountDownLatch gate = new CountDownLatch(1);
+    private long side; // native stream
+    private long issued;
+    private long missingPieces;
+    private int result;
+    private boolean finished; // also before its pieces: a context that fails reports at once
+
+    DeviceRead(StreamWork work, Call call, StreamState stream, long bytes, long pieceBytes,
+            StreamWork.PieceReader reader) {
+        this.work = work;
+        this.call = call;
+        this.stream = stream;
+        this.bytes = bytes;
+        this.pieceBytes = pieceBytes;
+        this.reader = reader;
+    }
+
+    /** Issues it, one way or the other. */
+    void begin() {
+        int first = padded(Math.min(pieceBytes, bytes));
+        if (!work.buffers().hasRoomFor((bytes + pieceBytes - 1) / pieceBytes, first)) {
+            detour();
+            return;
+        }
+        while (issued < bytes && result == 0) {
+            Buffer buffer = work.buffers().take(padded(nextBytes()));
+            if (buffer == null) {
+                result = CudaResult.OUT_OF_MEMORY;
+            } else {
+                issue(buffer, stream.stream(), stream);
+            }
+        }
+        // Behind all pieces, whose data has been appended by then.
+        work.whenReached(stream, this::finish);
+    }
+
+    private void detour() {
+        int refused = work.hostFunction(stream, () -> {
+            work.completions().add(this::start);
+            await();
+        });
+        if (refused == 0) {
+            work.opened(this);
+        } else {
+            result = refused;
+        }
+        // A context that has failed calls no host function, but reports.
+        work.whenReached(stream, this::finish);
+    }
+
+    /** The stream's: holds it until the last piece has been read. */
+    private void await() {
+        try {
+            gate.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // the backend is being closed: let its thread end
+        }
+    }
+
+    /** The stream has come to this copy. */
+    private void start() {
+        side = work.takeSideStream(stream.context());
+        if (side < 0) {
+            fail((int) -side);
+        } else {
+            issueMore();
+        }
+    }
+
+    private void issueMore() {
+        while (issued < bytes && result == 0 && !finished) {
+            Buffer buffer = work.buffers().take(padded(nextBytes()));
+            if (buffer == null && work.buffers().isInUse()) {
+                work.buffers().whenFree(this::issueMore);
+                return;
+            }
+            int entered = buffer == null ? CudaResult.OUT_OF_MEMORY : work.enter(stream.context());
+            if (entered != 0) {
+                if (buffer != null) {
+                    work.buffers().give(buffer);
+                }
+                fail(entered);
+                return;
+            }
+            issue(buffer, side, new StreamState(stream.context(), side));
+        }
+        openIfDone();
+    }
+
+    private int nextBytes() {
+        return (int) Math.min(pieceBytes, bytes - issued);
+    }
+
+    /** The wire sends whole multiples of 8. */
+    private static int padded(long length) {
+        return (int) (length + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES);
+    }
+
+    private void issue(Buffer buffer, long through, StreamState reached) {
+        int length = nextBytes();
+        long offset = issued;
+        MemorySegment target = buffer.staging().segment().asSlice(0, length);
+        int refused = reader.read(target, offset, through);
+        if (refused != 0) {
+            work.buffers().give(buffer);
+            fail(refused);
+            return;
+        }
+        issued += length;
+        missingPieces++;
+        work.whenReached(reached, status -> {
+            missingPieces--;
+            if (status == 0 && result == 0 && !finished) {
+                work.send(call, offset, buffer, length);
+            } else {
+                work.buffers().give(buffer);
+                result = result == 0 ? status : result;
+            }
+            openIfDone();
+        });
+    }
+
+    private void fail(int status) {
+        result = result == 0 ? status : result;
+        openIfDone();
+    }
+
+    /** Lets the stream go on when nothing of the copy is left to do. */
+    private void openIfDone() {
+        if (missingPieces == 0 && (issued == bytes || result != 0) && gate.getCount() > 0) {
+            open();
+            if (side > 0) {
+                work.giveSideStream(stream.context(), side);
+            }
+        }
+    }
+
+    /** Lets the stream go on. */
+    void open() {
+        finished |= missingPieces > 0 || issued < bytes; // the session is over, or the context has failed
+        gate.countDown();
+        work.closed(this);
+    }
+
+    private void finish(int status) {
+        finished = true;
+        open();
+        call.finishSynchronised(result != 0 ? result : status);
+    }
+}
