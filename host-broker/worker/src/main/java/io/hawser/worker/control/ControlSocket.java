@@ -34,6 +34,7 @@ public final class ControlSocket implements Closeable {
     private final Object writeLock = new Object();
     private long receivedBytes;
     private long consumedBytes;
+    private boolean isClosed; // guarded by readLock
     private int pendingDescriptor = -1;
     private long descriptorEnd; // receivedBytes after the bytes with which the pending descriptor came
 
@@ -58,12 +59,12 @@ public final class ControlSocket implements Closeable {
     /**
      * Waits for the next frame. Reader thread only.
      *
-     * @return the frame, or null when the peer has closed the socket between two frames.
+     * @return the frame, or null when the peer has closed the socket between two frames, or this side has.
      * @throws IOException if the peer breaks the framing, closes inside a frame, or the socket fails.
      */
     public Frame read() throws IOException {
         synchronized (readLock) {
-            return readLocked();
+            return isClosed ? null : readLocked();
         }
     }
 
@@ -205,7 +206,10 @@ public final class ControlSocket implements Closeable {
                 posix.close(pendingDescriptor);
                 pendingDescriptor = -1;
             }
-            posix.close(fd);
+            if (!isClosed) {
+                isClosed = true; // a later read would be another file's
+                posix.close(fd);
+            }
         }
     }
 }

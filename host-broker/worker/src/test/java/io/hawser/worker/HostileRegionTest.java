@@ -1,0 +1,252 @@
+package io.hawser.worker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RegionGeometry;
+import io.hawser.shm.RegionLayout;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.fixture.Carrier;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.RegionPipe;
+import io.hawser.worker.fixture.Rig;
+import java.io.IOException;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A guest that writes what it likes into its region harms its own session, which ends or goes on, and nothing else. */
+@Timeout(120)
+class HostileRegionTest {
+    private static final VarHandle LONG_WORD = ValueLayout.JAVA_LONG.varHandle();
+
+    @FunctionalInterface
+    private interface Attack {
+        void on(Rig rig) throws IOException;
+    }
+
+    private static void refuse(String reason, Attack attack) throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            attack.on(rig);
+            String told = rig.expect("ended").path("reason").asText();
+            assertTrue(told.contains(reason), () -> "expected: " + reason + " told: " + told);
+            assertEquals(1, rig.lastStats().path("refusedRecords").asLong());
+            assertFalse(rig.join());
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    private static void position(Rig rig, int field, long add) {
+        RegionPipe region = rig.region();
+        LONG_WORD.getAndAdd(region.memory(), region.guest(field), add);
+        region.wakeWorker();
+    }
+
+    @Test
+    void shouldRefuseTailThatCannotBe() throws IOException {
+        long ring = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS).commandBytes();
+        for (long add : new long[] {4, 1, -8, ring + 8, Long.MAX_VALUE - 7, Long.MIN_VALUE, -ring}) {
+            refuse("tail must be a multiple of 8", rig -> position(rig, RegionLayout.GUEST_COMMAND_TAIL_OFFSET, add));
+        }
+    }
+
+    @Test
+    void shouldRefuseHeadThatCannotBe() throws IOException {
+        for (long add : new long[] {4, 8, 1 << 20, Long.MIN_VALUE}) {
+            refuse("head must be a multiple of 8", rig -> {
+                position(rig, RegionLayout.GUEST_REPLY_HEAD_OFFSET, add);
+                fillReplies(rig.guest()); // the worker looks at the head when it believes the ring full
+            });
+        }
+    }
+
+    /** Asks so much without reading the answers that the reply ring cannot hold them. */
+    private static void fillReplies(Guest guest) throws IOException {
+        for (int i = 0; i < 2000; i++) {
+            try {
+                guest.send(Guest.DEVICE_INFO, Guest.REPLY, 0);
+            } catch (IOException e) {
+                assertEquals("the worker has ended", e.getMessage());
+                return;
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseCopiesOutsideHeapAndChunk() throws IOException {
+        RegionGeometry geometry = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS);
+        long heap = geometry.heapOffset();
+        long own = geometry.chunk(RegionPipe.SLOT, 0);
+        long[][] cases = {
+            // offset, bytes, chunk
+            {heap - 1, 8, 0}, {0, 8, 0}, {heap + geometry.heapBytes() - 4, 8, 0}, {heap, Long.MAX_VALUE, 0},
+            {heap, -1, 0}, {-8, 8, 0}, {Long.MIN_VALUE, 8, 0}, {own, 8, 0},
+            {own, geometry.chunkBytes() + 1, 1}, {own - 1, 8, 1}, {own, 8, 2}, {heap, 8, 1},
+            {geometry.chunk(0, 0), 8, 1}, {own, 8, geometry.chunkCount() + 1}, {own, 8, -1},
+            {own, 8, Integer.MIN_VALUE},
+        };
+        for (long[] each : cases) {
+            refuse(each[1] == 8 || each[1] == geometry.chunkBytes() + 1 ? "must lie in its heap" : "", rig -> {
+                // All of the device that a length can need: so that the region is what refuses it.
+                long memory = rig.guest().allocate(geometry.chunkBytes() + 8);
+                rig.guest().send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0, each[2]);
+                rig.guest().send(CudaOpcodes.hwsHostMap, Guest.REPLY, 1, 1); // where the length alone was refused
+            });
+        }
+    }
+
+    @Test
+    void shouldRefuseBoxesOutsideHeap() throws IOException {
+        RegionGeometry geometry = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS);
+        long heap = geometry.heapOffset();
+        long[][] pitches = {{1L << 62, 0}, {-64, 64}, {64, -1}, {64, 1L << 62}, {geometry.heapBytes(), 64},
+            {Long.MAX_VALUE, Long.MAX_VALUE}};
+        for (long[] each : pitches) {
+            refuse("must lie in its heap", rig -> {
+                long memory = rig.guest().allocate(4096);
+                rig.guest().send(CudaOpcodes.hwsReadBoxShared, Guest.CREDITED, memory, 64, 8, 0, 0, 0, 64, 2, 2, 0,
+                    heap, each[0], each[1], 0);
+            });
+        }
+    }
+
+    @Test
+    void shouldRefuseMapsThatAreNone() throws IOException {
+        RegionGeometry geometry = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS);
+        long heap = geometry.heapOffset();
+        long[][] maps = {{heap, 0}, {heap + 8, 4096}, {heap, 100}, {heap - 4096, 4096},
+            {heap, geometry.heapBytes() + 4096}, {heap, -4096}};
+        for (long[] each : maps) {
+            refuse("", rig -> rig.guest().send(CudaOpcodes.hwsHostMap, Guest.REPLY, each));
+        }
+        refuse("that are not mapped", rig -> {
+            assertEquals(0, rig.guest().call(CudaOpcodes.hwsHostMap, heap + 8192, 8192).status());
+            rig.guest().send(CudaOpcodes.hwsHostMap, Guest.REPLY, heap, 3 * 4096);
+        });
+        refuse("must have been mapped", rig -> rig.guest().send(CudaOpcodes.hwsHostUnmap, Guest.REPLY, heap));
+    }
+
+    @Test
+    void shouldEndSessionOfGuestThatLeavesInsideRecord() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            byte[] record = rig.guest().encode(Guest.COPY_HTOD, Guest.CREDITED,
+                out -> Guest.write(out, 0, 0, new byte[100_000]));
+            rig.guest().sendRaw(Arrays.copyOf(record, 50_000));
+            rig.guest().close();
+            assertEquals("the guest has left the region", rig.expect("ended").path("reason").asText());
+            assertTrue(rig.join());
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    @Test
+    void shouldServeWhatGuestHasSentBeforeItLeft() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            for (int i = 0; i < 100; i++) {
+                rig.guest().send(Guest.DEVICE_INFO, 0, 0);
+            }
+            rig.guest().close();
+            rig.expect("ended");
+            assertEquals(101, rig.lastStats().path("calls").asLong()); // and one for the context
+            assertTrue(rig.join());
+        }
+    }
+
+    @Test
+    void shouldBoundAnswersOfGuestThatNeverReads() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            AtomicBoolean over = new AtomicBoolean();
+            Thread asker = Thread.ofPlatform().daemon().start(() -> {
+                try {
+                    while (!over.get()) {
+                        rig.guest().send(Guest.DEVICE_INFO, Guest.REPLY, 0);
+                    }
+                } catch (IOException e) {
+                    over.set(true); // the worker has ended, with the ring full
+                }
+            });
+            long calls = 0;
+            for (long seen = -1; seen != calls || calls < 100;) { // until it takes no more
+                rig.expect("stats");
+                seen = calls;
+                calls = rig.lastStats().path("calls").asLong();
+            }
+            long answered = calls * rig.lastStats().path("bytesOut").asLong() / Math.max(1, calls);
+            assertTrue(answered < 8 << 20, () -> "answered=" + answered);
+            rig.broker().write("{\"type\":\"end\",\"reason\":\"enough\"}".getBytes());
+            assertEquals("enough", rig.expect("ended").path("reason").asText());
+            over.set(true);
+            asker.join(20_000);
+            rig.join();
+            assertEquals("", rig.gpu().leftAtClose());
+        } catch (InterruptedException e) {
+            throw new IOException(e);
+        }
+    }
+
+    @Test
+    void shouldEndSessionWhoseRegionIsCut() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            Descriptors.resize(rig.region().descriptor(), 0);
+            assertEquals("the region's memory is gone", rig.expect("ended").path("reason").asText());
+            rig.join();
+            assertEquals("", rig.gpu().leftAtClose());
+            Descriptors.resize(rig.region().descriptor(), RegionPipe.REGION_BYTES); // for the guest's own end
+        }
+    }
+
+    /** Random words all over the slot while the worker serves: it ends the session, or goes on until told to end. */
+    @Test
+    void shouldSurviveGuestThatScribbles() throws IOException, InterruptedException {
+        for (int seed = 0; seed < 40; seed++) {
+            Random random = new Random(seed);
+            try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+                long memory = rig.guest().allocate(4096);
+                AtomicBoolean over = new AtomicBoolean();
+                Thread scribbler = scribble(rig, random, over);
+                try {
+                    for (int i = 0; i < 200; i++) {
+                        rig.guest().send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 0);
+                        rig.guest().write(memory, 0, new byte[random.nextInt(4096)]);
+                    }
+                } catch (IOException e) {
+                    assertTrue(e.getMessage() != null, "the session has ended while we were sending");
+                }
+                over.set(true);
+                scribbler.join();
+                rig.broker().write("{\"type\":\"end\",\"reason\":\"enough\"}".getBytes());
+                rig.expect("ended");
+                rig.join();
+                assertEquals("", rig.gpu().leftAtClose(), "seed=" + seed);
+            }
+        }
+    }
+
+    private static Thread scribble(Rig rig, Random random, AtomicBoolean over) {
+        RegionPipe region = rig.region();
+        int[] words = {RegionLayout.GUEST_COMMAND_TAIL_OFFSET, RegionLayout.GUEST_COMMAND_SIGNAL_OFFSET,
+            RegionLayout.GUEST_REPLY_HEAD_OFFSET, RegionLayout.GUEST_REPLY_WAITING_OFFSET,
+            RegionLayout.PAGE_BYTES + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
+            RegionLayout.PAGE_BYTES + RegionLayout.HOST_COMMAND_WAITING_OFFSET,
+            RegionLayout.PAGE_BYTES + RegionLayout.HOST_REPLY_TAIL_OFFSET,
+            RegionLayout.PAGE_BYTES + RegionLayout.HOST_REPLY_SIGNAL_OFFSET};
+        boolean positions = random.nextInt(3) == 0; // else only bytes of the ring, so that sessions live for a while
+        return Thread.ofPlatform().start(() -> {
+            while (!over.get()) {
+                long at = positions && random.nextInt(1000) == 0 ? region.guest(words[random.nextInt(words.length)])
+                    : region.geometry().slot(RegionPipe.SLOT) + region.geometry().commandOffset()
+                        + 8L * random.nextInt((int) region.geometry().commandBytes() / 8);
+                LONG_WORD.setOpaque(region.memory(), at, random.nextBoolean() ? random.nextLong()
+                    : (long) random.nextInt(RecordLayout.MAX_RECORD_BYTES));
+                Thread.onSpinWait();
+            }
+        });
+    }
+}
