@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rows of one record: the worker bounds what a record can make it do. */
+#define MAX_ROWS (1ull << 20)
+
 /* One end of a copy: rows of pitch bytes, slices of height rows, and where in them the box begins. */
 typedef struct hws_end {
     bool device;
@@ -180,6 +183,22 @@ static int synchronise(const hws_bulk_copy_t *copy) {
     return hws_copy_wait(((const hws_box_copy_t *) copy->argument)->stream);
 }
 
+/* From and to pinned memory as it lies, mostly in one record. */
+static CUresult copy_pinned(const hws_box_t *box, CUstream stream, uint64_t offset, uint64_t pitch,
+                            uint64_t slice_pitch) {
+    uint64_t rows = box->rows < MAX_ROWS ? box->rows : MAX_ROWS;
+    uint64_t slices = rows < box->rows ? 1 : MAX_ROWS / rows;
+    for (uint64_t z = 0; z < box->slices; z += slices) {
+        for (uint64_t y = 0; y < box->rows; y += rows) {
+            const hws_bulk_part_t part = {
+                .width = box->width, .row = y, .rows = box->rows - y < rows ? box->rows - y : rows,
+                .slice = z, .slices = box->slices - z < slices ? box->slices - z : slices};
+            HWS_TRY(copy_shared(box, &part, stream, offset + z * slice_pitch + y * pitch, pitch, slice_pitch, 0));
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
 /* Between a device and the host. */
 static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait) {
     bool write = box->dst.device;
@@ -191,7 +210,7 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
     const hws_bulk_part_t whole = {.width = box->width, .rows = box->rows, .slices = box->slices};
     hws_host_t kind = hws_copy_host(first, extent, &offset);
     if (kind == HWS_HOST_SHARED) {
-        HWS_TRY(copy_shared(box, &whole, stream, offset, host->pitch, slice_pitch, 0));
+        HWS_TRY(copy_pinned(box, stream, offset, host->pitch, slice_pitch));
         return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
     }
     bool detached = !write && !wait && kind == HWS_HOST_PINNED;

@@ -43,7 +43,7 @@ static CUresult allocate_shared(size_t bytes, const hws_heap_block_t *block, voi
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS) {
-        hws_pinned_free(memory, bytes, block->address);
+        hws_pinned_free(memory, bytes);
     }
     return result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
@@ -114,7 +114,7 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
         if (range.twin != 0) {
             hws_interval_remove(HWS_SIDE_DEVICE, range.twin, &mapped);
         }
-        return hws_pinned_free(p, range.bytes, range.twin);
+        return hws_pinned_free(p, range.bytes);
     }
     /* A copy that is still under way would write to memory that is no longer ours. */
     hws_channel_wait_for_target(p, range.bytes);

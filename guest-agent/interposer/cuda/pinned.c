@@ -1,9 +1,7 @@
 /* The process's view of the heap, and what the worker is told of it. */
 #include "pinned.h"
 
-#include "context.h"
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 #include "shm/hws_shm.h"
 
 #include <stdlib.h>
@@ -55,20 +53,14 @@ static int settle(void) {
 }
 
 static int map(uint64_t offset, uint64_t bytes, uint64_t *address_p) {
-    CUdevice device;
-    HWS_TRY(hws_context_device(&device));
-    *address_p = 0;
-    if (hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) == 0) {
-        return CUDA_SUCCESS;
-    }
-    CUdeviceptr address;
+    CUdeviceptr address; /* 0 where the device cannot map host memory: copies work all the same */
     HWS_TRY(hws_call_hwsHostMap(view->header->heap_offset + offset, bytes, &address));
     *address_p = address;
     return CUDA_SUCCESS;
 }
 
-static int unmap(uint64_t offset, uint64_t address) {
-    return address == 0 ? settle() : (int) hws_call_hwsHostUnmap(view->header->heap_offset + offset);
+static int unmap(uint64_t offset) {
+    return hws_call_hwsHostUnmap(view->header->heap_offset + offset);
 }
 
 static const hws_heap_hooks_t hooks = {map, unmap, settle, hws_shm_reclaim};
@@ -92,8 +84,8 @@ int hws_pinned_allocate(uint64_t bytes, hws_heap_block_t *block_p, void **memory
     return status;
 }
 
-CUresult hws_pinned_free(void *memory, uint64_t bytes, uint64_t address) {
-    const hws_heap_block_t block = {(uint64_t) ((uint8_t *) memory - view->heap), bytes, address};
+CUresult hws_pinned_free(void *memory, uint64_t bytes) {
+    const hws_heap_block_t block = {.offset = (uint64_t) ((uint8_t *) memory - view->heap), .bytes = bytes};
     return (CUresult) hws_heap_free(&heap, &block);
 }
 

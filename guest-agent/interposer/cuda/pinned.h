@@ -13,7 +13,7 @@
 int hws_pinned_allocate(uint64_t bytes, hws_heap_block_t *block_p, void **memory_p);
 
 /* Gives back what hws_pinned_allocate() gave, when no work that was issued before can use it any more. */
-CUresult hws_pinned_free(void *memory, uint64_t bytes, uint64_t address);
+CUresult hws_pinned_free(void *memory, uint64_t bytes);
 
 /* Bytes of the heap that nobody has, and all of them: for messages. */
 void hws_pinned_usage(uint64_t *available_p, uint64_t *total_p);

@@ -196,8 +196,8 @@ static int take_mapped(hws_heap_t *heap, uint64_t count, uint64_t *first_p, uint
 }
 
 /* Unmaps granules and gives them back. Returns 0, or why they stay taken. */
-static int give_mapped(hws_heap_t *heap, uint64_t first, uint64_t count, uint64_t address) {
-    int status = heap->hooks->unmap(first * HWS_GRANULE_BYTES, address);
+static int give_mapped(hws_heap_t *heap, uint64_t first, uint64_t count) {
+    int status = heap->hooks->unmap(first * HWS_GRANULE_BYTES);
     if (status == 0) {
         give_run(heap, first, count);
     }
@@ -218,7 +218,7 @@ static int allocate_small(hws_heap_t *heap, uint64_t bytes, hws_heap_block_t *bl
             return status;
         }
         if (!add_partial(heap, granule)) {
-            give_mapped(heap, granule, 1, address);
+            give_mapped(heap, granule, 1);
             return HWS_HEAP_FULL;
         }
         heap->addresses[granule] = address;
@@ -237,7 +237,7 @@ static int free_small(hws_heap_t *heap, const hws_heap_block_t *block) {
     uint64_t granule = block->offset / HWS_GRANULE_BYTES;
     uint8_t used = heap->units[granule];
     uint8_t left = used & (uint8_t) ~units_mask(block->offset % HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES, block->bytes);
-    int status = left == 0 ? give_mapped(heap, granule, 1, heap->addresses[granule]) : heap->hooks->settle();
+    int status = left == 0 ? give_mapped(heap, granule, 1) : heap->hooks->settle();
     if (status != 0) {
         return status;
     }
@@ -277,7 +277,7 @@ int hws_heap_free(hws_heap_t *heap, const hws_heap_block_t *block) {
         pthread_mutex_unlock(&heap->lock);
         return status;
     }
-    return give_mapped(heap, block->offset / HWS_GRANULE_BYTES, granules_of(block->bytes), block->address);
+    return give_mapped(heap, block->offset / HWS_GRANULE_BYTES, granules_of(block->bytes));
 }
 
 uint64_t hws_heap_available(const hws_heap_t *heap) {

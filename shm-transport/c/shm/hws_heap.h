@@ -24,8 +24,8 @@
 typedef struct hws_heap_hooks {
     /* Makes granules that were just taken known to the devices; *address_p is where these see them, or 0. */
     int (*map)(uint64_t offset, uint64_t bytes, uint64_t *address_p);
-    /* Takes that back. When it returns 0, nothing that was issued before uses the granules any more. */
-    int (*unmap)(uint64_t offset, uint64_t address);
+    /* Takes that back, by the same offset. When it returns 0, nothing that was issued before uses the granules any more. */
+    int (*unmap)(uint64_t offset);
     /* Waits until nothing that was issued before uses the heap: when a part of a granule is freed. */
     int (*settle)(void);
     /* Frees granules of processes that are gone, and says how many. */
