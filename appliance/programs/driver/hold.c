@@ -1,6 +1,7 @@
 /* A guest that stays until its standard input ends: for tests of what happens to a running program. Prints READY when it has a
  * context and memory, then works on: `--idle 1` waits without a call, else it launches and synchronises in a loop. `--memory MiB`
- * sets how much it holds. A lost device is an error of CUDA's, which it prints as `ERROR code name` before it exits with 3. */
+ * sets how much it holds, `--pinned MiB` how much of the host's memory. A lost device is an error of CUDA's, which it prints as
+ * `ERROR code name` before it exits with 3. */
 #include "check_driver.h"
 
 #include <poll.h>
@@ -35,6 +36,12 @@ int main(int argc, char **argv) {
     CUfunction add = check_function(module, "add_value");
     size_t bytes = (size_t) check_option("--memory", 16) << 20;
     CUdeviceptr memory = check_device(NULL, bytes), values = check_device(NULL, 4096);
+    long pinned_mib = check_option("--pinned", 0);
+    void *pinned = NULL;
+    if (pinned_mib > 0) {
+        CU_OK(cuMemAllocHost_v2(&pinned, (size_t) pinned_mib << 20));
+        memset(pinned, 1, (size_t) pinned_mib << 20);
+    }
     int count = 1024, one = 1;
     CU_OK(cuMemsetD8(memory, 1, bytes));
     CU_OK(cuMemsetD32(values, 0, 1024));
@@ -55,6 +62,9 @@ int main(int argc, char **argv) {
     TRY(cuMemcpyDtoH(got, values, sizeof(got)));
     for (int i = 0; i < 1024; i++) {
         check_element("rounds counted on the device", i, rounds, got[i]);
+    }
+    if (pinned != NULL) {
+        TRY(cuMemFreeHost(pinned));
     }
     TRY(cuMemFree(memory));
     TRY(cuMemFree(values));

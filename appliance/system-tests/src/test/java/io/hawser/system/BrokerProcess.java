@@ -23,22 +23,32 @@ import java.util.stream.Collectors;
 final class BrokerProcess implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration HTTP_LIMIT = Duration.ofSeconds(20);
+    private static final long REGION_MEBIBYTES = 256;
+    private static final int REGION_SLOTS = 16;
 
     private final HttpClient client = HttpClient.newBuilder().connectTimeout(HTTP_LIMIT).build();
     private final Path stateDir;
     private final Path log;
     private final Process process;
+    private final RegionFile region;
     private String guest;
     private String http;
 
-    private BrokerProcess(Path stateDir, Path log, Process process) {
+    private BrokerProcess(Path stateDir, Path log, Process process, RegionFile region) {
         this.stateDir = stateDir;
         this.log = log;
         this.process = process;
+        this.region = region;
     }
 
-    /** Starts one and waits until a worker is ready or, without a pool, until it answers. */
+    /** Starts one with a region of its own and waits until a worker is ready or, without a pool, until it answers. */
     static BrokerProcess start(String name, Path stateDir, Map<String, String> settings) throws IOException {
+        return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings);
+    }
+
+    /** Starts one that serves the given region, too. */
+    static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings)
+            throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path log = Chain.OUTPUT.resolve("broker-" + name + ".log");
         List<String> command = new ArrayList<>();
@@ -48,11 +58,12 @@ final class BrokerProcess implements AutoCloseable {
             "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software",
             // A machine that does much else at the same time is slow, not wrong.
             "-Dhawser.worker.start-timeout=120s"));
+        region.settings("tests").forEach((key, value) -> command.add("-D" + key + "=" + value));
         settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
         command.addAll(List.of("-jar", Chain.BROKER.toString()));
         Process process = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
-        BrokerProcess broker = new BrokerProcess(stateDir, log, process);
+        BrokerProcess broker = new BrokerProcess(stateDir, log, process, region);
         try {
             broker.awaitStart(!"0".equals(settings.get("hawser.worker.pool-size")));
         } catch (AssertionError e) {
@@ -99,6 +110,11 @@ final class BrokerProcess implements AutoCloseable {
     /** The file with the token of the vGPU {@code default}. */
     Path tokenFile() {
         return stateDir.resolve("default.token");
+    }
+
+    /** The region that it serves. */
+    RegionFile region() {
+        return region;
     }
 
     /** The sessions as the REST interface shows them. */
@@ -185,5 +201,6 @@ final class BrokerProcess implements AutoCloseable {
             List<Long> left = workers.stream().filter(ProcessHandle::isAlive).map(ProcessHandle::pid).toList();
             return left.isEmpty() ? "" : "left are " + left;
         });
+        region.delete();
     }
 }

@@ -11,6 +11,7 @@ import java.net.Socket;
 import java.net.SocketException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.AfterAll;
@@ -18,8 +19,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
-/** What faults do: the error that a lost device gives, one line on stderr, and no harm to anyone else. */
+/** What faults do over either carrier: the error that a lost device gives, one line on stderr, no harm to anyone else. */
 class FaultsIT {
     private static final int EXIT_LOST = 3;
 
@@ -44,12 +47,12 @@ class FaultsIT {
         broker.awaitIdle();
     }
 
-    private static GuestProgram hold(String... arguments) throws IOException {
-        return hold(broker, arguments);
+    private static GuestProgram hold(Carrier carrier, String... arguments) throws IOException {
+        return hold(broker, carrier, arguments);
     }
 
-    private static GuestProgram hold(BrokerProcess broker, String... arguments) throws IOException {
-        GuestProgram program = GuestProgram.start(broker, "hold", arguments);
+    private static GuestProgram hold(BrokerProcess broker, Carrier carrier, String... arguments) throws IOException {
+        GuestProgram program = GuestProgram.start(broker, carrier, "hold", arguments);
         program.awaitLine("READY");
         return program;
     }
@@ -67,13 +70,13 @@ class FaultsIT {
         assertEquals(1, result.hawserLines().size(), result::toString);
     }
 
-    private static void assertWell() throws Exception {
-        assertWell(broker);
+    private static void assertWell(Carrier carrier) throws Exception {
+        assertWell(broker, carrier);
     }
 
-    private static void assertWell(BrokerProcess broker) throws Exception {
-        try (GuestProgram program = GuestProgram.start(broker, "drv_vector_add")) {
-            program.await().assertPassed();
+    private static void assertWell(BrokerProcess broker, Carrier carrier) throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_vector_add")) {
+            program.await().assertPassed().assertOver(carrier);
         }
         broker.awaitIdle();
     }
@@ -92,6 +95,10 @@ class FaultsIT {
         }
         try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_BROKER", "127.0.0.1:" + free,
             "HAWSER_TOKEN_FILE", broker.tokenFile().toString()), "drv_vector_add")) {
+            assertRefused(program.await());
+        }
+        try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION",
+            folder.resolve("no-region").toString()), "drv_vector_add")) {
             assertRefused(program.await());
         }
     }
@@ -119,42 +126,68 @@ class FaultsIT {
                 assertTrue(!result.err().contains("wrong-secret"), "no line shows a secret: " + result);
             }
         }
-        assertWell();
+        assertWell(Carrier.TCP);
+    }
+
+    @Test
+    void shouldAnswerNoDeviceForARegionThatNobodyServes() throws Exception {
+        // As a device shows it before a broker has formatted it.
+        Path zeros = Files.write(folder.resolve("zeros"), new byte[1 << 20]);
+        try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION",
+            zeros.toString(), "HAWSER_CONNECT_TIMEOUT_MS", "500"), "drv_vector_add")) {
+            assertRefused(program.await());
+        }
     }
 
     @Test
     void shouldLoseTheDeviceWhenTheBrokerIsKilledAndFindItAgain() throws Exception {
         Path state = folder.resolve("killed");
+        RegionFile region = RegionFile.unused(64, 8);
         int port;
-        try (BrokerProcess killed = BrokerProcess.start("killed", state, Map.of());
-            GuestProgram busy = hold(killed); GuestProgram idle = hold(killed, "--idle", "1")) {
+        try (BrokerProcess killed = BrokerProcess.start("killed", state, region, Map.of());
+            GuestProgram busy = hold(killed, Carrier.TCP); GuestProgram idle = hold(killed, Carrier.TCP, "--idle", "1");
+            GuestProgram busyShm = hold(killed, Carrier.SHM);
+            GuestProgram idleShm = hold(killed, Carrier.SHM, "--idle", "1")) {
             port = killed.guestPort();
             killed.kill();
-            assertLost(busy.await());
-            idle.release();
-            assertLost(idle.await());
-        }
-        try (BrokerProcess again = BrokerProcess.start("restarted", state,
-            Map.of("hawser.listen.port", Integer.toString(port)))) {
-            assertEquals(port, again.guestPort());
-            assertWell(again);
+            for (GuestProgram program : List.of(busy, busyShm)) {
+                assertLost(program.await());
+            }
+            // The region is still there, and nobody serves it.
+            try (GuestProgram program = GuestProgram.start(killed, Carrier.SHM, "drv_vector_add")) {
+                assertRefused(program.await());
+            }
+            for (GuestProgram program : List.of(idle, idleShm)) {
+                program.release();
+                assertLost(program.await());
+            }
+            // The file stays for the broker that comes next, as it does where an administrator has made it.
+            try (BrokerProcess again = BrokerProcess.start("restarted", state, region,
+                Map.of("hawser.listen.port", Integer.toString(port)))) {
+                assertEquals(port, again.guestPort());
+                assertWell(again, Carrier.TCP);
+                assertWell(again, Carrier.SHM);
+            }
         }
     }
 
-    @Test
-    void shouldLoseTheDeviceWhenTheWorkerIsKilled() throws Exception {
-        try (GuestProgram program = hold()) {
+    @ParameterizedTest
+    @EnumSource(Carrier.class)
+    void shouldLoseTheDeviceWhenTheWorkerIsKilled(Carrier carrier) throws Exception {
+        try (GuestProgram program = hold(carrier)) {
             long worker = onlySession().path("workerPid").asLong();
             assertTrue(ProcessHandle.of(worker).orElseThrow().destroyForcibly(), "worker " + worker);
             assertLost(program.await());
             broker.awaitIdle();
         }
-        assertWell();
+        assertWell(carrier);
     }
 
-    @Test
-    void shouldFreeEverythingOfAKilledGuest() throws Exception {
-        try (GuestProgram busy = hold("--memory", "64"); GuestProgram idle = hold("--memory", "32", "--idle", "1")) {
+    @ParameterizedTest
+    @EnumSource(Carrier.class)
+    void shouldFreeEverythingOfAKilledGuest(Carrier carrier) throws Exception {
+        try (GuestProgram busy = hold(carrier, "--memory", "64");
+            GuestProgram idle = hold(carrier, "--memory", "32", "--idle", "1")) {
             Await.until("both sessions' memory in the metrics", () -> {
                 double used = broker.metric("hawser_device_memory_bytes{kind=\"used\"}");
                 return used >= 96 << 20 ? "" : "used " + used;
@@ -163,28 +196,34 @@ class FaultsIT {
             idle.kill();
             broker.awaitIdle();
         }
-        assertWell();
+        assertWell(carrier);
     }
 
-    @Test
-    void shouldKeepAFaultingKernelToItsSession() throws Exception {
-        try (GuestProgram other = hold(); GuestProgram fault = GuestProgram.start(broker, "drv_fault")) {
-            fault.await().assertPassed();
-            other.release();
-            other.await().assertPassed();
+    @ParameterizedTest
+    @EnumSource(Carrier.class)
+    void shouldKeepAFaultingKernelToItsSession(Carrier carrier) throws Exception {
+        try (GuestProgram same = hold(carrier); GuestProgram other = hold(carrier.other());
+            GuestProgram fault = GuestProgram.start(broker, carrier, "drv_fault")) {
+            fault.await().assertPassed().assertOver(carrier);
+            for (GuestProgram program : List.of(same, other)) {
+                program.release();
+                program.await().assertPassed();
+            }
         }
         broker.awaitIdle();
     }
 
-    @Test
-    void shouldEndASessionOverRest() throws Exception {
-        try (GuestProgram kept = hold()) {
+    @ParameterizedTest
+    @EnumSource(Carrier.class)
+    void shouldEndASessionOverRest(Carrier carrier) throws Exception {
+        try (GuestProgram kept = hold(carrier)) {
             String keptId = onlySession().path("id").asText();
-            try (GuestProgram ended = hold()) {
+            try (GuestProgram ended = hold(carrier)) {
                 JsonNode sessions = broker.sessions();
                 assertEquals(2, sessions.size(), sessions::toString);
                 for (JsonNode session : sessions) {
                     assertEquals("hold", session.path("program").asText(), session::toString);
+                    assertEquals(carrier.inStatistics(), session.path("carrier").asText(), session::toString);
                     if (!session.path("id").asText().equals(keptId)) {
                         assertEquals(ended.pid(), session.path("guestPid").asLong(), session::toString);
                         broker.end(session.path("id").asText());
@@ -201,7 +240,7 @@ class FaultsIT {
     @Test
     void shouldSurviveGarbageAtTheFrontDoor() throws Exception {
         Random random = new Random(4711);
-        try (GuestProgram other = hold()) {
+        try (GuestProgram other = hold(Carrier.TCP)) {
             for (int i = 0; i < 20; i++) {
                 byte[] garbage = new byte[1 + random.nextInt(5000)];
                 random.nextBytes(garbage);
@@ -217,16 +256,17 @@ class FaultsIT {
             other.release();
             other.await().assertPassed();
         }
-        assertWell();
+        assertWell(Carrier.TCP);
     }
 
-    @Test
-    void shouldCountCallsAndRoundTrips() throws Exception {
+    @ParameterizedTest
+    @EnumSource(Carrier.class)
+    void shouldCountCallsAndRoundTrips(Carrier carrier) throws Exception {
         double calls = broker.metric("hawser_calls_total");
         double roundTrips = broker.metric("hawser_synchronous_round_trips_total");
         double kernels = broker.metric("hawser_kernels_total");
-        try (GuestProgram program = GuestProgram.start(broker, "drv_many_calls")) {
-            GuestProgram.Result result = program.await().assertPassed();
+        try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_many_calls")) {
+            GuestProgram.Result result = program.await().assertPassed().assertOver(carrier);
             JsonNode counters = result.counters().getFirst();
             assertTrue(counters.path("calls").asLong() >= 12000, counters::toString);
             // 12,000 launches and copies that need no answer: the program waits for set-up and the end, no more.
@@ -248,7 +288,8 @@ class FaultsIT {
     void shouldStartAWorkerWhenThereIsNoPool() throws Exception {
         try (BrokerProcess noPool = BrokerProcess.start("no-pool", folder.resolve("no-pool"),
             Map.of("hawser.worker.pool-size", "0"))) {
-            assertWell(noPool);
+            assertWell(noPool, Carrier.TCP);
+            assertWell(noPool, Carrier.SHM);
         }
     }
 }

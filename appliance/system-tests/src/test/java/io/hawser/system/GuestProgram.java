@@ -1,6 +1,7 @@
 package io.hawser.system;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -62,16 +63,26 @@ final class GuestProgram implements AutoCloseable {
             return counters;
         }
 
+        /** It had a session, and all its sessions were over this carrier. */
+        Result assertOver(Carrier carrier) throws IOException {
+            List<JsonNode> counters = counters();
+            assertFalse(counters.isEmpty(), "HAWSER_STATS wrote nothing");
+            for (JsonNode connection : counters) {
+                assertEquals(carrier.inStatistics(), connection.path("carrier").asText(), counters::toString);
+            }
+            return this;
+        }
+
         @Override
         public String toString() {
             return name + " ended with " + exit + "\n" + out + err;
         }
     }
 
-    /** Starts a program with this broker. */
-    static GuestProgram start(BrokerProcess broker, String name, String... arguments) throws IOException {
-        return start(Map.of("HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN_FILE", broker.tokenFile().toString()), name,
-            arguments);
+    /** Starts a program with this broker over this carrier. */
+    static GuestProgram start(BrokerProcess broker, Carrier carrier, String name, String... arguments)
+            throws IOException {
+        return start(carrier.environment(broker), name, arguments);
     }
 
     /** Starts a program with these variables and nothing else that concerns Hawser or the loader. */

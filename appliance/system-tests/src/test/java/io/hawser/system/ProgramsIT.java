@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -17,12 +18,14 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.DynamicContainer;
+import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Every test program, alone and several at once, over one broker. */
+/** Every test program, alone over each carrier and several at once, with one broker. */
 class ProgramsIT {
     private static final int UNSUPPORTED = 77;
     /** Programs that ask for what is refused, which the guest library names once on stderr. */
@@ -50,31 +53,34 @@ class ProgramsIT {
     }
 
     @TestFactory
-    Stream<DynamicTest> shouldRunDriverPrograms() {
+    Stream<DynamicContainer> shouldRunDriverPrograms() {
         List<String> names = Chain.driverPrograms();
         assertFalse(names.isEmpty(), "no driver program in " + Chain.PROGRAMS);
-        return names.stream().map(name -> DynamicTest.dynamicTest(name, () -> run(name)));
+        return overEachCarrier(names);
     }
 
     @TestFactory
-    Stream<DynamicTest> shouldRunCudaPrograms() {
+    Stream<? extends DynamicNode> shouldRunCudaPrograms() {
         List<String> names = Chain.cudaPrograms();
         if (names.isEmpty()) {
             return Stream.of(DynamicTest.dynamicTest("programs built by nvcc",
                 () -> assumeFalse(true, "nvcc not found: the .cu programs were not built, so none was run")));
         }
-        return names.stream().map(name -> DynamicTest.dynamicTest(name, () -> run(name)));
+        return overEachCarrier(names);
     }
 
-    private static void run(String name) throws Exception {
-        try (GuestProgram program = GuestProgram.start(broker, name)) {
+    private static Stream<DynamicContainer> overEachCarrier(List<String> names) {
+        return Stream.of(Carrier.values()).map(carrier -> DynamicContainer.dynamicContainer(carrier.inStatistics(),
+            names.stream().map(name -> DynamicTest.dynamicTest(name, () -> run(carrier, name)))));
+    }
+
+    private static void run(Carrier carrier, String name) throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, carrier, name)) {
             GuestProgram.Result result = program.await();
             assumeTrue(result.exit() != UNSUPPORTED, result.out());
             result.assertPassed();
             assertEquals(!REFUSED_IN_PART.contains(name), result.hawserLines().isEmpty(), result::toString);
-            List<JsonNode> counters = result.counters();
-            assertFalse(counters.isEmpty(), "HAWSER_STATS wrote nothing");
-            assertEquals("tcp", counters.getFirst().path("carrier").asText());
+            List<JsonNode> counters = result.assertOver(carrier).counters();
             assertTrue(counters.stream().anyMatch(c -> c.path("calls").asLong() > 0), counters::toString);
             broker.awaitIdle();
         }
@@ -86,11 +92,31 @@ class ProgramsIT {
             "drv_vector_add", "drv_callbacks");
         List<GuestProgram> programs = new ArrayList<>();
         try {
-            for (String name : names) {
-                programs.add(GuestProgram.start(broker, name));
+            // In turns over either carrier: the sessions share the broker and nothing else.
+            for (int i = 0; i < names.size(); i++) {
+                programs.add(GuestProgram.start(broker, carrier(i), names.get(i)));
+            }
+            for (int i = 0; i < names.size(); i++) {
+                programs.get(i).await().assertPassed().assertOver(carrier(i));
+            }
+        } finally {
+            programs.forEach(GuestProgram::close);
+        }
+    }
+
+    private static Carrier carrier(int index) {
+        return Carrier.values()[index % Carrier.values().length];
+    }
+
+    @Test
+    void shouldServeSeveralProcessesOfOneRegion() throws Exception {
+        List<GuestProgram> programs = new ArrayList<>();
+        try {
+            for (int i = 0; i < 4; i++) {
+                programs.add(GuestProgram.start(broker, Carrier.SHM, i % 2 == 0 ? "drv_threads" : "drv_large_copies"));
             }
             for (GuestProgram program : programs) {
-                program.await().assertPassed();
+                program.await().assertPassed().assertOver(Carrier.SHM);
             }
         } finally {
             programs.forEach(GuestProgram::close);
@@ -98,10 +124,20 @@ class ProgramsIT {
     }
 
     @Test
+    void shouldPreferTheRegion() throws Exception {
+        Map<String, String> both = new HashMap<>(Carrier.TCP.environment(broker));
+        both.putAll(Carrier.SHM.environment(broker));
+        both.remove("HAWSER_CARRIER");
+        try (GuestProgram program = GuestProgram.start(both, "drv_vector_add")) {
+            program.await().assertPassed().assertOver(Carrier.SHM);
+        }
+    }
+
+    @Test
     void shouldSayHowToRelinkAStaticRuntime() throws Exception {
         assumeTrue(Files.exists(Chain.PROGRAMS.resolve("static_cudart")),
             "nvcc not found: static_cudart was not built");
-        try (GuestProgram program = GuestProgram.start(broker, "static_cudart")) {
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "static_cudart")) {
             GuestProgram.Result result = program.await();
             assertEquals(1, result.exit(), result::toString);
             assertTrue(result.hawserLines().stream().anyMatch(line -> line.contains("-cudart shared")),
