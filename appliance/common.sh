@@ -79,13 +79,35 @@ stop_broker() {
     broker_pid=
 }
 
-# Runs a command as a guest of the broker whose state is in folder $1, with a clean environment; $2 is the file for its counters.
+# Chooses a region of at most $1 MiB that nobody uses, and sets `region` to its file and `region_flags` to the broker's flags for it.
+# What a container's small /dev/shm cannot hold would be noticed only when it is touched, by a signal that ends the process.
+choose_region() {
+    local usable
+    usable=$(df --output=avail --block-size=1M /dev/shm | tail -n 1)
+    region=/dev/shm/hawser-$me-$$
+    region_mib=$(($1 < usable / 2 ? $1 : usable / 2))
+    region_flags=(-Dhawser.regions.local.path="$region" -Dhawser.regions.local.size="$((region_mib << 20))"
+        -Dhawser.regions.local.vgpu=default)
+}
+
+# Runs a command over carrier $1 as a guest of the broker whose state is in folder $2, with a clean environment; $3 is the file for its
+# counters.
 as_guest() {
-    local state_dir=$1 statistics=$2
-    shift 2
-    env -i PATH="$PATH" HOME="${HOME:-/}" LD_LIBRARY_PATH="$libraries" HAWSER_BROKER="$guest" \
-        HAWSER_TOKEN_FILE="$state_dir/default.token" HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=60000 \
-        HAWSER_STATS="$statistics" "$@"
+    local carrier=$1 state_dir=$2 statistics=$3 way
+    shift 3
+    case $carrier in
+        tcp) way=(HAWSER_BROKER="$guest" HAWSER_TOKEN_FILE="$state_dir/default.token") ;;
+        shm) way=(HAWSER_REGION="$region") ;;
+        *) die "no such carrier: $carrier" ;;
+    esac
+    env -i PATH="$PATH" HOME="${HOME:-/}" LD_LIBRARY_PATH="$libraries" HAWSER_CARRIER="$carrier" "${way[@]}" \
+        HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=60000 HAWSER_STATS="$statistics" "$@"
+}
+
+# Fails unless the counters in file $2 are of sessions over carrier $1.
+assert_carrier() {
+    grep -q "\"carrier\":\"$1\"" "$2" 2> /dev/null && ! grep -v "\"carrier\":\"$1\"" "$2" >&2 ||
+        die "a guest that should have used $1 did not"
 }
 
 # The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.
@@ -99,14 +121,26 @@ rest_get() {
     )
 }
 
-# The first child of a process.
-child_of() {
+# The children of a process, a line each.
+children_of() {
     local status
     for status in /proc/[0-9]*/status; do
         if [ "$(sed -n 's/^PPid:[[:space:]]*//p' "$status" 2>/dev/null)" = "$1" ]; then
             status=${status#/proc/}
             printf '%s\n' "${status%/status}"
-            return
         fi
     done
+}
+
+# The first child of a process.
+child_of() { children_of "$1" | head -n 1; }
+
+# Milliseconds of processor time that the processes have used.
+cpu_ms() {
+    local pid ticks=0
+    for pid in "$@"; do
+        # Field 2 is the name, which may hold anything, and ends with the last parenthesis.
+        ticks=$((ticks + $(sed 's/.*) //' "/proc/$pid/stat" | awk '{ print $12 + $13 }')))
+    done
+    echo $((ticks * 1000 / $(getconf CLK_TCK)))
 }

@@ -43,8 +43,8 @@ record RegionFile(Path path, long mebibytes, int slots) {
     /** The broker's settings for it, as the region {@code name}. */
     Map<String, String> settings(String name) {
         String prefix = "hawser.regions." + name + ".";
-        return Map.of(prefix + "path", path.toString(), prefix + "size", mebibytes + "M", prefix + "vgpu", "default",
-            prefix + "slots", Integer.toString(slots));
+        return Map.of(prefix + "path", path.toString(), prefix + "size",
+            Long.toString(mebibytes << 20), prefix + "vgpu", "default", prefix + "slots", Integer.toString(slots));
     }
 
     /** Offset of the guest's page of a slot. */
