@@ -51,7 +51,7 @@ put_modules() {
     local tree=$1 name file
     : > "$tree/modules"
     [ -d "${modules:-/nowhere}" ] || return 0
-    for name in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
+    for name in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
         file=$(find "$modules" -name "$name.ko" | head -n 1)
         [ -z "$file" ] || { install -D -m 644 "$file" "$tree/lib/modules/$name.ko"; echo "/lib/modules/$name.ko" >> "$tree/modules"; }
     done
