@@ -72,7 +72,7 @@ vm_start() {
     exec 5<> "$work/$vm_name.in" 6<> "$work/$vm_name.out"
     timeout -k 5 "$vm_limit" "$qemu" -nodefaults -no-user-config -display none -machine q35 -accel tcg,thread=multi -smp 2 -m 512 \
         -kernel "$kernel" -initrd "$work/initramfs" \
-        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on rdinit=/init" \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on rdinit=/init hawser.machine=$vm_name" \
         -serial "file:$work/$vm_name.console" -chardev "pipe,id=control,path=$work/$vm_name" -serial chardev:control "$@" \
         < /dev/null > "$work/$vm_name.qemu" 2>&1 5<&- 6<&- &
     vm_pid=$!
