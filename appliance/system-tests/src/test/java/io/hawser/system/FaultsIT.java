@@ -22,7 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What faults do over either carrier: the error that a lost device gives, one line on stderr, no harm to anyone else. */
+/** What faults do over either carrier: the error of a lost device, one line on stderr, no harm to anyone else. */
 class FaultsIT {
     private static final int EXIT_LOST = 3;
 

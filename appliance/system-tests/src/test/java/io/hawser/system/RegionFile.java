@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A region that a broker makes in /dev/shm, seen from outside as a hostile guest would see it: a file. What it reads and
- * writes are the offsets of region.yaml.
+ * A region that a broker makes in /dev/shm, seen from outside as a hostile guest would see it: a file. What it reads
+ * and writes are the offsets of region.yaml.
  *
  * @param path of the file.
  * @param mebibytes its size.
