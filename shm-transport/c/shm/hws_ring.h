@@ -43,7 +43,7 @@ static inline bool hws_ring_has_room(const hws_ring_t *ring, uint64_t bytes) {
     return bytes <= ring->size - (ring->own_position - ring->peer_cached);
 }
 
-/* Writer: copies bytes in behind those put before. At most what hws_ring_room() answered. Not visible until committed. */
+/* Writer: copies bytes in, at most what hws_ring_room() answered; not visible until committed. */
 void hws_ring_put(hws_ring_t *ring, const void *source, uint64_t bytes);
 
 /* Writer: makes what was put visible; where that is no multiple of 8, the bytes behind the last one stay for later. */

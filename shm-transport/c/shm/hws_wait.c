@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000u
-#define LIMIT_NS 50000u   /* about what a sleep and a wake-up cost together, with a processor that idles meanwhile */
-#define FEWER_LIMIT_NS 20000u /* up to this many processors the other end may need the one that spins */
+#define LIMIT_NS 50000u       /* about what a sleep and a wake-up by another processor that idles cost together */
+#define FEWER_LIMIT_NS 20000u /* up to FEW_CPUS processors the one that spins may be the one that is needed */
 #define FEW_CPUS 2
-#define SMALLEST_NS 500u  /* so that it notices when waits become short again */
-#define TURNS_A_CLOCK 8   /* looks at the word between two at the clock */
+#define SMALLEST_NS 1000u     /* below this a spin is not worth its looks at the clock */
+#define SLEEPS_A_TRY 16       /* after so many, one wait spins up to LIMIT_NS, in which the other end can wake up */
+#define TURNS_A_CLOCK 8       /* looks at the word between two at the clock */
 
 void hws_futex_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     if (timeout_ns == 0) {
@@ -65,7 +66,7 @@ void hws_spin_begin(hws_spin_t *spin) {
 }
 
 bool hws_spin_once(hws_spin_t *spin) {
-    if (spin->limit_ns == 0) {
+    if (spin->budget_ns == 0) {
         return false;
     }
     pause_cpu(); /* once between two looks: on recent processors it takes 140 cycles, and each delays the answer */
@@ -81,10 +82,18 @@ bool hws_spin_once(hws_spin_t *spin) {
 }
 
 void hws_spin_end(hws_spin_t *spin, bool slept) {
-    if (slept) {
+    if (spin->limit_ns == 0) {
+        return;
+    }
+    if (!slept) {
+        if (spin->turns != 0) {
+            spin->sleeps = 0;
+            spin->budget_ns = spin->budget_ns > spin->limit_ns / 2 ? spin->limit_ns : spin->budget_ns * 2;
+        }
+    } else if (++spin->sleeps % SLEEPS_A_TRY == 0) {
+        spin->budget_ns = LIMIT_NS;
+    } else {
         uint32_t half = spin->budget_ns / 2;
-        spin->budget_ns = spin->limit_ns == 0 ? 0 : half < SMALLEST_NS ? SMALLEST_NS : half;
-    } else if (spin->turns != 0) {
-        spin->budget_ns = spin->budget_ns > spin->limit_ns / 2 ? spin->limit_ns : spin->budget_ns * 2;
+        spin->budget_ns = spin->sleeps > SLEEPS_A_TRY || half < SMALLEST_NS ? 0 : half;
     }
 }

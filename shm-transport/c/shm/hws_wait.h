@@ -74,13 +74,15 @@ static inline void hws_wake(uint32_t *waiting, uint32_t *signal) {
 
 /*
  * How long a thread spins before it sleeps. It learns: a wait that ended while spinning was worth it, one that did not
- * was a processor taken from others, so the time goes down to almost none while waits are long. Private memory, one
- * thread at a time.
+ * was a processor taken from others, so the time goes down to none while waits are long. Two ends that both
+ * sleep would never learn that neither has to, so now and then one spins as long as it may. Private memory, one thread
+ * at a time.
  */
 typedef struct hws_spin {
     uint32_t limit_ns; /* as long as a wait spins at most; 0 with one processor */
     uint32_t budget_ns;
     uint32_t turns;
+    uint32_t sleeps; /* one after the other */
     uint64_t since_ns;
 } hws_spin_t;
 

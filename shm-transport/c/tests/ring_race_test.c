@@ -129,30 +129,38 @@ static void shouldAskForAWakeUpOnce(void) {
     HWS_CHECK(signal == 8 && waiting == 0);
 }
 
-static void shouldSpinLessWhileWaitsAreLong(void) {
+static void shouldSpinLessWhileWaitsAreLongAndTryAgainNowAndThen(void) {
     hws_spin_t spin = {.limit_ns = 20000, .budget_ns = 20000};
-    for (int i = 0; i < 20; i++) {
+    int tries = 0;
+    for (int i = 1; i <= 64; i++) {
         hws_spin_begin(&spin);
         while (hws_spin_once(&spin)) {
         }
         hws_spin_end(&spin, true);
+        tries += spin.budget_ns >= spin.limit_ns;
+        HWS_CHECK(i != 8 || (spin.budget_ns == 0 && !hws_spin_once(&spin)));
     }
-    uint32_t smallest = spin.budget_ns;
-    HWS_CHECK(smallest > 0 && smallest < 1000);
+    HWS_CHECK(tries == 4);
+    hws_spin_begin(&spin);
+    HWS_CHECK(hws_spin_once(&spin));
+    hws_spin_end(&spin, false); /* the last try was worth it */
+    HWS_CHECK(spin.budget_ns == 20000);
+    hws_spin_begin(&spin);
+    hws_spin_end(&spin, true);
+    HWS_CHECK(spin.budget_ns == 10000);
     hws_spin_begin(&spin);
     hws_spin_end(&spin, false); /* no wait at all: says nothing */
-    HWS_CHECK(spin.budget_ns == smallest);
-    for (int i = 0; i < 20; i++) {
-        hws_spin_begin(&spin);
-        HWS_CHECK(hws_spin_once(&spin));
-        hws_spin_end(&spin, false);
-    }
-    HWS_CHECK(spin.budget_ns == spin.limit_ns);
+    HWS_CHECK(spin.budget_ns == 10000);
+    hws_spin_begin(&spin);
+    HWS_CHECK(hws_spin_once(&spin));
+    hws_spin_end(&spin, false);
+    HWS_CHECK(spin.budget_ns == 20000);
     hws_spin_t alone = {0};
-    hws_spin_begin(&alone);
-    HWS_CHECK(!hws_spin_once(&alone));
-    hws_spin_end(&alone, true);
-    HWS_CHECK(alone.budget_ns == 0);
+    for (int i = 0; i < 32; i++) {
+        hws_spin_begin(&alone);
+        HWS_CHECK(!hws_spin_once(&alone));
+        hws_spin_end(&alone, true);
+    }
 }
 
 int main(void) {
@@ -161,6 +169,6 @@ int main(void) {
     HWS_RUN(shouldLoseNoWakeUpWhenNobodySpins);
     HWS_RUN(shouldWakeAllThatSleepByOneWord);
     HWS_RUN(shouldAskForAWakeUpOnce);
-    HWS_RUN(shouldSpinLessWhileWaitsAreLong);
+    HWS_RUN(shouldSpinLessWhileWaitsAreLongAndTryAgainNowAndThen);
     return 0;
 }

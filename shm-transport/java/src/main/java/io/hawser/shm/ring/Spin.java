@@ -2,25 +2,38 @@ package io.hawser.shm.ring;
 
 /**
  * How long a thread spins before it sleeps; {@code hws_spin_t} in C. It learns: a wait that ended while spinning was
- * worth it, one that did not was a processor taken from others, so the time goes down to almost none while waits are
- * long. One thread at a time.
+ * worth it, one that did not was a processor taken from others, so the time goes down to none while waits are long.
+ * Two ends that both sleep would never learn that neither has to, so now and then one spins as long as it may. One
+ * thread at a time.
  *
  * <pre>{@code
  * spin.begin();
- * while (nothing && spin.once()) { }
+ * boolean ready = look();
+ * while (!ready && spin.once()) {
+ *     ready = look();
+ * }
+ * boolean slept = !ready;
+ * while (!ready) { sleep, look }
  * spin.end(slept);
  * }</pre>
  */
 public final class Spin {
-    private static final int LIMIT_NS = 50_000; // about what a sleep and a wake-up cost together
-    private static final int FEWER_LIMIT_NS = 20_000; // here the other end may need the processor that spins
+    /** About what a sleep and a wake-up by another processor that idles cost together. */
+    private static final int LIMIT_NS = 50_000;
+    /** Up to FEW_CPUS processors the one that spins may be the one that is needed. */
+    private static final int FEWER_LIMIT_NS = 20_000;
     private static final int FEW_CPUS = 2;
-    private static final int SMALLEST_NS = 500; // so that it notices when waits become short again
-    private static final int TURNS_A_CLOCK = 8; // looks at the word between two at the clock
+    /** Below this a spin is not worth its looks at the clock. */
+    private static final int SMALLEST_NS = 1_000;
+    /** After so many, one wait spins up to LIMIT_NS, in which the other end can wake up. */
+    private static final int SLEEPS_A_TRY = 16;
+    /** Looks at the word between two at the clock. */
+    private static final int TURNS_A_CLOCK = 8;
 
     private final int limitNs;
     private int budgetNs;
     private int turns;
+    private int sleeps; // one after the other
     private long sinceNs;
     private boolean timed;
 
@@ -42,7 +55,7 @@ public final class Spin {
 
     /** Spins a little; false when it is time to sleep instead, and each time after that. */
     public boolean once() {
-        if (limitNs == 0) {
+        if (budgetNs == 0) {
             return false;
         }
         Thread.onSpinWait(); // once between two looks: on recent processors it takes 140 cycles
@@ -60,10 +73,19 @@ public final class Spin {
 
     /** Ends a wait; {@code slept}: it has slept as well. */
     public void end(boolean slept) {
-        if (slept) {
-            budgetNs = Math.min(limitNs, Math.max(SMALLEST_NS, budgetNs / 2));
-        } else if (turns != 0) {
-            budgetNs = Math.min(limitNs, budgetNs * 2);
+        if (limitNs == 0) {
+            return;
+        }
+        if (!slept) {
+            if (turns != 0) {
+                sleeps = 0;
+                budgetNs = Math.min(limitNs, budgetNs * 2);
+            }
+        } else if (++sleeps % SLEEPS_A_TRY == 0) {
+            budgetNs = LIMIT_NS;
+        } else {
+            int half = budgetNs / 2;
+            budgetNs = sleeps > SLEEPS_A_TRY || half < SMALLEST_NS ? 0 : half;
         }
     }
 

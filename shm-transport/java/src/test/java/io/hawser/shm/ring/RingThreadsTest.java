@@ -176,32 +176,44 @@ class RingThreadsTest {
     }
 
     @Test
-    void shouldSpinLessWhileWaitsAreLong() {
+    void shouldSpinLessWhileWaitsAreLongAndTryAgainNowAndThen() {
         Spin spin = new Spin(2);
-        int limit = spin.budgetNs();
-        for (int i = 0; i < 20; i++) {
+        final int limit = spin.budgetNs();
+        int tries = 0;
+        for (int i = 1; i <= 64; i++) {
             spin.begin();
             while (spin.once()) {
                 Thread.onSpinWait();
             }
             spin.end(true);
+            tries += spin.budgetNs() >= limit ? 1 : 0;
+            if (i == 8) {
+                assertEquals(0, spin.budgetNs());
+                assertFalse(spin.once());
+            }
         }
-        int smallest = spin.budgetNs();
-        assertTrue(smallest > 0 && smallest < 1000, "smallest=" + smallest);
+        assertEquals(4, tries);
+        spin.begin();
+        assertTrue(spin.once());
+        spin.end(false); // the last try was worth it
+        assertEquals(limit, spin.budgetNs());
+        spin.begin();
+        spin.end(true);
+        int half = spin.budgetNs();
+        assertEquals(limit / 2, half);
         spin.begin();
         spin.end(false); // no wait at all: says nothing
-        assertEquals(smallest, spin.budgetNs());
-        for (int i = 0; i < 20; i++) {
-            spin.begin();
-            assertTrue(spin.once());
-            spin.end(false);
-        }
+        assertEquals(half, spin.budgetNs());
+        spin.begin();
+        assertTrue(spin.once());
+        spin.end(false);
         assertEquals(limit, spin.budgetNs());
         Spin alone = new Spin(1);
-        alone.begin();
-        assertFalse(alone.once());
-        alone.end(true);
-        assertEquals(0, alone.budgetNs());
+        for (int i = 0; i < 32; i++) {
+            alone.begin();
+            assertFalse(alone.once());
+            alone.end(true);
+        }
     }
 
     @Test
