@@ -7,7 +7,8 @@ import java.lang.invoke.MethodHandle;
 
 /**
  * A mapping of a descriptor that other processes map as well, of any length. Its memory does not vanish under a thread
- * that uses it: after {@link #close} each access throws. Any thread.
+ * that uses it: after {@link #close} each access throws {@link IllegalStateException}, and {@link InternalError} where
+ * somebody has cut the file short. Any thread.
  */
 public final class SharedMemory implements AutoCloseable {
     // Linux asm-generic/mman-common.h

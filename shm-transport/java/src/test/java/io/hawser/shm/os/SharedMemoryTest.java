@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.shm.ring.RingCorruptException;
+import io.hawser.shm.ring.RingReader;
+import io.hawser.shm.ring.RingWriter;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -81,6 +84,38 @@ class SharedMemoryTest {
         memory.set(ValueLayout.JAVA_INT, 0, 1);
         shared.close();
         assertThrows(IllegalStateException.class, () -> memory.get(ValueLayout.JAVA_INT, 0));
+    }
+
+    @Test
+    void shouldThrowAndNotEndTheProcessWhenTheFileWasCutShort(@TempDir Path folder) throws Exception {
+        int fd = Descriptors.create(folder.resolve("region"));
+        Descriptors.resize(fd, 1 << 20);
+        try (SharedMemory shared = SharedMemory.map(fd, 1 << 20, 0)) {
+            MemorySegment memory = shared.memory();
+            RingWriter writer = new RingWriter(memory, 4096, 4096, 0, 64);
+            RingReader reader = new RingReader(memory, 4096, 4096, 0, 64);
+            MemorySegment bytes = MemorySegment.ofArray(new byte[64]);
+            for (int i = 0; i < 50_000; i++) { // so that the JIT compiler's code meets the fault
+                exchange(writer, reader, bytes);
+            }
+            Descriptors.resize(fd, 0);
+            assertThrows(InternalError.class, () -> exchange(writer, reader, bytes));
+            assertThrows(InternalError.class, () -> memory.asSlice(0, 4096).fill((byte) 0));
+            assertThrows(IllegalStateException.class, () -> Futex.await(memory, 128, 0, 1));
+            Descriptors.resize(fd, 1 << 20);
+            // Other pages now, but the mapping is in use again: the head and the tail that were there are gone.
+            assertThrows(RingCorruptException.class, reader::available);
+        } finally {
+            Descriptors.close(fd);
+        }
+    }
+
+    private static void exchange(RingWriter writer, RingReader reader, MemorySegment bytes)
+            throws RingCorruptException {
+        writer.put(bytes, 0, Math.min(64, writer.room()));
+        writer.commit();
+        reader.takeAvailable(bytes, 0, 64);
+        reader.release();
     }
 
     @Test
