@@ -27,6 +27,7 @@ public final class StreamWork {
     public static final int PACKED_BYTES = 16 * 1024;
 
     private static final int MARKER_FRACTION = 16; // of the window may gather in a stream without a marker
+    private static final int SCARCE_FRACTION = 64; // of the window may gather in all of them when credit is scarce
 
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
 
@@ -37,6 +38,7 @@ public final class StreamWork {
     private final Outbox outbox;
     private final DataBuffers buffers;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
+    private long unmarkedBytes; // credit of all of them
     private final Set<DeviceRead> reads = new HashSet<>(); // for which streams wait
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
@@ -66,12 +68,15 @@ public final class StreamWork {
      * @param bytes the record's length.
      */
     void charge(StreamState stream, long bytes) {
+        if (!stream.hasUnmarked()) {
+            unmarked.add(stream);
+        }
         stream.charge(bytes);
-        unmarked.add(stream);
+        unmarkedBytes += bytes;
         if (stream.unmarkedBytes() >= credit.windowBytes() / MARKER_FRACTION) {
             mark(stream);
         }
-        if (credit.isScarce()) {
+        if (unmarkedBytes >= credit.windowBytes() / SCARCE_FRACTION && credit.isScarce()) {
             markAll();
         }
     }
@@ -88,6 +93,7 @@ public final class StreamWork {
         unmarked.remove(stream);
         if (stream.hasUnmarked()) {
             Covered covered = stream.cover();
+            unmarkedBytes -= covered.bytes();
             whenReached(stream, status -> release(covered));
         }
     }
@@ -102,6 +108,7 @@ public final class StreamWork {
         unmarked.remove(stream);
         if (stream.hasUnmarked()) {
             Covered covered = stream.cover();
+            unmarkedBytes -= covered.bytes();
             int result = backend.whenContextReached(stream.context(),
                 status -> completions.add(() -> release(covered)));
             if (result != 0) {
