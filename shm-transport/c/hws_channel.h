@@ -1,8 +1,9 @@
 /*
  * The channel: the process's one ordered stream of records to its worker, and what comes back.
  *
- * Senders serialise on one lock that is held for a memcpy into the send buffer; a sender thread drains it, so that a
- * burst of asynchronous calls makes no system call in the caller. A synchronous caller sends for itself. Of the
+ * Senders serialise on one lock. Over a direct carrier it is held for a copy into the ring. Over any other it is held
+ * for a copy into the send buffer; a sender thread drains that, so that a burst of asynchronous calls makes no system
+ * call in the caller. A synchronous caller sends for itself. Of the
  * threads that wait, one reads for all; a background reader takes that role only when nobody waits and a host
  * function or an asynchronous copy to pinned memory is outstanding.
  *

@@ -113,9 +113,7 @@ static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t 
         return carrier;
     }
     if (config->carrier == HWS_CARRIER_AUTO && config->missing[0] == '\0') {
-        if (found) {
-            hws_log(HWS_WARN, "no GPU over shared memory, so over TCP: %s", error);
-        }
+        hws_log(found ? HWS_WARN : HWS_INFO, "no GPU over shared memory, so over TCP: %s", error);
         return connect_broker(config, welcome_p);
     }
     hws_log(HWS_ERROR, "no GPU: %s%s%s", error, config->missing[0] == '\0' ? "" : "; ", config->missing);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -208,6 +209,45 @@ static inline void fake_host_stop(void) {
     unlink(fake_host.path);
 }
 
+/* A sysfs with two devices, of which the second is ours; made of files and links. */
+static inline void fake_sysfs_make(char *root, const char *region) {
+    char path[256];
+    const struct { const char *device, *name, *text; } files[] = {
+        {"0000:00:02.0", "vendor", "0x8086\n"}, {"0000:00:02.0", "device", "0x1110\n"},
+        {"0000:00:04.0", "vendor", "0x1af4\n"}, {"0000:00:04.0", "device", "0x1110\n"},
+        {"0000:00:04.0", "enable", "1\n"},      {"0000:00:05.0", "vendor", "0x1af4\n"},
+        {"0000:00:05.0", "device", "0x1110\n"}, {"0000:00:05.0", "enable", "0\n"},
+    };
+    HWS_CHECK(mkdtemp(root) != NULL);
+    const char *folders[] = {"bus", "bus/pci", "bus/pci/devices", "bus/pci/devices/0000:00:02.0",
+                             "bus/pci/devices/0000:00:04.0", "bus/pci/devices/0000:00:05.0"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        HWS_CHECK(mkdir(path, 0700) == 0);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/bus/pci/devices/%s/%s", root, files[i].device, files[i].name);
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        HWS_CHECK(fd >= 0 && write(fd, files[i].text, strlen(files[i].text)) == (ssize_t) strlen(files[i].text));
+        close(fd);
+    }
+    const char *empty[] = {"0000:00:04.0/resource2", "0000:00:05.0/resource0"}; /* somebody else's; registers */
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/bus/pci/devices/%s", root, empty[i]);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        HWS_CHECK(fd >= 0 && ftruncate(fd, 1 << 20) == 0);
+        close(fd);
+    }
+    snprintf(path, sizeof path, "%s/bus/pci/devices/0000:00:05.0/resource2", root);
+    HWS_CHECK(symlink(region, path) == 0);
+}
+
+static inline void fake_sysfs_remove(const char *root) {
+    char command[300];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    HWS_CHECK(system(command) == 0);
+}
+
 static inline hws_config_t fake_config(void) {
     hws_config_t config = {.carrier = HWS_CARRIER_SHM, .sysfs = "/nowhere", .connect_timeout_ms = 20000};
     memcpy(config.region, fake_host.path, sizeof fake_host.path);
@@ -230,6 +270,19 @@ static inline bool fake_slot_is_left(const fake_slot_t *slot) {
     return fake_load(&slot->guest->state) != HWS_GUEST_CLAIMED;
 }
 
+/* Sleeps until a ring has bytes or room, as a worker does; one whose guest is a machine polls. */
+static inline void fake_slot_sleep(fake_slot_t *slot, uint32_t *waiting, uint64_t (*look)(hws_ring_t *),
+                                   hws_ring_t *ring) {
+    if (slot->guest->kind == HWS_KIND_MACHINE) {
+        fake_nap();
+        return;
+    }
+    uint32_t seen = hws_wait_prepare(waiting, &slot->guest->command_signal);
+    if (look(ring) == 0) {
+        hws_wait_sleep(&slot->guest->command_signal, seen, 20000000);
+    }
+}
+
 /* Reads bytes from the guest; false when it has left. */
 static inline bool fake_slot_read(fake_slot_t *slot, void *target, uint64_t bytes) {
     for (uint8_t *to = target; bytes > 0;) {
@@ -239,10 +292,7 @@ static inline bool fake_slot_read(fake_slot_t *slot, void *target, uint64_t byte
             if (fake_slot_is_left(slot)) {
                 return false;
             }
-            uint32_t seen = hws_wait_prepare(&slot->host->command_waiting, &slot->guest->command_signal);
-            if (hws_ring_available(&slot->command) == 0) {
-                hws_wait_sleep(&slot->guest->command_signal, seen, 20000000);
-            }
+            fake_slot_sleep(slot, &slot->host->command_waiting, hws_ring_available, &slot->command);
             continue;
         }
         uint64_t part = bytes < available ? bytes : available;
@@ -264,10 +314,7 @@ static inline bool fake_slot_write(fake_slot_t *slot, const void *source, uint64
             return false;
         }
         if (room == 0) {
-            uint32_t seen = hws_wait_prepare(&slot->host->room_waiting, &slot->guest->command_signal);
-            if (hws_ring_room(&slot->reply) == 0) {
-                hws_wait_sleep(&slot->guest->command_signal, seen, 20000000);
-            }
+            fake_slot_sleep(slot, &slot->host->room_waiting, hws_ring_room, &slot->reply);
             continue;
         }
         uint64_t part = bytes < room ? bytes : room;

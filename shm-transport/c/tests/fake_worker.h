@@ -19,6 +19,7 @@
 #define FAKE_WINDOW_BYTES (4u << 20)
 
 static bool fake_over_shm;                   /* the carrier under test */
+static char fake_sysfs[64];                  /* where its region is a device, "" where it is a file */
 static int fake_fd = -1;                     /* the worker's end, over TCP */
 static fake_slot_t fake_slot;                /* the same, over a region */
 static uint64_t fake_sequence;               /* of the next record that is expected */
@@ -35,6 +36,10 @@ static void fake_failed(int status) {
 
 static hws_carrier_t *fake_connect_shm(void) {
     hws_config_t config = fake_config();
+    if (fake_sysfs[0] != '\0') {
+        config.region[0] = '\0';
+        snprintf(config.sysfs, sizeof config.sysfs, "%s", fake_sysfs);
+    }
     hws_welcome_t welcome;
     bool found;
     char error[512];
@@ -182,10 +187,16 @@ static inline void fake_join(fake_thread_t *thread) {
 static inline void fake_run_all(void (*run)(void)) {
     fprintf(stderr, "over tcp\n");
     run();
-    fprintf(stderr, "over shm\n");
+    fprintf(stderr, "over shm, as a process\n");
     fake_over_shm = true;
     fake_host_start(16u << 20, 4, HOST_SERVES);
     run();
+    fprintf(stderr, "over shm, as a machine\n");
+    strcpy(fake_sysfs, "/tmp/hawser-test-XXXXXX");
+    fake_sysfs_make(fake_sysfs, fake_host.path);
+    atomic_store(&fake_host.liveness, HWS_LIVENESS_BEAT);
+    run();
+    fake_sysfs_remove(fake_sysfs);
     fake_host_stop();
 }
 

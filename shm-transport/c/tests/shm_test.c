@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define REGION_BYTES (16ull << 20)
@@ -163,50 +162,11 @@ static void shouldBeatWhereTheHostAsksForIt(void) {
     fake_host_stop();
 }
 
-/* A sysfs with two devices, of which the second is ours; made of files and links. */
-static void make_sysfs(char *root, const char *region) {
-    char path[256];
-    const struct { const char *device, *name, *text; } files[] = {
-        {"0000:00:02.0", "vendor", "0x8086\n"}, {"0000:00:02.0", "device", "0x1110\n"},
-        {"0000:00:04.0", "vendor", "0x1af4\n"}, {"0000:00:04.0", "device", "0x1110\n"},
-        {"0000:00:04.0", "enable", "1\n"},      {"0000:00:05.0", "vendor", "0x1af4\n"},
-        {"0000:00:05.0", "device", "0x1110\n"}, {"0000:00:05.0", "enable", "0\n"},
-    };
-    HWS_CHECK(mkdtemp(root) != NULL);
-    const char *folders[] = {"bus", "bus/pci", "bus/pci/devices", "bus/pci/devices/0000:00:02.0",
-                             "bus/pci/devices/0000:00:04.0", "bus/pci/devices/0000:00:05.0"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
-        HWS_CHECK(mkdir(path, 0700) == 0);
-    }
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/bus/pci/devices/%s/%s", root, files[i].device, files[i].name);
-        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        HWS_CHECK(fd >= 0 && write(fd, files[i].text, strlen(files[i].text)) == (ssize_t) strlen(files[i].text));
-        close(fd);
-    }
-    const char *empty[] = {"0000:00:04.0/resource2", "0000:00:05.0/resource0"}; /* somebody else's; registers */
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/bus/pci/devices/%s", root, empty[i]);
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        HWS_CHECK(fd >= 0 && ftruncate(fd, 1 << 20) == 0);
-        close(fd);
-    }
-    snprintf(path, sizeof path, "%s/bus/pci/devices/0000:00:05.0/resource2", root);
-    HWS_CHECK(symlink(region, path) == 0);
-}
-
-static void remove_tree(const char *root) {
-    char command[300];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    HWS_CHECK(system(command) == 0);
-}
-
 static void shouldFindTheDeviceThatCarriesOurRegion(void) {
     fake_host_start(REGION_BYTES, 2, HOST_SERVES);
     ((hws_region_header_t *) fake_host.base)->doorbell_vectors = 3;
     char root[] = "/tmp/hawser-test-XXXXXX", path[256];
-    make_sysfs(root, fake_host.path);
+    fake_sysfs_make(root, fake_host.path);
     hws_config_t config = {.carrier = HWS_CARRIER_AUTO, .connect_timeout_ms = 20000};
     snprintf(config.sysfs, sizeof config.sysfs, "%s", root);
     hws_carrier_t *carrier = connect_with(&config);
@@ -230,7 +190,7 @@ static void shouldFindTheDeviceThatCarriesOurRegion(void) {
     end(carrier);
     HWS_CHECK(pread(fd, &rung, sizeof rung, HWS_DOORBELL_OFFSET) == sizeof rung && rung == 0); /* we have left */
     close(fd);
-    remove_tree(root);
+    fake_sysfs_remove(root);
     HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "no ivshmem device") != NULL);
     fake_host_stop();
 }
