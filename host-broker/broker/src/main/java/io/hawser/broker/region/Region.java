@@ -4,12 +4,14 @@ import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionHeader;
 import io.hawser.shm.RegionLayout;
+import io.hawser.shm.os.EventFd;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.security.SecureRandom;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jboss.logging.Logger;
 
 /**
@@ -29,32 +31,52 @@ final class Region {
     }
 
     private final RegionSettings settings;
-    private final RegionFile file;
     private final RegionContext context;
-    private final RegionGeometry geometry;
-    private final Slot[] slots;
-    private final long epoch;
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
+    private final AtomicBoolean rung = new AtomicBoolean();
+    private RegionFile file;
+    private RegionGeometry geometry;
+    private long epoch;
+    private Slot[] slots = new Slot[0];
+    private IvshmemServer server;
+    private Bell bell;
     private RegionView.State state = RegionView.State.SERVING;
     private String problem = "";
+    private boolean connected;
+    private boolean clearing;
     private boolean closing;
+    private boolean mapped;
     private long hostBeat;
     private volatile RegionView view;
 
-    private Region(RegionSettings settings, RegionFile file, RegionContext context) {
+    private Region(RegionSettings settings, RegionContext context) {
         this.settings = settings;
-        this.file = file;
         this.context = context;
-        geometry = file.geometry();
-        // Positive: it travels to workers as a JSON number.
-        epoch = 1 + RANDOM.nextLong(Long.MAX_VALUE - 1);
-        new RegionHeader(epoch, context.descriptionHash(), RecordLayout.PROTOCOL_VERSION, settings.vectors(),
-            settings.vgpu(), geometry).format(file.memory());
-        slots = new Slot[geometry.slotCount()];
-        for (int i = 0; i < slots.length; i++) {
-            slots[i] = new Slot(this, context, new SlotMemory(file.memory(), geometry, i), i);
+    }
+
+    /** Opens and formats the memory, for guests that know nothing of what was there before. */
+    private void format() throws RegionException {
+        file = RegionFile.open(settings);
+        mapped = true;
+        try {
+            geometry = file.geometry();
+            // Positive: it travels to workers as a JSON number.
+            epoch = 1 + RANDOM.nextLong(Long.MAX_VALUE - 1);
+            new RegionHeader(epoch, context.descriptionHash(), RecordLayout.PROTOCOL_VERSION, settings.vectors(),
+                settings.vgpu(), geometry).format(file.memory());
+            slots = new Slot[geometry.slotCount()];
+            for (int i = 0; i < slots.length; i++) {
+                slots[i] = new Slot(this, context, new SlotMemory(file.memory(), geometry, i), i);
+            }
+            publish();
+        } catch (InternalError e) {
+            unmap();
+            throw new RegionException(RegionException.Kind.CONFLICT, "the region's memory cannot be written: region="
+                + settings.name() + " path=" + settings.place() + " (is there so much left?)");
+        } catch (RuntimeException e) {
+            unmap();
+            throw e;
         }
-        publish();
     }
 
     /**
@@ -63,21 +85,22 @@ final class Region {
      * @throws RegionException when it cannot be served; nothing of it is left.
      */
     static Region open(RegionSettings settings, RegionContext context) throws RegionException {
-        RegionFile file = RegionFile.open(settings);
-        try {
-            Region region = new Region(settings, file, context);
-            LOG.infof("region %s is served: path=%s bytes=%d slots=%d heapBytes=%d vgpu=%s", settings.name(),
-                settings.place(), region.geometry.regionBytes(), region.geometry.slotCount(),
-                region.geometry.heapBytes(), settings.vgpu());
-            return region;
-        } catch (InternalError e) {
-            file.close();
-            throw new RegionException(RegionException.Kind.CONFLICT, "the region's memory cannot be written: region="
-                + settings.name() + " path=" + settings.place() + " (is there so much left?)");
-        } catch (RuntimeException e) {
-            file.close();
-            throw e;
+        Region region = new Region(settings, context);
+        region.format();
+        if (settings.hasDoorbell()) {
+            try {
+                region.server = IvshmemServer.open(settings, context.loop(), region.new Machine());
+            } catch (IOException e) {
+                region.unmap();
+                throw new RegionException(RegionException.Kind.CONFLICT, "the doorbell socket cannot be listened on: "
+                    + "region=" + settings.name() + " doorbellSocket=" + settings.place() + ": " + e.getMessage());
+            }
+            region.bell = new Bell(settings.name(), region.server.doorbell(0), region::heard);
         }
+        LOG.infof("region %s is served: path=%s bytes=%d slots=%d heapBytes=%d vgpu=%s", settings.name(),
+            settings.place(), region.geometry.regionBytes(), region.geometry.slotCount(), region.geometry.heapBytes(),
+            settings.vgpu());
+        return region;
     }
 
     RegionSettings settings() {
@@ -99,7 +122,18 @@ final class Region {
 
     /** The event descriptor that a slot's doorbell signals; -1 where there is none. */
     int doorbell(int slot) {
-        return -1;
+        EventFd doorbell = server == null ? null : server.doorbell(1 + slot);
+        return doorbell == null ? -1 : doorbell.fd();
+    }
+
+    /** A guest has rung the broker's doorbell; on the bell's thread. */
+    private void heard() {
+        if (rung.compareAndSet(false, true)) {
+            context.loop().execute(() -> {
+                rung.set(false);
+                poll();
+            });
+        }
     }
 
     boolean isLocked(int slot) throws IOException {
@@ -108,7 +142,7 @@ final class Region {
 
     /** Why nobody is let in; null while claims are welcome. */
     String refusesClaims() {
-        return state == RegionView.State.SERVING ? null : "the region is being taken out of service";
+        return state == RegionView.State.SERVING && !clearing ? null : "the region is being taken out of service";
     }
 
     /** As of the last change; any thread. */
@@ -146,7 +180,7 @@ final class Region {
      * which Java throws as InternalError: its guest has cut the file, and the region is over.
      */
     void guarded(Step step) {
-        if (state == RegionView.State.FAILED || closed.isDone()) {
+        if (state == RegionView.State.FAILED || !mapped) {
             return;
         }
         try {
@@ -193,9 +227,31 @@ final class Region {
     /** A session came or went; the last one of a region that is to be closed lets it go. */
     void changed() {
         publish();
-        if (closing && view.sessions() == 0) {
+        if (view.sessions() == 0 && (closing || clearing)) {
             // Not here: a loop over the slots may be what called.
-            context.loop().execute(this::release);
+            context.loop().execute(closing ? this::release : this::renew);
+        }
+    }
+
+    /** The last machine's memory is given back, so that the next one finds nothing of it. */
+    private void renew() {
+        if (!clearing || closing) {
+            return;
+        }
+        clearing = false;
+        unmap();
+        try {
+            format();
+            server.ready();
+        } catch (RegionException e) {
+            fail(e.getMessage());
+        }
+    }
+
+    private void unmap() {
+        if (mapped) {
+            mapped = false;
+            file.close();
         }
     }
 
@@ -204,9 +260,13 @@ final class Region {
             return;
         }
         guarded(() -> LONG.setRelease(file.memory(), (long) RegionLayout.HEADER_MAGIC_OFFSET, 0L));
-        closed.complete(null);
-        file.close();
+        unmap();
+        if (server != null) {
+            bell.close();
+            server.close();
+        }
         LOG.infof("region %s is not served any more: path=%s", settings.name(), settings.place());
+        closed.complete(null);
     }
 
     private void publish() {
@@ -216,6 +276,26 @@ final class Region {
             used += slot.inUse() ? 1 : 0;
             sessions += slot.hasSession() ? 1 : 0;
         }
-        view = new RegionView(settings, geometry, state, problem, used, sessions, false);
+        view = new RegionView(settings, geometry, state, problem, used, sessions, connected);
+    }
+
+    /** What the ivshmem server asks and tells. */
+    private final class Machine implements IvshmemServer.Owner {
+        @Override
+        public int memory() {
+            return clearing || failed() ? -1 : file.descriptor();
+        }
+
+        @Override
+        public void connected(boolean now) {
+            connected = now;
+            if (!now && !closing) {
+                clearing = true;
+                for (Slot slot : slots) {
+                    guarded(() -> slot.guestGone("the virtual machine has hung up"));
+                }
+            }
+            changed();
+        }
     }
 }

@@ -25,8 +25,8 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
     Path doorbellSocket, int vectors) {
     /** Names end up in logs, metrics and addresses. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
-    /** Linux un.h: what sun_path holds with its NUL. */
-    private static final int MAX_SOCKET_PATH_BYTES = 107;
+    /** Linux un.h: sun_path holds 107 and a NUL; less what the name has while it is made. */
+    private static final int MAX_SOCKET_PATH_BYTES = 103;
     private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(4L * RegionLayout.BEAT_MS);
 
     /** As a region of the settings says. */

@@ -6,6 +6,7 @@ import io.hawser.shm.RegionGeometry;
  * A region at one moment.
  *
  * @param problem why it is not served; empty while it is.
+ * @param connected whether a virtual machine is connected to its doorbell socket.
  */
 public record RegionView(RegionSettings settings, RegionGeometry geometry, State state, String problem, int slotsInUse,
     int sessions, boolean connected) {

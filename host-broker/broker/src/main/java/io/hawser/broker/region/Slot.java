@@ -243,6 +243,15 @@ final class Slot {
         }
     }
 
+    /** Nobody will read anything here any more. */
+    void guestGone(String reason) {
+        if (phase == Phase.SERVING) {
+            end(reason);
+        } else if (phase != Phase.FREE) {
+            free(reason);
+        }
+    }
+
     /** Called once when a session is over: its worker is gone, or it never had one. */
     private void over() {
         if (phase != Phase.SERVING) {

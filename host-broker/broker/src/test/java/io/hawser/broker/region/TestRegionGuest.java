@@ -38,14 +38,23 @@ final class TestRegionGuest implements AutoCloseable {
         this(Descriptors.open(path), slot);
     }
 
+    /** The same where the header may be gone. */
+    TestRegionGuest(Path path, int slot, RegionHeader header) throws IOException {
+        this(Descriptors.open(path), slot, header);
+    }
+
     /** Maps a region; owns the descriptor. */
     TestRegionGuest(int descriptor, int slot) throws IOException {
+        this(descriptor, slot, null);
+    }
+
+    private TestRegionGuest(int descriptor, int slot, RegionHeader header) throws IOException {
         this.descriptor = descriptor;
         this.slot = slot;
         mapping = SharedMemory.map(descriptor, Descriptors.fileBytes(descriptor), 0);
         region = mapping.memory();
-        header = RegionHeader.read(region);
-        geometry = header.geometry();
+        this.header = header == null ? RegionHeader.read(region) : header;
+        geometry = this.header.geometry();
     }
 
     RegionHeader header() {
@@ -74,21 +83,32 @@ final class TestRegionGuest implements AutoCloseable {
     }
 
     void claim(int kind, long epoch, long hash, int version) {
-        INT.set(region, guest(RegionLayout.GUEST_KIND_OFFSET), kind);
-        LONG.set(region, guest(RegionLayout.GUEST_PID_OFFSET), 4711L);
-        LONG.set(region, guest(RegionLayout.GUEST_EPOCH_OFFSET), epoch);
-        LONG.set(region, guest(RegionLayout.GUEST_DESCRIPTION_HASH_OFFSET), hash);
-        INT.set(region, guest(RegionLayout.GUEST_PROTOCOL_VERSION_OFFSET), version);
-        LONG.set(region, guest(RegionLayout.GUEST_MAP_ADDRESS_OFFSET), mapping.address());
-        RegionHeader.text(region, guest(RegionLayout.GUEST_PROGRAM_OFFSET), RegionLayout.GUEST_PROGRAM_BYTES,
-            "vector\nadd");
-        RegionHeader.text(region, guest(RegionLayout.GUEST_HOST_OFFSET), RegionLayout.GUEST_HOST_BYTES, "guest-1");
+        fill(slot, kind, epoch, hash, version);
         replies = RingReader.reply(region, geometry, slot);
         commands = RingWriter.command(region, geometry, slot);
         if (!INT.compareAndSet(region, guest(RegionLayout.GUEST_STATE_OFFSET), RegionLayout.GUEST_FREE,
             RegionLayout.GUEST_CLAIMED)) {
             throw new AssertionError("the slot is not free: state=" + guestState());
         }
+    }
+
+    /** Writes the fields of an honest claim into any slot. */
+    void fill(int any) {
+        fill(any, RegionLayout.KIND_PROCESS, header.epoch(), TestBroker.DESCRIPTION_HASH,
+            RecordLayout.PROTOCOL_VERSION);
+    }
+
+    private void fill(int any, int kind, long epoch, long hash, int version) {
+        long page = geometry.guestPage(any);
+        INT.set(region, page + RegionLayout.GUEST_KIND_OFFSET, kind);
+        LONG.set(region, page + RegionLayout.GUEST_PID_OFFSET, 4711L);
+        LONG.set(region, page + RegionLayout.GUEST_EPOCH_OFFSET, epoch);
+        LONG.set(region, page + RegionLayout.GUEST_DESCRIPTION_HASH_OFFSET, hash);
+        INT.set(region, page + RegionLayout.GUEST_PROTOCOL_VERSION_OFFSET, version);
+        LONG.set(region, page + RegionLayout.GUEST_MAP_ADDRESS_OFFSET, mapping.address());
+        RegionHeader.text(region, page + RegionLayout.GUEST_PROGRAM_OFFSET, RegionLayout.GUEST_PROGRAM_BYTES,
+            "vector\nadd");
+        RegionHeader.text(region, page + RegionLayout.GUEST_HOST_OFFSET, RegionLayout.GUEST_HOST_BYTES, "guest-1");
     }
 
     /** The record that the worker has put next. */

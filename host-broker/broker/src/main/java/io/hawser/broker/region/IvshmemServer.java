@@ -1,0 +1,267 @@
+package io.hawser.broker.region;
+
+import io.hawser.broker.posix.Posix;
+import io.hawser.broker.posix.PosixException;
+import io.hawser.shm.os.EventFd;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.EventLoop;
+import io.netty.channel.epoll.EpollDomainSocketChannel;
+import io.netty.channel.epoll.EpollServerDomainSocketChannel;
+import io.netty.channel.unix.DomainSocketAddress;
+import io.netty.util.ReferenceCountUtil;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/**
+ * The server of an ivshmem device (QEMU, docs/specs/ivshmem-spec.txt, protocol version 0): gives a virtual machine the
+ * region's memory and the event descriptors of its doorbells, and learns from the connection's end that the machine is
+ * gone. One machine at a time: two would share all memory. Event loop only.
+ *
+ * <p>A message is an i64, some with a descriptor: the version, the client's id, -1 with the memory, then for each
+ * vector the broker's id with its event descriptor. The client gets no doorbell of its own: nothing rings towards a
+ * guest.
+ */
+final class IvshmemServer implements AutoCloseable {
+    private static final Logger LOG = Logger.getLogger(IvshmemServer.class);
+    private static final long VERSION = 0;
+    private static final long BROKER_ID = 0;
+    private static final long CLIENT_ID = 1;
+    private static final long MEMORY = -1;
+    private static final int GRACE_MS = 500;
+
+    /** The region behind it. */
+    interface Owner {
+        /** The memory's descriptor for a new machine; -1 while that of the one before is being cleared. */
+        int memory();
+
+        /** A machine has come or gone. */
+        void connected(boolean connected);
+    }
+
+    private final String region;
+    private final Path path;
+    private final EventLoop loop;
+    private final Owner owner;
+    private final EventFd[] doorbells;
+    private EpollServerDomainSocketChannel server;
+    private boolean listening;
+    private Channel client;
+    private Channel waiting;
+
+    private IvshmemServer(RegionSettings settings, EventLoop loop, Owner owner) {
+        region = settings.name();
+        path = settings.doorbellSocket();
+        this.loop = loop;
+        this.owner = owner;
+        doorbells = new EventFd[settings.vectors()];
+    }
+
+    /**
+     * Listens.
+     *
+     * @throws IOException when it cannot; nothing of it is left.
+     */
+    static IvshmemServer open(RegionSettings settings, EventLoop loop, Owner owner) throws IOException {
+        IvshmemServer opened = new IvshmemServer(settings, loop, owner);
+        try {
+            for (int i = 0; i < opened.doorbells.length; i++) {
+                opened.doorbells[i] = EventFd.create();
+            }
+            opened.listen();
+            return opened;
+        } catch (IOException e) {
+            opened.close();
+            throw e;
+        }
+    }
+
+    private void listen() throws IOException {
+        removeStale();
+        // Made in a folder of the broker's own, so that nobody else can connect before its mode is set.
+        Path folder = path.resolveSibling(path.getFileName() + ".d");
+        Path hidden = folder.resolve("s");
+        Files.deleteIfExists(hidden);
+        Files.deleteIfExists(folder);
+        Files.createDirectory(folder,
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        try {
+            server = new EpollServerDomainSocketChannel();
+            server.pipeline().addLast(new ServerHandler());
+            loop.register(server);
+            // On its own event loop both are done when they return.
+            ChannelFuture bound = server.bind(new DomainSocketAddress(hidden.toFile()));
+            if (!bound.isSuccess()) {
+                throw new IOException(bound.cause());
+            }
+            Files.setPosixFilePermissions(hidden, PosixFilePermissions.fromString("rw-------"));
+            Files.move(hidden, path, StandardCopyOption.ATOMIC_MOVE);
+            listening = true;
+        } finally {
+            Files.deleteIfExists(hidden);
+            Files.deleteIfExists(folder);
+        }
+    }
+
+    /** A socket that a broker has left behind, to which nobody listens, is in the way of nobody. */
+    private void removeStale() throws IOException {
+        if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+            return;
+        }
+        if (!Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS).isOther()) {
+            throw new IOException("the doorbell socket's path must be free: doorbellSocket=" + path);
+        }
+        try (SocketChannel probe = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+            probe.connect(UnixDomainSocketAddress.of(path));
+        } catch (ConnectException e) {
+            Files.delete(path);
+            return;
+        }
+        throw new IOException("somebody listens on the doorbell socket already: doorbellSocket=" + path);
+    }
+
+    /** The event descriptor of a vector; null where it has no such vector. */
+    EventFd doorbell(int vector) {
+        return vector < doorbells.length ? doorbells[vector] : null;
+    }
+
+    /** The memory is clear: a machine that waits for it gets it. */
+    void ready() {
+        if (waiting != null) {
+            Channel next = waiting;
+            waiting = null;
+            welcome(next);
+        }
+    }
+
+    private void arrived(Channel channel) {
+        if (waiting != null) {
+            refuse(channel);
+        } else if (client != null) {
+            // A machine that was started again can be here before the end of its last connection is.
+            waiting = channel;
+            loop.schedule(() -> {
+                if (waiting == channel && client != null) {
+                    refuse(channel);
+                }
+            }, GRACE_MS, TimeUnit.MILLISECONDS);
+        } else if (owner.memory() < 0) {
+            waiting = channel;
+        } else {
+            welcome(channel);
+        }
+    }
+
+    private void refuse(Channel channel) {
+        LOG.warnf("a second virtual machine is refused, the region has one: region=%s", region);
+        channel.close();
+    }
+
+    private void welcome(Channel channel) {
+        int socket = ((EpollDomainSocketChannel) channel).fd().intValue();
+        client = channel;
+        try {
+            Posix.writeAtOnce(socket, message(VERSION));
+            Posix.writeAtOnce(socket, message(CLIENT_ID));
+            Posix.sendWithDescriptor(socket, message(MEMORY), owner.memory());
+            for (EventFd doorbell : doorbells) {
+                Posix.sendWithDescriptor(socket, message(BROKER_ID), doorbell.fd());
+            }
+            LOG.infof("a virtual machine has connected: region=%s", region);
+            owner.connected(true);
+        } catch (PosixException e) {
+            LOG.warnf("a virtual machine could not be served: region=%s: %s", region, e.getMessage());
+            channel.close();
+        }
+    }
+
+    private static byte[] message(long value) {
+        return ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(value).array();
+    }
+
+    private void left(Channel channel) {
+        if (channel == waiting) {
+            waiting = null;
+        } else if (channel == client) {
+            client = null;
+            LOG.infof("the virtual machine has hung up: region=%s", region);
+            owner.connected(false);
+        }
+    }
+
+    /** Hangs up and listens no more. */
+    @Override
+    public void close() {
+        if (server != null) {
+            server.close();
+        }
+        if (listening) {
+            try {
+                Files.deleteIfExists(path);
+            } catch (IOException e) {
+                LOG.warnf("a doorbell socket could not be removed: %s", e.getMessage());
+            }
+        }
+        for (Channel channel : new Channel[] {client, waiting}) {
+            if (channel != null) {
+                channel.close();
+            }
+        }
+        for (EventFd doorbell : doorbells) {
+            if (doorbell != null) {
+                doorbell.close();
+            }
+        }
+    }
+
+    /** Takes connections. */
+    private final class ServerHandler extends ChannelInboundHandlerAdapter {
+        @Override
+        public void channelRead(ChannelHandlerContext context, Object accepted) {
+            Channel channel = (Channel) accepted;
+            channel.pipeline().addLast(new ClientHandler());
+            loop.register(channel);
+        }
+    }
+
+    /** One machine. */
+    private final class ClientHandler extends ChannelInboundHandlerAdapter {
+        @Override
+        public void channelActive(ChannelHandlerContext context) {
+            arrived(context.channel());
+        }
+
+        @Override
+        public void channelRead(ChannelHandlerContext context, Object message) {
+            ReferenceCountUtil.release(message);
+            LOG.warnf("an ivshmem client must send nothing: region=%s", region);
+            context.close();
+        }
+
+        @Override
+        public void channelInactive(ChannelHandlerContext context) {
+            left(context.channel());
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+            LOG.debugf("ivshmem connection lost: region=%s: %s", region, failure.getMessage());
+            context.close();
+        }
+    }
+}
