@@ -241,6 +241,7 @@ int hws_shm_claim(hws_shm_t *shm, const hws_config_t *config, uint64_t descripti
 void hws_shm_leave(hws_shm_t *shm) {
     if (shm->claimed && change_state(shm, shm->view.slot, HWS_GUEST_CLAIMED, HWS_GUEST_LEFT)) {
         hws_shm_ring_broker(shm);
+        hws_shm_wake_worker(shm, &shm->host->command_waiting); /* it ends the session */
     }
 }
 

@@ -11,6 +11,7 @@ import io.hawser.shm.RecordReader;
 import io.hawser.shm.RecordWriter;
 import io.hawser.worker.calls.Calls;
 import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.shm.ShmLink;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.session.CreditWindow;
 import io.hawser.worker.session.Session;
@@ -21,24 +22,29 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A guest of the worker's own, before it is ready: it makes the calls that every program makes, so that the first real
- * guest does not wait for classes to be loaded. More rounds would compile code too, and cost each start of a worker.
+ * Guests of the worker's own, before it is ready, over both carriers: they make the calls that every program makes, so
+ * that the first real guest does not wait for classes to be loaded. More rounds would compile code too, and cost each
+ * start of a worker.
  */
 final class WarmUp {
     private static final Logger LOG = System.getLogger(WarmUp.class.getName());
 
     private static final int ROUNDS = 20;
+    private static final int BURSTS = 8; // each costs a change of threads, which takes long on a loaded machine
+    private static final int BURST_CALLS = 400;
     private static final int TIMEOUT_MS = 5000;
     private static final long END_LIMIT_MS = 1000;
     private static final int ADDRESS_BYTES = 26; // what Netty's accept wants for any address
@@ -46,51 +52,108 @@ final class WarmUp {
     private static final int LARGE_BYTES = 64 * 1024;
     private static final long CONTEXT = (long) HandleKind.CONTEXT.number() << 40 | 1;
 
-    private final Socket socket;
-    private final DataInputStream in;
+    private final Peer peer;
     private final RecordWriter writer = new RecordWriter(2 * LARGE_BYTES);
     private final RecordReader reader = new RecordReader();
     private long sequence = 3; // a handshake would have been 1 and 2
     private int context;
 
-    private WarmUp(Socket socket) throws IOException {
-        this.socket = socket;
-        this.in = new DataInputStream(socket.getInputStream());
+    /** The guest's end of a carrier. */
+    interface Peer {
+        /** Sends a record: a writer after its {@code end()}. */
+        void send(RecordWriter record, int lengthBytes) throws IOException;
+
+        /** Waits for so many bytes. */
+        void receive(byte[] target, int offset, int bytes) throws IOException;
+
+        /** Ends the session as a guest that leaves. */
+        void leave() throws IOException;
+    }
+
+    /** Over a socket. */
+    private record SocketPeer(Socket socket, DataInputStream in) implements Peer {
+        @Override
+        public void send(RecordWriter record, int lengthBytes) throws IOException {
+            socket.getOutputStream().write(record.array(), 0, lengthBytes);
+        }
+
+        @Override
+        public void receive(byte[] target, int offset, int bytes) throws IOException {
+            in.readFully(target, offset, bytes);
+        }
+
+        @Override
+        public void leave() throws IOException {
+            socket.shutdownOutput();
+        }
+    }
+
+    private WarmUp(Peer peer) {
+        this.peer = peer;
     }
 
     /**
-     * Holds a session with itself over loopback. When it cannot be had, for want of a loopback interface, the worker is
-     * only slower at first.
+     * Holds sessions with itself: one over loopback that makes what every program makes, then one over a region. When
+     * they cannot be had, for want of a loopback interface, say, the worker is only slower at first.
      *
      * @param backend the GPU.
      */
     static void run(GpuBackend backend) {
+        try {
+            overLoopback(backend);
+            overRegion(backend);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // run() ends at once
+        } catch (IOException | ExecutionException | TimeoutException e) {
+            LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
+        }
+    }
+
+    private static void overLoopback(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
+            TimeoutException {
         Epoll.ensureAvailability(); // loads Netty's native code
         io.netty.channel.unix.Socket listener = io.netty.channel.unix.Socket.newSocketStream();
         try (Socket client = new Socket()) {
             listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
             listener.listen(1);
             client.connect(listener.localAddress());
-            Link link = new TcpLink(listener.accept(new byte[ADDRESS_BYTES]));
+            client.setSoTimeout(TIMEOUT_MS);
+            client.setTcpNoDelay(true);
+            Peer peer = new SocketPeer(client, new DataInputStream(client.getInputStream()));
+            hold(backend, new TcpLink(listener.accept(new byte[ADDRESS_BYTES])), peer, WarmUp::playProgram);
+        } finally {
+            closeListener(listener);
+        }
+    }
+
+    private static void overRegion(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
+            TimeoutException {
+        try (WarmUpRegion peer = new WarmUpRegion()) {
+            hold(backend, new ShmLink(peer.region(), null), peer, WarmUp::playQuestions);
+        }
+    }
+
+    /** What a guest of the warm-up does. */
+    @FunctionalInterface
+    private interface Play {
+        void of(WarmUp guest) throws IOException;
+    }
+
+    private static void hold(GpuBackend backend, Link link, Peer peer, Play play) throws IOException,
+            InterruptedException, ExecutionException, TimeoutException {
+        try {
             Session own = new Session(new SessionOptions(Session.WARM_UP, "", 0, "", "", CreditWindow.DEFAULT_BYTES),
                 backend, link, Calls.perThreadStreams(backend), (reason, error) -> { });
             link.execute(() -> own.start(new Calls(own, null), Description.HASH));
-            client.setSoTimeout(TIMEOUT_MS);
-            client.setTcpNoDelay(true);
-            new WarmUp(client).play();
-            client.shutdownOutput();
+            play.of(new WarmUp(peer));
+            peer.leave();
             link.awaitClosed(END_LIMIT_MS);
             CompletableFuture.runAsync(() -> {
                 own.close();
                 own.freeStaging();
             }, link).get(END_LIMIT_MS, TimeUnit.MILLISECONDS);
-            link.shutdown(END_LIMIT_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // run() ends at once
-        } catch (IOException | ExecutionException | TimeoutException e) {
-            LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
         } finally {
-            closeListener(listener);
+            link.shutdown(END_LIMIT_MS);
         }
     }
 
@@ -102,7 +165,8 @@ final class WarmUp {
         }
     }
 
-    private void play() throws IOException {
+    /** A context, memory, copies: what every program makes. */
+    private void playProgram() throws IOException {
         receive(); // WELCOME
         call(WireRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
         call(WireRequests.hwsContextCreate(writer, sequence, 1, 0, CONTEXT, 0, 0, 1));
@@ -121,8 +185,25 @@ final class WarmUp {
         }
     }
 
+    /**
+     * Bursts of calls without a context, since another session has had one and contexts can be dear: they fail, which
+     * takes the same way.
+     */
+    private void playQuestions() throws IOException {
+        receive(); // WELCOME
+        for (int i = 0; i < BURSTS; i++) {
+            for (int j = 1; j < BURST_CALLS; j++) {
+                int lengthBytes = StreamRequests.cuStreamSynchronize(writer, sequence, 1, 0, 0);
+                // Without a reply: the encoder has set the flag that the description wants.
+                writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.FLAGS_OFFSET, 0);
+                send(lengthBytes);
+            }
+            call(WireRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
+        }
+    }
+
     private void send(int lengthBytes) throws IOException {
-        socket.getOutputStream().write(writer.array(), 0, lengthBytes);
+        peer.send(writer, lengthBytes);
         sequence++;
     }
 
@@ -139,13 +220,14 @@ final class WarmUp {
     }
 
     private void receive() throws IOException {
-        int lengthBytes = Integer.reverseBytes(in.readInt());
+        byte[] head = new byte[Integer.BYTES];
+        peer.receive(head, 0, head.length);
+        int lengthBytes = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN).getInt();
         if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > RecordLayout.MAX_RECORD_BYTES) {
             throw new IOException("a reply of the warm-up has no length: lengthBytes=" + lengthBytes);
         }
-        byte[] record = new byte[lengthBytes];
-        in.readFully(record, Integer.BYTES, lengthBytes - Integer.BYTES);
-        ByteBuffer.wrap(record).order(ByteOrder.LITTLE_ENDIAN).putInt(0, lengthBytes);
+        byte[] record = Arrays.copyOf(head, lengthBytes);
+        peer.receive(record, Integer.BYTES, lengthBytes - Integer.BYTES);
         reader.wrap(MemorySegment.ofArray(record), 0, lengthBytes);
     }
 }
