@@ -127,9 +127,6 @@ static void shm_shutdown(hws_carrier_t *carrier) {
     atomic_store(&shm->closed, true);
     hws_shm_end_beat(shm);
     hws_shm_leave(shm);
-    if (shm->view.kind == HWS_KIND_PROCESS) {
-        hws_wait_signal(&shm->guest->command_signal); /* the worker looks at our state */
-    }
     /* Our own sleepers look whether they have been closed. */
     hws_futex_wake(&shm->host->reply_signal);
 }

@@ -16,6 +16,11 @@
 #include <unistd.h>
 
 #define MS_NS 1000000ll
+/*
+ * So long every slot must be found locked before that is believed: others hold locks for a moment when they look for
+ * a slot themselves, or free what a dead process has left.
+ */
+#define TAKEN_NS (20 * MS_NS)
 #define NAP_NS 100000 /* between two looks for the broker's answer, which a poll of its own delays more */
 
 typedef enum lock_result { LOCK_OURS, LOCK_TAKEN, LOCK_FAILED } lock_result_t;
@@ -130,10 +135,12 @@ static void nap(void) {
 }
 
 static int find_slot(hws_shm_t *shm, uint32_t timeout_ms, uint64_t description_hash, char *error, size_t capacity) {
-    int64_t began_ns = hws_shm_now_ns();
+    int64_t began_ns = hws_shm_now_ns(), not_taken_ns = began_ns;
     hws_shm_look_t look = {0};
     for (;;) {
         scan_t result = scan_slots(shm, description_hash);
+        int64_t now_ns = hws_shm_now_ns();
+        not_taken_ns = result == SCAN_TAKEN ? not_taken_ns : now_ns;
         if (result == SCAN_CLAIMED) {
             return 0;
         }
@@ -141,7 +148,7 @@ static int find_slot(hws_shm_t *shm, uint32_t timeout_ms, uint64_t description_h
             snprintf(error, capacity, "the region's slots cannot be locked: %s: %s", shm->path, strerror(errno));
             return -1;
         }
-        if (result == SCAN_TAKEN) {
+        if (now_ns - not_taken_ns > TAKEN_NS) {
             snprintf(error, capacity, "all %u slots of the region are taken by other processes: %s",
                      shm->header.slot_count, shm->path);
             return -1;
@@ -151,7 +158,7 @@ static int find_slot(hws_shm_t *shm, uint32_t timeout_ms, uint64_t description_h
                      shm->path);
             return -1;
         }
-        if (hws_shm_now_ns() - began_ns > timeout_ms * MS_NS) {
+        if (now_ns - began_ns > timeout_ms * MS_NS) {
             snprintf(error, capacity, "the broker did not clear a slot up in time (%u ms): %s", timeout_ms, shm->path);
             return -1;
         }

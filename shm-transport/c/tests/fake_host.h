@@ -198,6 +198,7 @@ static inline void fake_host_start(uint64_t bytes, uint32_t slots, fake_mood_t m
     atomic_store(&fake_host.liveness, HWS_LIVENESS_LOCK);
     atomic_store(&fake_host.ends, false);
     atomic_store(&fake_host.busy, -1);
+    atomic_store(&fake_host.abandoned, 0);
     HWS_CHECK(pthread_create(&fake_host.thread, NULL, fake_host_main, NULL) == 0);
 }
 

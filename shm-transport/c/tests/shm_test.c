@@ -363,7 +363,7 @@ typedef struct neighbour {
     int slot; /* -1: none was to be had */
 } neighbour_t;
 
-static void start_neighbour(neighbour_t *neighbour) {
+static void spawn_neighbour(neighbour_t *neighbour) {
     int said[2], tell[2];
     HWS_CHECK(pipe(said) == 0 && pipe(tell) == 0);
     neighbour->pid = fork();
@@ -381,13 +381,21 @@ static void start_neighbour(neighbour_t *neighbour) {
         HWS_CHECK(read(tell[0], &slot, 1) >= 0);
         _exit(0); /* as one that crashes: it does not leave */
     }
-    int8_t slot;
     close(said[1]);
     close(tell[0]);
-    HWS_CHECK(read(said[0], &slot, 1) == 1);
-    neighbour->slot = slot;
     neighbour->said = said[0];
     neighbour->tell = tell[1];
+}
+
+static void await_neighbour(neighbour_t *neighbour) {
+    int8_t slot;
+    HWS_CHECK(read(neighbour->said, &slot, 1) == 1);
+    neighbour->slot = slot;
+}
+
+static void start_neighbour(neighbour_t *neighbour) {
+    spawn_neighbour(neighbour);
+    await_neighbour(neighbour);
 }
 
 static void kill_neighbour(neighbour_t *neighbour) {
@@ -431,6 +439,28 @@ static void shouldGiveEachProcessASlotAndTakeThatOfADeadOne(void) {
     fake_host_stop();
 }
 
+static void shouldGiveSlotsToProcessesThatComeAtOnce(void) {
+    enum { SLOTS = 8, ROUNDS = 3 };
+    fake_host_start(REGION_BYTES, SLOTS, HOST_SERVES);
+    for (int round = 0; round < ROUNDS; round++) {
+        neighbour_t neighbours[SLOTS];
+        uint32_t slots = 0;
+        for (int i = 0; i < SLOTS; i++) {
+            spawn_neighbour(&neighbours[i]);
+        }
+        for (int i = 0; i < SLOTS; i++) {
+            await_neighbour(&neighbours[i]);
+            HWS_CHECK(neighbours[i].slot >= 0 && (slots & 1u << neighbours[i].slot) == 0);
+            slots |= 1u << neighbours[i].slot;
+        }
+        for (int i = 0; i < SLOTS; i++) {
+            kill_neighbour(&neighbours[i]); /* the next round finds every slot abandoned */
+        }
+    }
+    HWS_CHECK(atomic_load(&fake_host.abandoned) == (ROUNDS - 1) * SLOTS);
+    fake_host_stop();
+}
+
 static void shouldKeepItsRegionFromAForkedChild(void) {
     fake_host_start(REGION_BYTES, 2, HOST_SERVES);
     hws_carrier_t *carrier = connect_region();
@@ -471,6 +501,7 @@ int main(void) {
     HWS_RUN(shouldWaitForAChunkUntilTheWorkerHasDoneWithIt);
 #ifndef __SANITIZE_THREAD__
     HWS_RUN(shouldGiveEachProcessASlotAndTakeThatOfADeadOne);
+    HWS_RUN(shouldGiveSlotsToProcessesThatComeAtOnce);
     HWS_RUN(shouldKeepItsRegionFromAForkedChild);
 #endif
     return 0;
