@@ -89,11 +89,12 @@ static int synchronise(const hws_bulk_copy_t *copy) {
     return hws_copy_wait(((const hws_linear_t *) copy->argument)->stream);
 }
 
-static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, uint64_t bytes, CUstream stream) {
+static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, uint64_t bytes, CUstream stream,
+                               bool wait) {
     const hws_linear_t linear = {device, stream};
     const hws_bulk_copy_t copy = {
-        .to_device = to_device, .host = host, .width = bytes, .rows = 1, .slices = 1, .pitch = bytes,
-        .slice_pitch = bytes, .send = send_part, .copy_part = copy_part, .synchronise = synchronise,
+        .to_device = to_device, .eager = !wait, .host = host, .width = bytes, .rows = 1, .slices = 1,
+        .pitch = bytes, .slice_pitch = bytes, .send = send_part, .copy_part = copy_part, .synchronise = synchronise,
         .argument = &linear,
     };
     return (CUresult) hws_bulk_run(&copy);
@@ -113,7 +114,7 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
         HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
         return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
     }
-    return hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream)
+    return hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
                                            : send_records(dst, src, bytes, stream);
 }
 
@@ -132,7 +133,7 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
         return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
     }
     bool detached = !wait && host == HWS_HOST_PINNED;
-    return !detached && hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream)
+    return !detached && hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream, true)
                                                          : receive_records(dst, src, bytes, stream, !detached);
 }
 

@@ -217,9 +217,9 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
     if (!detached && hws_copy_in_chunks(box->width * box->rows * box->slices, write)) {
         const hws_box_copy_t argument = {box, stream};
         const hws_bulk_copy_t copy = {
-            .to_device = write, .host = (uint8_t *) first, .width = box->width, .rows = box->rows,
-            .slices = box->slices, .pitch = host->pitch, .slice_pitch = slice_pitch, .send = send_part,
-            .copy_part = copy_part, .synchronise = synchronise, .argument = &argument,
+            .to_device = write, .eager = !wait, .host = (uint8_t *) first, .width = box->width,
+            .rows = box->rows, .slices = box->slices, .pitch = host->pitch, .slice_pitch = slice_pitch,
+            .send = send_part, .copy_part = copy_part, .synchronise = synchronise, .argument = &argument,
         };
         return (CUresult) hws_bulk_run(&copy);
     }

@@ -239,8 +239,12 @@ static void work_to_device(hws_job_t *job) {
     while (take_part(job, &part)) {
         uint32_t chunk;
         /* One of ours that the device is done with is the one that caches hold. */
-        bool again = flight.count == DEPTH || (flight.count > 0 && hws_shm_chunk_ready(oldest(&flight)));
-        if (!again && take_chunk(&chunk)) {
+        bool again = flight.count > 0 && hws_shm_chunk_ready(oldest(&flight));
+        bool another = !again && (flight.count < DEPTH || job->copy->eager);
+        if (another && take_chunk(&chunk)) {
+            if (flight.count == DEPTH) {
+                give_bit(&left_chunks, take_off_oldest(&flight));
+            }
             send_part(job, &flight, &part, chunk);
         } else if (flight.count > 0) {
             chunk = take_off_oldest(&flight);

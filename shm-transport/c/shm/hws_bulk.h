@@ -21,6 +21,7 @@ typedef struct hws_bulk_part {
 /* A copy between a device and memory of the program. A plain one is one row of one slice. */
 typedef struct hws_bulk_copy {
     bool to_device;
+    bool eager;           /* to_device: takes every chunk there is before it waits for the device */
     uint8_t *host;        /* the first byte; only read when to_device */
     uint64_t width;       /* bytes a row, at least 1 */
     uint64_t rows;        /* rows a slice, at least 1 */

@@ -239,16 +239,18 @@ static int free_small(hws_heap_t *heap, const hws_heap_block_t *block) {
     uint8_t left = used & (uint8_t) ~units_mask(block->offset % HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES, block->bytes);
     int status = left == 0 ? give_mapped(heap, granule, 1) : heap->hooks->settle();
     if (status != 0) {
-        return status;
+        /* Nobody knows whether it is still mapped, so no further allocation may share it. */
+        left = left == 0 ? ALL_UNITS : used;
     }
     heap->units[granule] = left;
-    if (left == 0 && used != ALL_UNITS) {
+    bool was_partial = used != ALL_UNITS, is_partial = left != 0 && left != ALL_UNITS;
+    if (was_partial && !is_partial) {
         remove_partial(heap, granule);
-    } else if (left != 0 && used == ALL_UNITS) {
+    } else if (!was_partial && is_partial) {
         /* Without memory for the note the granule's free units stay unused until it is empty. */
         add_partial(heap, granule);
     }
-    return 0;
+    return status;
 }
 
 static uint64_t granules_of(uint64_t bytes) {

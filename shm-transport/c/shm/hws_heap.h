@@ -24,7 +24,7 @@
 typedef struct hws_heap_hooks {
     /* Makes granules that were just taken known to the devices; *address_p is where these see them, or 0. */
     int (*map)(uint64_t offset, uint64_t bytes, uint64_t *address_p);
-    /* Takes that back, by the same offset. When it returns 0, nothing that was issued before uses the granules any more. */
+    /* Takes that back, by the same offset. When it returns 0, nothing issued before uses the granules any more. */
     int (*unmap)(uint64_t offset);
     /* Waits until nothing that was issued before uses the heap: when a part of a granule is freed. */
     int (*settle)(void);
@@ -75,7 +75,7 @@ int hws_heap_allocate(hws_heap_t *heap, uint64_t bytes, hws_heap_block_t *block_
 
 /*
  * Gives back what hws_heap_allocate() gave, when no device uses it any more. Returns 0 or what `unmap` or `settle`
- * answered; the memory then stays taken, since something may still use it. Any thread.
+ * answered; the memory then stays taken for good, since something may still use it. Once for a block. Any thread.
  */
 int hws_heap_free(hws_heap_t *heap, const hws_heap_block_t *block);
 

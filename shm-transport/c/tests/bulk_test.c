@@ -188,8 +188,11 @@ static uint64_t parts_seen(const target_t *target) {
 
 static hws_bulk_copy_t box(bool to_device, uint8_t *host, uint64_t width, uint64_t rows, uint64_t slices,
                            uint64_t pitch, uint64_t slice_pitch, const target_t *target) {
-    return (hws_bulk_copy_t) {to_device, host, width, rows, slices, pitch, slice_pitch, send_record, copy_plainly,
-                              synchronise, target};
+    return (hws_bulk_copy_t) {
+        .to_device = to_device, .host = host, .width = width, .rows = rows, .slices = slices, .pitch = pitch,
+        .slice_pitch = slice_pitch, .send = send_record, .copy_part = copy_plainly, .synchronise = synchronise,
+        .argument = target,
+    };
 }
 
 static void fill(uint8_t *bytes, uint64_t count, uint32_t seed) {
@@ -313,6 +316,23 @@ static void should_not_wait_for_the_chunks_of_another_stream(void) {
     free(device);
 }
 
+/* An asynchronous copy may be issued before what lets its stream go on. */
+static void should_not_wait_for_the_stream_while_there_are_chunks(void) {
+    enum { BYTES = CHUNKS * CHUNK_BYTES };
+    uint8_t *host = malloc(BYTES), *device = malloc(BYTES);
+    target_t target = {.stream = &streams[0], .device = device};
+    hws_bulk_copy_t copy = box(true, host, BYTES, 1, 1, BYTES, BYTES, &target);
+    copy.eager = true;
+    fill(host, BYTES, 6);
+    stall(&streams[0], true);
+    HWS_CHECK(hws_bulk_run(&copy) == 0 && atomic_load(&target.sent) == CHUNKS && atomic_load(&target.plain) == 0);
+    stall(&streams[0], false);
+    check_all_chunks_free();
+    HWS_CHECK(memcmp(host, device, BYTES) == 0);
+    free(host);
+    free(device);
+}
+
 int main(void) {
     setenv("HAWSER_COPY_THREADS", "4", 1);
     for (int i = 0; i < STREAMS; i++) {
@@ -326,6 +346,7 @@ int main(void) {
     HWS_RUN(should_keep_copies_of_several_threads_apart);
     HWS_RUN(should_report_the_first_error_and_keep_every_chunk);
     HWS_RUN(should_not_wait_for_the_chunks_of_another_stream);
+    HWS_RUN(should_not_wait_for_the_stream_while_there_are_chunks);
     for (int i = 0; i < STREAMS; i++) {
         pthread_mutex_lock(&streams[i].lock);
         streams[i].stop = true;

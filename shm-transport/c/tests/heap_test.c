@@ -268,7 +268,7 @@ static void should_refuse_what_cannot_fit(void) {
 static void should_keep_what_cannot_be_unmapped(void) {
     hws_heap_t heap;
     hws_heap_block_t block, first, second;
-    make_file(8);
+    make_file(16);
     HWS_CHECK(hws_heap_open(&heap, table, granules, 0, &hooks));
     atomic_store(&next_status, 2);
     HWS_CHECK(hws_heap_allocate(&heap, 5000, &block) == 2 && taken_by(0) == 0);
@@ -277,15 +277,26 @@ static void should_keep_what_cannot_be_unmapped(void) {
     HWS_CHECK(hws_heap_allocate(&heap, 5000, &block) == 0 && taken_by(0) == 2);
     atomic_store(&next_status, 46);
     HWS_CHECK(hws_heap_free(&heap, &block) == 46 && taken_by(0) == 2);
-    HWS_CHECK(hws_heap_free(&heap, &block) == 0 && taken_by(0) == 0);
+    /* One of two in a granule: the other one is as before, and its units are not given out again. */
     HWS_CHECK(hws_heap_allocate(&heap, 50, &first) == 0 && hws_heap_allocate(&heap, 50, &second) == 0);
+    HWS_CHECK(first.offset / HWS_GRANULE_BYTES == second.offset / HWS_GRANULE_BYTES && taken_by(0) == 3);
     atomic_store(&next_status, 46);
     HWS_CHECK(hws_heap_free(&heap, &first) == 46);
-    HWS_CHECK(hws_heap_free(&heap, &first) == 0);
+    HWS_CHECK(hws_heap_allocate(&heap, 50, &block) == 0 && block.offset != first.offset && taken_by(0) == 3);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 0 && hws_heap_free(&heap, &second) == 0 && taken_by(0) == 3);
+    /* The last one in a granule: nobody gets another part of it. */
+    HWS_CHECK(hws_heap_allocate(&heap, 2000, &block) == 0 && hws_heap_allocate(&heap, 2000, &first) == 0);
+    HWS_CHECK(hws_heap_free(&heap, &block) == 0);
     atomic_store(&next_status, 46);
-    HWS_CHECK(hws_heap_free(&heap, &second) == 46 && taken_by(0) == 1);
-    HWS_CHECK(hws_heap_free(&heap, &second) == 0 && taken_by(0) == 0 && atomic_load(&mapped_bytes) == 0);
+    HWS_CHECK(hws_heap_free(&heap, &first) == 46);
+    HWS_CHECK(hws_heap_allocate(&heap, 2000, &second) == 0);
+    HWS_CHECK(second.offset / HWS_GRANULE_BYTES != first.offset / HWS_GRANULE_BYTES);
+    HWS_CHECK(hws_heap_free(&heap, &second) == 0);
     hws_heap_close(&heap);
+    for (uint64_t i = 0; i < granules; i++) {
+        atomic_fetch_sub(&mapped_bytes, atomic_exchange(&map_bytes_of[i], 0));
+    }
+    HWS_CHECK(atomic_load(&mapped_bytes) == 0);
     drop_file();
 }
 
