@@ -201,7 +201,8 @@ static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32
     }
     memcpy(&released, payload, sizeof released);
     /* What earned the credit was counted before it was sent, and so before the worker could see it. */
-    if (released > atomic_load(&channel->credit_used_bytes) || released < atomic_load(&channel->credit_released_bytes)) {
+    if (released > atomic_load(&channel->credit_used_bytes)
+        || released < atomic_load(&channel->credit_released_bytes)) {
         return refuse("CREDIT for what was not sent", released);
     }
     pthread_mutex_lock(&channel->receive_lock);

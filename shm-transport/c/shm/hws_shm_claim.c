@@ -48,7 +48,8 @@ static bool is_free(const hws_shm_t *shm, uint32_t slot) {
 }
 
 /*
- * Frees the granules of a slot that nobody uses: it is free, and its lock is ours, so nobody takes any for it meanwhile.
+ * Frees the granules of a slot that nobody uses: it is free, and its lock is ours, so nobody takes any for it
+ * meanwhile.
  */
 static uint64_t free_granules(hws_shm_t *shm, uint32_t slot) {
     uint64_t granules = shm->header.heap_bytes / HWS_GRANULE_BYTES, freed = 0;
@@ -104,7 +105,7 @@ static bool claim(hws_shm_t *shm, uint32_t slot, uint64_t description_hash) {
 
 typedef enum scan { SCAN_CLAIMED, SCAN_CHANGING, SCAN_TAKEN, SCAN_FAILED } scan_t;
 
-/* Looks at every slot once. CHANGING: none is free, but one will be when the broker has cleared up after its process. */
+/* Looks at every slot once. CHANGING: none is free, but one will be when the broker has cleared it up. */
 static scan_t scan_slots(hws_shm_t *shm, uint64_t description_hash) {
     scan_t result = SCAN_TAKEN;
     for (uint32_t slot = 0; slot < shm->header.slot_count; slot++) {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * Where a region is mapped if the place is free: the worker tries the same address, and then a pinned allocation has one
- * number on both sides. Below it lie the heaps of usual programs, above it libraries and stacks.
+ * Where a region is mapped if the place is free: the worker tries the same address, and then a pinned allocation has
+ * one number on both sides. Below it lie the heaps of usual programs, above it libraries and stacks.
  */
 #ifdef __SANITIZE_THREAD__
 #define WINDOW_BASE 0x7ea000000000ull /* the sanitizer keeps its own memory in the other place */
@@ -40,8 +40,8 @@ static bool are_apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes
 
 bool hws_shm_header_is_sound(const hws_region_header_t *h, uint64_t mapped_bytes) {
     uint64_t whole = h->region_bytes, stride = h->slot_stride, first = (uint64_t) SLOT_PAGES * HWS_PAGE_BYTES;
-    if (whole > mapped_bytes || whole > MAX_REGION_BYTES || whole % HWS_PAGE_BYTES != 0 || h->epoch == 0 || h->slot_count == 0
-        || h->slot_count > HWS_MAX_SLOTS || stride % HWS_PAGE_BYTES != 0 || stride < first || stride > whole
+    if (whole > mapped_bytes || whole > MAX_REGION_BYTES || whole % HWS_PAGE_BYTES != 0 || h->epoch == 0
+        || h->slot_count == 0 || h->slot_count > HWS_MAX_SLOTS || stride % HWS_PAGE_BYTES != 0 || stride < first || stride > whole
         || !is_inside(h->slots_offset, stride * h->slot_count, HWS_PAGE_BYTES, whole)) {
         return false;
     }

@@ -31,7 +31,7 @@ typedef struct fake_host {
     _Atomic int mood;
     _Atomic uint32_t liveness;
     _Atomic bool ends;
-    _Atomic int busy;            /* slot whose worker has not ended, which the host leaves alone until then; -1 for none */
+    _Atomic int busy;            /* slot whose worker has not ended: the host leaves it alone; -1 for none */
     _Atomic uint64_t sessions;   /* claims that were taken up: also the last one's id */
     _Atomic uint32_t abandoned;  /* slots that were cleared up because another process had found them abandoned */
     pthread_t thread;
@@ -256,8 +256,8 @@ static inline hws_config_t fake_config(void) {
 }
 
 /*
- * Takes over as the worker of this process's session. Through the guest's own mapping: the thread sanitizer knows memory
- * by its address, and so sees both ends.
+ * Takes over as the worker of this process's session. Through the guest's own mapping: the thread sanitizer knows
+ * memory by its address, and so sees both ends.
  */
 static inline void fake_slot_adopt(fake_slot_t *slot) {
     const hws_shm_view_t *view = hws_shm_current();
