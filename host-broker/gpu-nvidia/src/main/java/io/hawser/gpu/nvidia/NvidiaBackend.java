@@ -14,6 +14,8 @@ import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 import java.util.function.LongToIntFunction;
@@ -38,6 +40,8 @@ final class NvidiaBackend implements GpuBackend {
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final long[] primaries; // by device; 0 until made
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
+    /** Those that exist: the driver reads the memory of one that it has destroyed. */
+    private final Set<Long> contexts = ConcurrentHashMap.newKeySet();
     private final Map<Long, ArrayDeque<Long>> waitStreams = new HashMap<>(); // by context; guarded by itself
     private long current;
 
@@ -111,6 +115,7 @@ final class NvidiaBackend implements GpuBackend {
                 primaries[device] = out.get(ValueLayout.JAVA_LONG, 0);
             }
             belongings.put(primaries[device], new Belongings());
+            contexts.add(primaries[device]);
         }
         return primaries[device];
     }
@@ -125,6 +130,9 @@ final class NvidiaBackend implements GpuBackend {
             return 0;
         }
         int result = Driver.cuCtxCreate_v2(out, flags, device);
+        if (result == 0) {
+            contexts.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
+        }
         Driver.cuCtxSetCurrent(current); // cuCtxCreate makes the new one current
         return result;
     }
@@ -139,6 +147,7 @@ final class NvidiaBackend implements GpuBackend {
         }
         Belongings own = belongings.get(context);
         if (own == null) {
+            contexts.remove(context);
             markers.forget(context);
             return Driver.cuCtxDestroy_v2(context);
         }
@@ -182,7 +191,7 @@ final class NvidiaBackend implements GpuBackend {
 
     /** Records an event of ours by the step, and has it watched. */
     private int mark(long context, long stream, LongToIntFunction recorder, IntConsumer action) {
-        if (context == 0) {
+        if (!contexts.contains(context)) {
             return INVALID_CONTEXT;
         }
         return inOrAsCurrent(context, () -> {
