@@ -6,10 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.shm.RegionLayout;
 import io.hawser.worker.control.ControlSocket;
 import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.RegionPipe;
 import io.hawser.worker.fixture.Rig;
 import java.io.IOException;
+import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -101,6 +105,31 @@ class WorkerIT {
             messageAfterStats());
         assertNull(message());
         assertEquals(0, exitStatus());
+    }
+
+    @Test
+    void shouldServeSessionOverRegion() throws IOException {
+        spawn("--backend", "heap");
+        assertTrue(message().contains("ready"));
+        RegionPipe region = new RegionPipe(RegionLayout.KIND_PROCESS, () -> { }, () -> !process.isAlive());
+        broker.write(Rig.assignment(0, Rig.place(region)), region.descriptor());
+        try (Guest guest = new Guest(region)) {
+            guest.next(); // WELCOME
+            guest.createContext();
+            long memory = guest.allocate(8);
+            long heap = region.geometry().heapOffset();
+            region.memory().set(ValueLayout.JAVA_LONG, heap, 42);
+            guest.send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, heap, 8, 0, 0);
+            guest.send(CudaOpcodes.hwsCopyDtoHShared, Guest.CREDITED, memory, heap + 8, 8, 0, 0);
+            assertEquals(0, guest.synchronize(0));
+            assertEquals(42, region.memory().get(ValueLayout.JAVA_LONG, heap + 8));
+            // The region is free at the same address in another process, so pointers are the same numbers there.
+            assertEquals(region.memory().address() + heap, guest.call(CudaOpcodes.hwsHostMap, heap, 4096).i64(0));
+        }
+        assertEquals("{\"type\":\"ended\",\"reason\":\"the guest has left the region\",\"error\":false}",
+            messageAfterStats());
+        assertEquals(0, exitStatus());
+        region.free();
     }
 
     @Test
