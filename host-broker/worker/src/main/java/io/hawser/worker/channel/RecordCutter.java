@@ -11,8 +11,11 @@ import java.lang.foreign.MemorySegment;
  * first. Session thread only.
  */
 public final class RecordCutter {
-    /** Records up to this length cannot be kept; longer ones get memory that a copy can be made from directly. */
-    public static final int SMALL_RECORD_BYTES = 16 * 1024;
+    /**
+     * Records up to this length cannot be kept; longer ones get memory that a copy can be made from directly. A guest's
+     * copies of 16 KiB, the longest that it sends inline over shm, are short.
+     */
+    public static final int SMALL_RECORD_BYTES = 16 * 1024 + 256;
 
     private static final long FIRST_SEQUENCE = 3; // HELLO and PROOF were 1 and 2
     private static final int ALIGNMENT_MASK = RecordLayout.ALIGNMENT_BYTES - 1;

@@ -2,6 +2,7 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.worker.channel.Outbox;
+import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.memory.StagingPool;
 import io.hawser.worker.memory.StagingPool.Staging;
 import io.hawser.worker.session.StreamState.Covered;
@@ -23,8 +24,11 @@ import java.util.function.LongToIntFunction;
  * ({@link GpuBackend#whenStreamReached}) are set when enough has gathered, not for every call. Session thread only.
  */
 public final class StreamWork {
-    /** Copies up to this size are packed together in slabs; larger ones have staging memory of their own. */
-    public static final int PACKED_BYTES = 16 * 1024;
+    /**
+     * Copies up to this size are packed together in slabs; larger ones have staging memory of their own. All data of a
+     * short record is packed, since the record's memory cannot be kept.
+     */
+    public static final int PACKED_BYTES = RecordCutter.SMALL_RECORD_BYTES;
 
     private static final int MARKER_FRACTION = 16; // of the window may gather in a stream without a marker
     private static final int SCARCE_FRACTION = 64; // of the window may gather in all of them when credit is scarce

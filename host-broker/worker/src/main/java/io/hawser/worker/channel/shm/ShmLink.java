@@ -90,6 +90,14 @@ public final class ShmLink implements Link {
         } catch (InternalError e) {
             regionGone(e);
             return true;
+        } catch (RuntimeException e) { // a defect, which must not leave a worker without its session thread
+            LOG.log(Level.ERROR, "the session's link failed", e);
+            boolean first = !closed;
+            close();
+            if (first && handler != null) {
+                handler.gone("internal error: " + e);
+            }
+            return true;
         }
     }
 
@@ -234,8 +242,9 @@ public final class ShmLink implements Link {
             }
         } catch (InternalError e) {
             regionGone(e);
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException e) {
             LOG.log(Level.ERROR, "the session cannot wait for its guest", e);
+            close(); // else it would not wait, and fail again at once
             if (handler != null) {
                 handler.gone("the worker cannot wait for its guest: " + e.getMessage());
             }

@@ -5,6 +5,8 @@ import io.hawser.shm.os.EventFd;
 import io.hawser.shm.ring.Sleeper;
 import io.hawser.shm.ring.Waker;
 import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 
@@ -14,6 +16,8 @@ import java.util.concurrent.locks.LockSupport;
  * calls {@code prepare}, looks for work, calls {@code sleep}, and always {@code awake}.
  */
 abstract class ShmSleep {
+    private static final Logger LOG = System.getLogger(ShmSleep.class.getName());
+
     /** A guest that leaves, or that spoils its own words, is noticed after this at the latest. */
     private static final long LIMIT_NS = 100_000_000;
 
@@ -118,7 +122,13 @@ abstract class ShmSleep {
 
         @Override
         void rouse() {
-            self.signal();
+            try {
+                self.signal();
+            } catch (InternalError e) {
+                // The guest has cut its region's file: the session thread finds that out at the end of its sleep, and
+                // whoever has something for it must not die of it.
+                LOG.log(Level.DEBUG, "the session thread cannot be woken: {0}", e.getMessage());
+            }
         }
     }
 
