@@ -33,6 +33,7 @@ public final class Worker {
     private static final Logger LOG = System.getLogger(Worker.class.getName());
 
     private static final long STATS_INTERVAL_MS = 500;
+    private static final int UNCHANGED_STATS_EVERY = 8; // intervals
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
 
@@ -45,6 +46,8 @@ public final class Worker {
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
+    private WorkerMessage.Stats lastStats; // this and the next: session thread
+    private int unchangedStats;
 
     /**
      * Prepares a worker.
@@ -167,7 +170,13 @@ public final class Worker {
 
     /** Session thread. A broker that does not read stops this loop only when its socket's buffer is full of stats. */
     private void sendStats() {
-        tell(session.stats());
+        WorkerMessage.Stats stats = session.stats();
+        unchangedStats = stats.equals(lastStats) ? unchangedStats + 1 : 0;
+        lastStats = stats;
+        // The broker reads each message: many idle sessions would keep it busy with what it knows.
+        if (unchangedStats % UNCHANGED_STATS_EVERY == 0) {
+            tell(stats);
+        }
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }
 
