@@ -130,6 +130,7 @@ final class CallRules {
             ins.def(target, type);
         }
         VReg to = target;
+        ins.calls = true;
         l.add(ins.emits(g -> {
             g.globals();
             g.slot();
@@ -180,6 +181,7 @@ final class CallRules {
         }
         VReg to = target;
         PtxType type = targetType;
+        ins.calls = true;
         l.add(ins.emits(g -> {
             g.slot();
             g.thread();

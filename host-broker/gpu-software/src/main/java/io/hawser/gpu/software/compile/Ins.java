@@ -22,6 +22,8 @@ final class Ins {
     boolean needsLocal;
     /** An atomic or ordered access: a loop with one may wait for other threads. */
     boolean spins;
+    /** A call of another function, of which {@link Steps} knows nothing. */
+    boolean calls;
     Body body;
 
     Ins(int line) {

@@ -33,8 +33,8 @@ final class KernelCompiler {
         this.link = link;
     }
 
-    /** The class file, and what a thread saves and has as local memory. */
-    record Result(byte[] classFile, int savedInts, int savedLongs, int localBytes) { }
+    /** The class file, what a thread saves and has as local memory, and {@link Steps#most}. */
+    record Result(byte[] classFile, int savedInts, int savedLongs, int localBytes, int steps) { }
 
     // Without recursion each function is on the stack at most once.
     private int localBytes(Code kernel) {
@@ -47,6 +47,7 @@ final class KernelCompiler {
 
     Result compile(FunctionRef kernel, Placement placement) throws PtxException {
         Code code = Lowering.lower(kernel, link);
+        int steps = Steps.most(code);
         Spins.insert(code);
         code.decideTypes();
         try {
@@ -74,7 +75,7 @@ final class KernelCompiler {
             if (failure != null) {
                 throw failure;
             }
-            return new Result(bytes, slots.ints, slots.longs, localBytes(code));
+            return new Result(bytes, slots.ints, slots.longs, localBytes(code), steps);
         } catch (Refusal e) {
             throw failure != null ? failure
                 : PtxException.unsupported(kernel.function().line(), kernel.name() + ": " + e.getMessage());

@@ -25,6 +25,7 @@ public final class PtxKernel {
     private final FunctionRef kernel;
     private final SharedLayout shared;
     private volatile KernelPlan plan;
+    private volatile int steps = Steps.UNKNOWN;
     private int registers;
 
     PtxKernel(PtxImage image, PtxModule module, FunctionRef kernel) throws PtxException {
@@ -133,9 +134,21 @@ public final class PtxKernel {
             return;
         }
         KernelCompiler.Result result = new KernelCompiler(image.linker()).compile(kernel, new Places());
+        steps = result.steps();
         plan = new KernelPlan(name(), CodeLoader.load(result.classFile(), image.globals()), result.savedInts(),
             result.savedLongs(), shared.totalBytes, result.localBytes(), image.linker().recursionBelow(kernel),
             image.linker().warpOps(kernel));
+    }
+
+    /**
+     * Whether a launch is sure to end within a number of steps, whatever its parameters and memory hold; about one step
+     * is an instruction of a thread. Known for kernels without loops and calls, once {@link #prepare prepared}.
+     */
+    public boolean endsWithin(long threads, long mostSteps) {
+        KernelPlan known = plan;
+        return known != null && steps != Steps.UNKNOWN && threads <= mostSteps / steps
+            // Setting up local memory costs as well, a word about a step.
+            && threads <= mostSteps / (1 + known.localBytes() / Integer.BYTES);
     }
 
     /**

@@ -74,18 +74,24 @@ final class Context {
      * Issues work to a stream: after what the stream holds and, by CUDA's rule of the legacy default stream, after the
      * default stream's work (for a blocking stream) or that of all blocking streams (for the default stream).
      */
-    Work issue(Stream stream, Work.Body body, boolean inline) {
+    void issue(Stream stream, Work.Body body, boolean inline) {
+        if (inline && isClear(stream)) {
+            runGuarded(body);
+            return;
+        }
         Work work = prepare(stream, body);
         if (inline) {
             work.issueInline();
         } else {
             work.issue();
         }
-        return work;
     }
 
     /** Issues a point that only marks what came before it in a stream. */
     Work mark(Stream stream) {
+        if (isClear(stream)) {
+            return Work.finished(scheduler);
+        }
         Work work = Work.marker(scheduler);
         order(stream, work);
         work.issue();
@@ -94,6 +100,10 @@ final class Context {
 
     /** Issues short work that follows everything issued to any stream of the context so far. */
     Work issueAfterAll(Work.Body body) {
+        if (isClear()) {
+            runGuarded(body);
+            return Work.finished(scheduler);
+        }
         Work work = Work.report(scheduler, guarded(body));
         work.follow(legacy.last());
         for (Stream stream : streams) {
@@ -106,6 +116,10 @@ final class Context {
 
     /** Issues short work that follows a stream's work so far and holds up nothing that comes later. */
     void afterStream(Stream stream, Work.Body body) {
+        if (isClear(stream)) {
+            runGuarded(body);
+            return;
+        }
         Work work = Work.report(scheduler, guarded(body));
         followStream(stream, work);
         work.issueInline();
@@ -113,6 +127,9 @@ final class Context {
 
     /** Issues work that makes a stream wait for a point of another. */
     void await(Stream stream, Work point) {
+        if (point.isDone()) {
+            return;
+        }
         Work work = Work.marker(scheduler);
         work.follow(point);
         order(stream, work);
@@ -129,14 +146,16 @@ final class Context {
 
     /** A defect in the body ends the context: the work must complete all the same, or what follows it would hang. */
     private Work.Body guarded(Work.Body body) {
-        return () -> {
-            try {
-                body.run();
-            } catch (RuntimeException | Error e) {
-                poison(CUresult.CUDA_ERROR_LAUNCH_FAILED);
-                LOG.log(System.Logger.Level.ERROR, "work in a stream could not be executed", e);
-            }
-        };
+        return () -> runGuarded(body);
+    }
+
+    private void runGuarded(Work.Body body) {
+        try {
+            body.run();
+        } catch (RuntimeException | Error e) {
+            poison(CUresult.CUDA_ERROR_LAUNCH_FAILED);
+            LOG.log(System.Logger.Level.ERROR, "work in a stream could not be executed", e);
+        }
     }
 
     private Work prepare(Stream stream, Work.Body body) {
@@ -164,6 +183,25 @@ final class Context {
         }
     }
 
+    /** Whether work that is issued to a stream now has nothing to wait for: {@link #followStream} would follow none. */
+    private boolean isClear(Stream stream) {
+        return isIdle(stream) && (!stream.blocking || legacy.last() == null);
+    }
+
+    /** Whether nothing in the whole context is before work that is issued now. */
+    private boolean isClear() {
+        if (legacy.last() != null) {
+            return false;
+        }
+        for (Stream stream : streams) {
+            if (stream.last() != null) {
+                return false;
+            }
+        }
+        retired.removeIf(Work::isDone);
+        return retired.isEmpty();
+    }
+
     /** Whether all work issued to a stream is done. For the default stream that includes the blocking streams. */
     boolean isIdle(Stream stream) {
         if (stream.last() != null) {
@@ -175,7 +213,8 @@ final class Context {
                     return false;
                 }
             }
-            return retiredBlocking.stream().allMatch(Work::isDone);
+            retiredBlocking.removeIf(Work::isDone);
+            return retiredBlocking.isEmpty();
         }
         return true;
     }

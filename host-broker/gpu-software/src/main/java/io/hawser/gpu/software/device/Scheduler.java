@@ -60,9 +60,10 @@ final class Scheduler implements AutoCloseable {
     /**
      * Runs a whole grid; the calling thread takes part.
      *
+     * @param helped whether other processors help; not worth it for a small grid.
      * @throws DeviceFault the first fault of any CTA; the other CTAs are cancelled.
      */
-    void runGrid(PtxKernel kernel, KernelLaunch launch, long gridX, long gridY, long gridZ) {
+    void runGrid(PtxKernel kernel, KernelLaunch launch, long gridX, long gridY, long gridZ, boolean helped) {
         long total = gridX * gridY * gridZ;
         running.add(launch);
         try {
@@ -70,7 +71,7 @@ final class Scheduler implements AutoCloseable {
                 launch.cancel();
             }
             Grid grid = new Grid(kernel, launch, gridX, gridY, total, batch(total));
-            int extra = (int) Math.min(processors - 1L, (total - 1) / grid.batch);
+            int extra = helped ? (int) Math.min(processors - 1L, (total - 1) / grid.batch) : 0;
             for (int i = 0; i < extra; i++) {
                 recruit(grid);
             }

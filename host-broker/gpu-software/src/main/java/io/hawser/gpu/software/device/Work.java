@@ -2,7 +2,7 @@ package io.hawser.gpu.software.device;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
  * One piece of work in stream order. It becomes ready when all work that it follows is done, and then runs once on one
@@ -17,13 +17,16 @@ final class Work {
     }
 
     private static final Body NOTHING = () -> { };
+    private static final AtomicIntegerFieldUpdater<Work> WAITS_FOR =
+        AtomicIntegerFieldUpdater.newUpdater(Work.class, "waitsFor");
 
     private final Scheduler scheduler;
     private final Body body;
     private final boolean report;
     // One more than the unfinished predecessors until issue(), so that it cannot start while edges are added.
-    private final AtomicInteger waitsFor = new AtomicInteger(1);
-    private List<Work> followers = new ArrayList<>(2);
+    private volatile int waitsFor = 1;
+    /** Made when the first comes: most work has none. */
+    private List<Work> followers;
     private volatile boolean ran;
     private volatile boolean done;
     private volatile long doneNs;
@@ -46,6 +49,16 @@ final class Work {
         return new Work(scheduler, body, true);
     }
 
+    /** A point with nothing before it: done now. */
+    static Work finished(Scheduler scheduler) {
+        Work work = new Work(scheduler, NOTHING);
+        work.waitsFor = 0;
+        work.doneNs = System.nanoTime();
+        work.ran = true;
+        work.done = true;
+        return work;
+    }
+
     /** Work that only marks a point; it is done as soon as what it follows is. */
     static Work marker(Scheduler scheduler) {
         return new Work(scheduler, NOTHING);
@@ -58,7 +71,10 @@ final class Work {
         }
         synchronized (other) {
             if (!other.done) {
-                waitsFor.incrementAndGet();
+                WAITS_FOR.incrementAndGet(this);
+                if (other.followers == null) {
+                    other.followers = new ArrayList<>(2);
+                }
                 other.followers.add(this);
             }
         }
@@ -66,14 +82,14 @@ final class Work {
 
     /** Ends the adding of edges; the work may run from now on. */
     void issue() {
-        if (waitsFor.decrementAndGet() == 0) {
+        if (WAITS_FOR.decrementAndGet(this) == 0) {
             scheduler.start(this);
         }
     }
 
     /** As {@link #issue}, but runs short work at once on the calling thread when nothing is before it. */
     void issueInline() {
-        if (waitsFor.decrementAndGet() == 0) {
+        if (WAITS_FOR.decrementAndGet(this) == 0) {
             run();
         }
     }
@@ -95,19 +111,20 @@ final class Work {
     private Work complete() {
         doneNs = System.nanoTime();
         ran = true; // pairs with isDone(): who was told by a report must find this done
-        List<Work> ready = new ArrayList<>(2);
+        List<Work> ready = null;
         for (List<Work> batch = takeFollowers(); batch != null; batch = takeFollowers()) {
             for (Work follower : batch) {
                 if (!follower.report) {
+                    ready = ready == null ? new ArrayList<>(2) : ready;
                     ready.add(follower);
-                } else if (follower.waitsFor.decrementAndGet() == 0) {
+                } else if (WAITS_FOR.decrementAndGet(follower) == 0) {
                     follower.runReport();
                 }
             }
         }
         Work next = null;
-        for (Work follower : ready) {
-            if (follower.waitsFor.decrementAndGet() != 0) {
+        for (Work follower : ready == null ? List.<Work>of() : ready) {
+            if (WAITS_FOR.decrementAndGet(follower) != 0) {
                 continue;
             }
             if (next == null) {
@@ -121,13 +138,9 @@ final class Work {
 
     /** Followers that came since the last time; null, and done from now on, when there are none. */
     private synchronized List<Work> takeFollowers() {
-        if (followers.isEmpty()) {
-            done = true;
-            followers = null;
-            return null;
-        }
         List<Work> taken = followers;
-        followers = new ArrayList<>(2);
+        followers = null;
+        done = taken == null;
         return taken;
     }
 
