@@ -86,19 +86,34 @@ class HostileRegionTest {
         long own = geometry.chunk(RegionPipe.SLOT, 0);
         long[][] cases = {
             // offset, bytes, chunk
-            {heap - 1, 8, 0}, {0, 8, 0}, {heap + geometry.heapBytes() - 4, 8, 0}, {heap, Long.MAX_VALUE, 0},
-            {heap, -1, 0}, {-8, 8, 0}, {Long.MIN_VALUE, 8, 0}, {own, 8, 0},
+            {heap - 1, 8, 0}, {0, 8, 0}, {heap + geometry.heapBytes() - 4, 8, 0},
+            {-8, 8, 0}, {Long.MIN_VALUE, 8, 0}, {own, 8, 0},
             {own, geometry.chunkBytes() + 1, 1}, {own - 1, 8, 1}, {own, 8, 2}, {heap, 8, 1},
             {geometry.chunk(0, 0), 8, 1}, {own, 8, geometry.chunkCount() + 1}, {own, 8, -1},
             {own, 8, Integer.MIN_VALUE},
         };
         for (long[] each : cases) {
-            refuse(each[1] == 8 || each[1] == geometry.chunkBytes() + 1 ? "must lie in its heap" : "", rig -> {
-                // All of the device that a length can need: so that the region is what refuses it.
-                long memory = rig.guest().allocate(geometry.chunkBytes() + 8);
-                rig.guest().send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0, each[2]);
-                rig.guest().send(CudaOpcodes.hwsHostMap, Guest.REPLY, 1, 1); // where the length alone was refused
-            });
+            refuse("must lie in its heap or its chunk: regionOffset=" + Long.toUnsignedString(each[0]) + " bytes="
+                + each[1] + " chunk=" + (int) each[2], rig -> {
+                    // As much of the device as the copy needs, so that the region is what refuses it.
+                    long memory = rig.guest().allocate(geometry.chunkBytes() + 8);
+                    rig.guest().send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0,
+                        each[2]);
+                });
+        }
+    }
+
+    @Test
+    void shouldFailCopiesOfLengthsThatNoDeviceHas() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            Guest guest = rig.guest();
+            long heap = rig.region().geometry().heapOffset();
+            long memory = guest.allocate(4096);
+            for (long bytes : new long[] {-1, Long.MAX_VALUE, Long.MIN_VALUE, 4097}) {
+                guest.send(CudaOpcodes.hwsCopyDtoHShared, Guest.CREDITED, memory, heap, bytes, 0, 0);
+                assertEquals(1, guest.synchronize(0), () -> "bytes=" + bytes);
+            }
+            assertEquals(4096, guest.read(memory, 4096, 0).length);
         }
     }
 
