@@ -27,7 +27,9 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
 
     /**
      * Formats a region: takes the magic away, clears slots and heap table, writes the header, and stores the magic
-     * with release. Nobody of the host may serve the region meanwhile; guests may still look at it.
+     * with release. Nobody of the host may serve the region meanwhile; guests may still look at it. A region that was
+     * divided in the same way before keeps its heap table: processes that lose their sessions by this still hold their
+     * pinned memory, and the locks of their slots, by which guests see what can be freed.
      *
      * @param region its whole memory.
      */
@@ -36,13 +38,17 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
             throw new IllegalArgumentException("a region must have an epoch and its geometry's length: epoch=" + epoch
                     + ", regionBytes=" + region.byteSize() + ", geometryBytes=" + geometry.regionBytes());
         }
+        boolean keepsHeap = geometry.equals(geometryOf(region));
         LONG_WORD.setVolatile(region, (long) RegionLayout.HEADER_MAGIC_OFFSET, 0L);
         VarHandle.fullFence();
         region.asSlice(Long.BYTES, geometry.slotsOffset() - Long.BYTES).fill((byte) 0);
         for (int slot = 0; slot < geometry.slotCount(); slot++) {
             region.asSlice(geometry.slot(slot), (long) SLOT_PAGES * RegionLayout.PAGE_BYTES).fill((byte) 0);
         }
-        region.asSlice(geometry.heapTableOffset(), geometry.heapOffset() - geometry.heapTableOffset()).fill((byte) 0);
+        if (!keepsHeap) {
+            region.asSlice(geometry.heapTableOffset(), geometry.heapOffset() - geometry.heapTableOffset())
+                    .fill((byte) 0);
+        }
         region.set(I32, RegionLayout.HEADER_REGION_VERSION_OFFSET, RegionLayout.REGION_VERSION);
         region.set(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET, protocolVersion);
         region.set(I64, RegionLayout.HEADER_REGION_BYTES_OFFSET, geometry.regionBytes());
@@ -89,7 +95,15 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
                 != RegionLayout.REGION_MAGIC) {
             return null;
         }
-        RegionGeometry geometry = new RegionGeometry(region.get(I64, RegionLayout.HEADER_REGION_BYTES_OFFSET),
+        return new RegionHeader(region.get(I64, RegionLayout.HEADER_EPOCH_OFFSET),
+                region.get(I64, RegionLayout.HEADER_DESCRIPTION_HASH_OFFSET),
+                region.get(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET),
+                region.get(I32, RegionLayout.HEADER_DOORBELL_VECTORS_OFFSET),
+                text(region, RegionLayout.HEADER_VGPU_OFFSET, RegionLayout.HEADER_VGPU_BYTES), geometryOf(region));
+    }
+
+    private static RegionGeometry geometryOf(MemorySegment region) {
+        return new RegionGeometry(region.get(I64, RegionLayout.HEADER_REGION_BYTES_OFFSET),
                 region.get(I32, RegionLayout.HEADER_SLOT_COUNT_OFFSET),
                 region.get(I64, RegionLayout.HEADER_SLOTS_OFFSET_OFFSET),
                 region.get(I64, RegionLayout.HEADER_SLOT_STRIDE_OFFSET),
@@ -103,11 +117,6 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
                 region.get(I64, RegionLayout.HEADER_HEAP_TABLE_OFFSET_OFFSET),
                 region.get(I64, RegionLayout.HEADER_HEAP_OFFSET_OFFSET),
                 region.get(I64, RegionLayout.HEADER_HEAP_BYTES_OFFSET));
-        return new RegionHeader(region.get(I64, RegionLayout.HEADER_EPOCH_OFFSET),
-                region.get(I64, RegionLayout.HEADER_DESCRIPTION_HASH_OFFSET),
-                region.get(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET),
-                region.get(I32, RegionLayout.HEADER_DOORBELL_VECTORS_OFFSET),
-                text(region, RegionLayout.HEADER_VGPU_OFFSET, RegionLayout.HEADER_VGPU_BYTES), geometry);
     }
 
     /** Stores a text of a region: UTF-8, cut between characters to what fits, the rest NUL. */

@@ -38,6 +38,7 @@ final class Region {
     private RegionGeometry geometry;
     private long epoch;
     private Slot[] slots = new Slot[0];
+    private volatile Slot[] watched = slots;
     private IvshmemServer server;
     private Bell bell;
     private RegionView.State state = RegionView.State.SERVING;
@@ -68,6 +69,7 @@ final class Region {
             for (int i = 0; i < slots.length; i++) {
                 slots[i] = new Slot(this, context, new SlotMemory(file.memory(), geometry, i), i);
             }
+            watched = slots;
             publish();
         } catch (InternalError e) {
             unmap();
@@ -155,6 +157,23 @@ final class Region {
         return closed;
     }
 
+    /** Whether a slot has something to be seen to, which the event loop is told; on the poller's thread. */
+    boolean look() {
+        boolean asked = false;
+        try {
+            for (Slot slot : watched) {
+                asked |= slot.isAsked();
+            }
+        } catch (InternalError | IllegalStateException e) {
+            // Cut, or unmapped in this moment: the event loop finds out which, and says so.
+            asked = true;
+        }
+        if (asked) {
+            heard();
+        }
+        return asked;
+    }
+
     /** Looks at all slots that no worker watches. */
     void poll() {
         guarded(() -> {
@@ -199,6 +218,7 @@ final class Region {
         LOG.errorf("region %s is over: path=%s: %s", settings.name(), settings.place(), reason);
         state = RegionView.State.FAILED;
         problem = reason;
+        watched = new Slot[0];
         for (Slot slot : slots) {
             slot.end("the region is over: " + reason);
             slot.drop();
@@ -251,6 +271,7 @@ final class Region {
     private void unmap() {
         if (mapped) {
             mapped = false;
+            watched = new Slot[0];
             file.close();
         }
     }

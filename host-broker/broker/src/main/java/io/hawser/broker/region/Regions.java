@@ -20,13 +20,11 @@ import java.util.concurrent.TimeUnit;
  * {@link #remove} from any thread.
  */
 public final class Regions {
-    /** Between two looks for claims in regions without a doorbell. */
-    private static final int POLL_MS = 2;
     private static final int LOG_LINES_A_SECOND = 20;
 
     private final RegionContext context;
     private final ConcurrentSkipListMap<String, Region> regions = new ConcurrentSkipListMap<>();
-    private ScheduledFuture<?> poll;
+    private Poller poller;
     private ScheduledFuture<?> tick;
     private boolean stopping;
 
@@ -128,26 +126,27 @@ public final class Regions {
     }
 
     private void schedule() {
-        boolean polled = regions.values().stream().anyMatch(r -> !r.settings().hasDoorbell());
-        poll = schedule(poll, polled, () -> regions.values().forEach(r -> {
-            if (!r.settings().hasDoorbell()) {
-                r.poll();
-            }
-        }), POLL_MS);
-        tick = schedule(tick, !regions.isEmpty(), () -> {
-            long nowNs = System.nanoTime();
-            regions.values().forEach(r -> r.tick(nowNs));
-        }, RegionLayout.BEAT_MS);
+        List<Region> polled = regions.values().stream().filter(r -> !r.settings().hasDoorbell()).toList();
+        if (poller == null && !polled.isEmpty()) {
+            poller = new Poller();
+        }
+        if (poller != null) {
+            poller.watch(polled);
+        }
+        if (polled.isEmpty()) {
+            poller = null;
+        }
+        if (tick == null && !regions.isEmpty()) {
+            tick = context.loop().scheduleWithFixedDelay(this::tick, RegionLayout.BEAT_MS, RegionLayout.BEAT_MS,
+                TimeUnit.MILLISECONDS);
+        } else if (tick != null && regions.isEmpty()) {
+            tick.cancel(false);
+            tick = null;
+        }
     }
 
-    private ScheduledFuture<?> schedule(ScheduledFuture<?> running, boolean wanted, Runnable work, int periodMs) {
-        if (wanted && running == null) {
-            return context.loop().scheduleWithFixedDelay(work, periodMs, periodMs, TimeUnit.MILLISECONDS);
-        }
-        if (!wanted && running != null) {
-            running.cancel(false);
-            return null;
-        }
-        return running;
+    private void tick() {
+        long nowNs = System.nanoTime();
+        regions.values().forEach(r -> r.tick(nowNs));
     }
 }

@@ -39,7 +39,7 @@ final class Slot {
     private final RegionContext context;
     private final SlotMemory memory;
     private final int number;
-    private Phase phase = Phase.FREE;
+    private volatile Phase phase = Phase.FREE;
     private Claim claim;
     private long claimedNs;
     private boolean locked;
@@ -65,6 +65,13 @@ final class Slot {
     /** Whether a session is in it, so that its memory is somebody's. */
     boolean hasSession() {
         return session != null;
+    }
+
+    /** Whether {@link #look} would do something; any thread. */
+    boolean isAsked() {
+        Phase now = phase;
+        return now != Phase.SERVING && memory.guestState()
+            != (now == Phase.FREE ? RegionLayout.GUEST_FREE : RegionLayout.GUEST_CLAIMED);
     }
 
     /** Looks for a claim, or for a guest that has left before or after its session. */

@@ -223,10 +223,13 @@ class RegionFaultsIT {
         make(FILE, 16 << 20);
         Map<String, String> settings = TestRegions.settings("r", FILE, Map.of("slots", "4"), Map.of());
         long epoch;
+        long table;
         TestRegionGuest guest;
         try (TestBroker broker = start("normal", settings)) {
             guest = claim(FILE, 2);
             epoch = guest.header().epoch();
+            table = guest.header().geometry().heapTableOffset();
+            guest.region().set(ValueLayout.JAVA_BYTE, table, (byte) 3);
             guest.awaitHostState(RegionLayout.HOST_SERVING);
         }
         assertEquals(RegionLayout.HOST_ENDED, guest.hostState());
@@ -236,7 +239,8 @@ class RegionFaultsIT {
         try (TestBroker broker = start("normal", settings)) {
             assertEquals(RegionLayout.HOST_FREE, guest.hostState());
             assertNotEquals(epoch, RegionHeader.read(guest.region()).epoch());
-            // What it held before is gone; a claim by the old header is refused and told why.
+            assertEquals(3, guest.region().get(ValueLayout.JAVA_BYTE, table), "it still holds its pinned memory");
+            // A claim by the old header is refused and told why.
             guest.claim();
             guest.awaitHostState(RegionLayout.HOST_REFUSED);
             assertEquals(Refusal.PROTOCOL.code(), guest.refusalCode());
