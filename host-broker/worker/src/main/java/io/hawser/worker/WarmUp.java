@@ -148,10 +148,12 @@ final class WarmUp {
             play.of(new WarmUp(peer));
             peer.leave();
             link.awaitClosed(END_LIMIT_MS);
-            CompletableFuture.runAsync(() -> {
+            CompletableFuture<Void> freed = new CompletableFuture<>();
+            link.execute(() -> {
                 own.close();
-                own.freeStaging();
-            }, link).get(END_LIMIT_MS, TimeUnit.MILLISECONDS);
+                own.freeStaging(() -> freed.complete(null));
+            });
+            freed.get(END_LIMIT_MS, TimeUnit.MILLISECONDS);
         } finally {
             link.shutdown(END_LIMIT_MS);
         }

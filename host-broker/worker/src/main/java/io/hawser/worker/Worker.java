@@ -198,7 +198,7 @@ public final class Worker {
         tell(end.get());
         if (ended != null) {
             link.awaitClosed(GOODBYE_LIMIT_MS);
-            link.execute(ended::freeStaging);
+            awaitWork(ended);
             link.shutdown(TEARDOWN_LIMIT_MS);
         }
         Thread closer = new Thread(backend::close, "backend-closer");
@@ -221,6 +221,21 @@ public final class Worker {
             doorbell.close();
         }
         return clean;
+    }
+
+    /** Waits, for a bounded time, until no work of the session uses memory of the worker. */
+    private void awaitWork(Session ended) {
+        CompletableFuture<Void> allBack = new CompletableFuture<>();
+        link.execute(() -> ended.freeStaging(() -> allBack.complete(null)));
+        try {
+            allBack.get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // the process ends next
+        } catch (TimeoutException e) {
+            LOG.log(Level.DEBUG, "work of the session still runs: it ends with the process");
+        } catch (ExecutionException e) {
+            LOG.log(Level.ERROR, "the session''s memory could not be freed", e.getCause());
+        }
     }
 
     private boolean freeSession(Session ended) {

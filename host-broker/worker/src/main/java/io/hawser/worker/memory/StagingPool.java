@@ -24,6 +24,7 @@ public final class StagingPool {
     private final int largestBytes;
     private long idleBytes;
     private long usedBytes;
+    private Runnable whenEmpty; // not null once the pool is closed
 
     /**
      * Makes an empty pool.
@@ -113,8 +114,9 @@ public final class StagingPool {
         staging.isTaken = false;
         long bytes = staging.segment.byteSize();
         usedBytes -= bytes;
-        if (idleBytes + bytes > KEEP_BYTES) {
+        if (whenEmpty != null || idleBytes + bytes > KEEP_BYTES) {
             free.accept(staging.segment);
+            tellWhenEmpty();
             return;
         }
         idleBytes += bytes;
@@ -131,13 +133,25 @@ public final class StagingPool {
         return usedBytes;
     }
 
-    /** Gives all idle memory back to the backend. */
-    public void close() {
+    /**
+     * Gives all memory back to the backend: what is idle now, the rest as it comes.
+     *
+     * @param whenAllIsBack run once when nothing is in use any more, perhaps at once.
+     */
+    public void close(Runnable whenAllIsBack) {
+        whenEmpty = whenAllIsBack;
         for (ArrayDeque<Staging> list : idle) {
             for (Staging staging = list.poll(); staging != null; staging = list.poll()) {
                 idleBytes -= staging.segment.byteSize();
                 free.accept(staging.segment);
             }
+        }
+        tellWhenEmpty();
+    }
+
+    private void tellWhenEmpty() {
+        if (whenEmpty != null && usedBytes == 0) {
+            whenEmpty.run();
         }
     }
 

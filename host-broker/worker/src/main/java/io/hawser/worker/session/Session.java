@@ -253,10 +253,15 @@ public final class Session implements RecordHandler {
         return leftovers();
     }
 
-    /** Gives the idle staging memory back to the backend. Session thread, after the link's end and that of all work. */
-    public void freeStaging() {
+    /**
+     * Gives the staging memory back to the backend, that of work which still runs as it ends. Session thread, after the
+     * link's end.
+     *
+     * @param whenAllIsBack run on the session thread when none is in use any more.
+     */
+    public void freeStaging(Runnable whenAllIsBack) {
         link.dropPartial();
-        pool.close();
+        pool.close(whenAllIsBack);
     }
 
     /**
