@@ -59,7 +59,8 @@ class HostileRegionTest {
 
     @Test
     void shouldRefuseHeadThatCannotBe() throws IOException {
-        for (long add : new long[] {4, 8, 1 << 20, Long.MIN_VALUE}) {
+        // A head that is ahead by less than a ring is right again once the worker has sent so much: no harm is done.
+        for (long add : new long[] {4, 1 << 19, 1 << 20, Long.MIN_VALUE}) {
             refuse("head must be a multiple of 8", rig -> {
                 position(rig, RegionLayout.GUEST_REPLY_HEAD_OFFSET, add);
                 fillReplies(rig.guest()); // the worker looks at the head when it believes the ring full
