@@ -1,5 +1,6 @@
 package io.hawser.cuda.backend;
 
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -12,9 +13,6 @@ import java.util.function.IntConsumer;
  * Handles are the backend's own, never a guest's ids. Streams: 0 is the legacy default stream of the current context.
  */
 public interface GpuBackend extends AutoCloseable {
-    /** CUDA_ERROR_NOT_SUPPORTED of cuda.h. */
-    int NOT_SUPPORTED = 801;
-
     /** {@code software} or {@code nvidia}. */
     String name();
 
@@ -123,12 +121,12 @@ public interface GpuBackend extends AutoCloseable {
      * @return CUresult.
      */
     default int mapHost(MemorySegment part, MemorySegment out) {
-        return NOT_SUPPORTED;
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
     /** Takes back what {@link #mapHost} gave; no work uses it any more. */
     default int unmapHost(long deviceAddress) {
-        return NOT_SUPPORTED;
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
     /** Memory for copies, pinned where the GPU wants it so. Any thread. */

@@ -4,8 +4,8 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
@@ -82,7 +82,7 @@ final class Driver {
     }
 
     private static MethodHandle find(String symbol, MemoryLayout... parameters) {
-        return LIBRARY.find(symbol, GpuBackend.NOT_SUPPORTED, parameters);
+        return LIBRARY.find(symbol, CUresult.CUDA_ERROR_NOT_SUPPORTED, parameters);
     }
 
     static int cuInit(int flags) {

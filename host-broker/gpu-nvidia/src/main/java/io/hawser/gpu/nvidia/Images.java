@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.FunctionInfo;
+import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -13,13 +14,11 @@ import java.util.Map;
 
 /** Device code: loading, and what is in it. A context must be current. Session thread only. */
 final class Images {
-    private static final int FATBIN_MAGIC = 0xBA55ED50; // fatbinary_section.h
+    static final int FATBIN_MAGIC = 0xBA55ED50; // fatbinary_section.h
     private static final int WRAPPER_MAGIC = 0x466243B1; // fatbinary_section.h
     private static final int WRAPPER_BYTES = 24;
     private static final int ELF_MAGIC = 0x464C457F;
     private static final int LOG_BYTES = 64 << 10;
-    private static final int INVALID_VALUE = 1;
-    private static final int NOT_FOUND = 500;
     private static final int MAX_FUNCTIONS = 1 << 20; // of a module; sizes an array
     // CUjit_option of cuda.h
     private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
@@ -163,7 +162,7 @@ final class Images {
     static int global(long module, String name, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
             int result = Driver.cuModuleGetGlobal_v2(out, out.asSlice(Long.BYTES), module, arena.allocateFrom(name));
-            return result == INVALID_VALUE ? NOT_FOUND : result;
+            return result == CUresult.CUDA_ERROR_INVALID_VALUE ? CUresult.CUDA_ERROR_NOT_FOUND : result;
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CUresult;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -21,7 +22,7 @@ import java.util.function.IntConsumer;
  * asked later, and so is found done too; the actions then run from the oldest on.
  */
 final class Markers implements AutoCloseable {
-    private static final int NOT_READY = 600; // CUDA_ERROR_NOT_READY
+    private static final int NOT_READY = CUresult.CUDA_ERROR_NOT_READY;
     /** How long the thread asks without a pause after it has last found something; then it sleeps between two looks. */
     private static final long SPIN_NS = 500_000;
     private static final long PAUSE_NS = 30_000;

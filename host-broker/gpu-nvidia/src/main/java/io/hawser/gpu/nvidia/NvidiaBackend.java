@@ -1,5 +1,8 @@
 package io.hawser.gpu.nvidia;
 
+import static io.hawser.cuda.generated.CUdevice_attribute.*;
+import static io.hawser.cuda.generated.CUresult.*;
+
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CudaDriver;
@@ -26,8 +29,6 @@ final class NvidiaBackend implements GpuBackend {
     private static final int ATTRIBUTES = 160; // of HwsDeviceInfo
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
     private static final int REGISTER_FLAGS = 1 | 2; // CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP
-    private static final int INVALID_CONTEXT = 201;
-    private static final int INVALID_VALUE = 1;
     private static final byte[] PRINTS = "vprintf".getBytes(StandardCharsets.US_ASCII);
 
     private final int devices;
@@ -85,15 +86,18 @@ final class NvidiaBackend implements GpuBackend {
     public int deviceInfo(int ordinal, MemorySegment info) {
         int device = Natives.number(out -> Driver.cuDeviceGet(out, ordinal), -1);
         if (device < 0) {
-            return 101; // CUDA_ERROR_INVALID_DEVICE
+            return CUDA_ERROR_INVALID_DEVICE;
         }
         info.asSlice(0, HwsDeviceInfo.BYTES).fill((byte) 0);
         Driver.cuDeviceGetName(info.asSlice(HwsDeviceInfo.NAME_OFFSET), HwsDeviceInfo.UUID_OFFSET, device);
         Driver.cuDeviceGetUuid_v2(info.asSlice(HwsDeviceInfo.UUID_OFFSET), device);
         int result = Driver.cuDeviceTotalMem_v2(info.asSlice(HwsDeviceInfo.TOTAL_BYTES_OFFSET), device);
-        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DOMAIN_OFFSET, attribute(50, device));
-        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_BUS_OFFSET, attribute(33, device));
-        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DEVICE_OFFSET, attribute(34, device));
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DOMAIN_OFFSET,
+            attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, device));
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_BUS_OFFSET,
+            attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device));
+        info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DEVICE_OFFSET,
+            attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, device));
         info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTE_COUNT_OFFSET, ATTRIBUTES);
         for (int i = 1; i < ATTRIBUTES; i++) {
             info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTES_OFFSET + (long) i * Integer.BYTES,
@@ -123,7 +127,7 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public int createContext(int device, int flags, boolean primary, MemorySegment out) {
         if (device < 0 || device >= devices) {
-            return 101; // CUDA_ERROR_INVALID_DEVICE
+            return CUDA_ERROR_INVALID_DEVICE;
         }
         if (primary) {
             out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, primary(device));
@@ -192,7 +196,7 @@ final class NvidiaBackend implements GpuBackend {
     /** Records an event of ours by the step, and has it watched. */
     private int mark(long context, long stream, LongToIntFunction recorder, IntConsumer action) {
         if (!contexts.contains(context)) {
-            return INVALID_CONTEXT;
+            return CUDA_ERROR_INVALID_CONTEXT;
         }
         return inOrAsCurrent(context, () -> {
             long event = markers.event(context);
@@ -223,18 +227,16 @@ final class NvidiaBackend implements GpuBackend {
     public int whenEventReached(long event, IntConsumer action) {
         // An event may be recorded again before it is reached: a stream that waits for it now holds on to this one.
         long context = current;
-        return inOrAsCurrent(context, () -> {
-            long stream = waitStream(context);
-            if (stream < 0) {
-                return (int) -stream;
+        long stream = waitStream(context);
+        if (stream < 0) {
+            return (int) -stream;
+        }
+        int result = Driver.cuStreamWaitEvent(stream, event, 0);
+        return result != 0 ? result : mark(context, stream, own -> Driver.cuEventRecord(own, stream), status -> {
+            action.accept(status);
+            synchronized (waitStreams) {
+                waitStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
             }
-            int result = Driver.cuStreamWaitEvent(stream, event, 0);
-            return result != 0 ? result : mark(context, stream, own -> Driver.cuEventRecord(own, stream), status -> {
-                action.accept(status);
-                synchronized (waitStreams) {
-                    waitStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
-                }
-            });
         });
     }
 
@@ -266,7 +268,7 @@ final class NvidiaBackend implements GpuBackend {
         if (result == 0) {
             driver.belongings().modules.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
             // Compressed code hides the name; a fat binary's entries mostly are.
-            if (contains(image, PRINTS) || image.get(ValueLayout.JAVA_INT_UNALIGNED, 0) == 0xBA55ED50) {
+            if (contains(image, PRINTS) || image.get(ValueLayout.JAVA_INT_UNALIGNED, 0) == Images.FATBIN_MAGIC) {
                 text.expect();
             }
         }
@@ -341,7 +343,7 @@ final class NvidiaBackend implements GpuBackend {
         MemorySegment[] taken = new MemorySegment[1];
         int result = inContext(primaries[0], () -> {
             taken[0] = slabs.take(bytes);
-            return taken[0] == null ? INVALID_VALUE : 0;
+            return taken[0] == null ? CUDA_ERROR_INVALID_VALUE : 0;
         });
         return result == 0 ? taken[0] : null;
     }
@@ -359,9 +361,11 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public boolean isPoisoned(int cuResult) {
         return switch (cuResult) {
-            // ECC, NVLink, illegal address, launch timeout, assert, stack, instruction, alignment, address space, pc,
-            // launch failed: CUDA documents that the process can do no more work on the device
-            case 214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719 -> true;
+            // after these CUDA documents that the process can do no more work on the device
+            case CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS,
+                CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
+                CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                CUDA_ERROR_INVALID_PC, CUDA_ERROR_LAUNCH_FAILED -> true;
             default -> false;
         };
     }

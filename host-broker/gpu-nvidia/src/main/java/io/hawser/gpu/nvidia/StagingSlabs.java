@@ -1,5 +1,6 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -19,7 +20,6 @@ final class StagingSlabs {
     private static final long FIRST_SLAB_BYTES = 128L << 20;
     private static final long SLAB_BYTES = 16L << 20;
     private static final long ALIGNMENT = 256;
-    private static final int OUT_OF_MEMORY = 2;
     private static final int CU_MEMHOSTALLOC_PORTABLE = 1; // cuda.h
 
     private final Map<Long, ArrayDeque<MemorySegment>> idle = new HashMap<>();
@@ -28,7 +28,7 @@ final class StagingSlabs {
 
     /** Takes the first slab; a context must be current. Answers the CUresult. */
     synchronized int open() {
-        return grow(FIRST_SLAB_BYTES) ? 0 : OUT_OF_MEMORY;
+        return grow(FIRST_SLAB_BYTES) ? 0 : CUresult.CUDA_ERROR_OUT_OF_MEMORY;
     }
 
     /** Takes memory; a context must be current. Null when there is none. */

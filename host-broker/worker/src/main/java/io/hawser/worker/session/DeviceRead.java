@@ -22,7 +22,7 @@ final class DeviceRead {
     private final long pieceBytes;
     private final StreamWork.PieceReader reader;
     private final CountDownLatch gate = new CountDownLatch(1);
-    private long side; // native stream
+    private StreamState side; // null until a detour has come to its copy
     private long issued;
     private long missingPieces;
     private int result;
@@ -50,7 +50,7 @@ final class DeviceRead {
             if (buffer == null) {
                 result = CudaResult.OUT_OF_MEMORY;
             } else {
-                issue(buffer, stream.stream(), stream);
+                issue(buffer, stream);
             }
         }
         // Behind all pieces, whose data has been appended by then.
@@ -82,10 +82,11 @@ final class DeviceRead {
 
     /** The stream has come to this copy. */
     private void start() {
-        side = work.takeSideStream(stream.context());
-        if (side < 0) {
-            fail((int) -side);
+        long taken = work.takeSideStream(stream.context());
+        if (taken < 0) {
+            fail((int) -taken);
         } else {
+            side = new StreamState(stream.context(), taken);
             issueMore();
         }
     }
@@ -105,7 +106,7 @@ final class DeviceRead {
                 fail(entered);
                 return;
             }
-            issue(buffer, side, new StreamState(stream.context(), side));
+            issue(buffer, side);
         }
         openIfDone();
     }
@@ -119,11 +120,11 @@ final class DeviceRead {
         return (int) (length + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES);
     }
 
-    private void issue(Buffer buffer, long through, StreamState reached) {
+    private void issue(Buffer buffer, StreamState through) {
         int length = nextBytes();
         long offset = issued;
         MemorySegment target = buffer.staging().segment().asSlice(0, length);
-        int refused = reader.read(target, offset, through);
+        int refused = reader.read(target, offset, through.stream());
         if (refused != 0) {
             work.buffers().give(buffer);
             fail(refused);
@@ -131,7 +132,7 @@ final class DeviceRead {
         }
         issued += length;
         missingPieces++;
-        work.whenReached(reached, status -> {
+        work.whenReached(through, status -> {
             missingPieces--;
             if (status == 0 && result == 0 && !finished) {
                 work.send(call, offset, buffer, length);
@@ -152,8 +153,8 @@ final class DeviceRead {
     private void openIfDone() {
         if (missingPieces == 0 && (issued == bytes || result != 0) && gate.getCount() > 0) {
             open();
-            if (side > 0) {
-                work.giveSideStream(stream.context(), side);
+            if (side != null) {
+                work.giveSideStream(stream.context(), side.stream());
             }
         }
     }

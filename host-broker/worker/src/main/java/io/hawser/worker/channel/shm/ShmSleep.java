@@ -91,28 +91,42 @@ abstract class ShmSleep {
 
     abstract void rouse();
 
-    /** The guest is a process under this kernel. */
-    private static final class ByFutex extends ShmSleep {
-        private final Sleeper command;
-        private final Sleeper room;
-        private final Waker self;
-        private int seen;
+    /** The guest looks at the waiting words of its slot. */
+    private abstract static class ByWords extends ShmSleep {
+        final Sleeper command;
+        final Sleeper room;
+        int seen;
 
-        ByFutex(SharedRegion region) {
-            long host = region.geometry().hostPage(region.place().slot());
-            long signal = region.geometry().guestPage(region.place().slot())
-                + RegionLayout.GUEST_COMMAND_SIGNAL_OFFSET;
-            command = new Sleeper(region.memory(), host + RegionLayout.HOST_COMMAND_WAITING_OFFSET, signal);
-            room = new Sleeper(region.memory(), host + RegionLayout.HOST_ROOM_WAITING_OFFSET, signal);
-            self = new Waker(region.memory(), host + RegionLayout.HOST_COMMAND_WAITING_OFFSET, signal);
+        ByWords(SharedRegion region) {
+            command = new Sleeper(region.memory(), waiting(region), signal(region));
+            room = new Sleeper(region.memory(), region.geometry().hostPage(region.place().slot())
+                + RegionLayout.HOST_ROOM_WAITING_OFFSET, signal(region));
+        }
+
+        static long waiting(SharedRegion region) {
+            return region.geometry().hostPage(region.place().slot()) + RegionLayout.HOST_COMMAND_WAITING_OFFSET;
+        }
+
+        static long signal(SharedRegion region) {
+            return region.geometry().guestPage(region.place().slot()) + RegionLayout.GUEST_COMMAND_SIGNAL_OFFSET;
         }
 
         @Override
-        void announce(boolean forRoom) {
+        final void announce(boolean forRoom) {
             seen = command.prepare();
             if (forRoom) {
                 room.prepare(); // the same signal: the count seen first is the one to wait by
             }
+        }
+    }
+
+    /** The guest is a process under this kernel. */
+    private static final class ByFutex extends ByWords {
+        private final Waker self;
+
+        ByFutex(SharedRegion region) {
+            super(region);
+            self = new Waker(region.memory(), waiting(region), signal(region));
         }
 
         @Override
@@ -133,26 +147,12 @@ abstract class ShmSleep {
     }
 
     /** The guest is a machine that rings. */
-    private static final class ByDoorbell extends ShmSleep {
-        private final Sleeper command;
-        private final Sleeper room;
+    private static final class ByDoorbell extends ByWords {
         private final EventFd doorbell;
 
         ByDoorbell(SharedRegion region, EventFd doorbell) {
-            long host = region.geometry().hostPage(region.place().slot());
-            long signal = region.geometry().guestPage(region.place().slot())
-                + RegionLayout.GUEST_COMMAND_SIGNAL_OFFSET;
-            command = new Sleeper(region.memory(), host + RegionLayout.HOST_COMMAND_WAITING_OFFSET, signal);
-            room = new Sleeper(region.memory(), host + RegionLayout.HOST_ROOM_WAITING_OFFSET, signal);
+            super(region);
             this.doorbell = doorbell;
-        }
-
-        @Override
-        void announce(boolean forRoom) {
-            command.prepare();
-            if (forRoom) {
-                room.prepare();
-            }
         }
 
         @Override
