@@ -46,6 +46,7 @@ public final class Worker {
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
+    private boolean isStuck; // the thread of run()
     private WorkerMessage.Stats lastStats; // this and the next: session thread
     private int unchangedStats;
 
@@ -196,6 +197,9 @@ public final class Worker {
             clean &= freeSession(ended);
         }
         tell(end.get());
+        if (isStuck) {
+            return false; // the session thread waits for a kernel that may never end, and all that follows for it
+        }
         if (ended != null) {
             link.awaitClosed(GOODBYE_LIMIT_MS);
             awaitWork(ended);
@@ -250,6 +254,7 @@ public final class Worker {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the process ends next
         } catch (TimeoutException e) {
+            isStuck = true;
             LOG.log(Level.WARNING, "the session could not be freed within {0} ms: the process ends with it",
                 TEARDOWN_LIMIT_MS);
         } catch (ExecutionException e) {

@@ -19,11 +19,13 @@ import java.lang.System.Logger.Level;
 public final class WorkerMain {
     /**
      * Flags that the broker should start workers with. The software GPU compiles kernels to large methods and needs C2
-     * for them, so no client compiler; the direct memory covers what Netty and NIO use beside the staging memory.
+     * for them, so no client compiler; the direct memory covers what Netty and NIO use beside the staging memory. The
+     * JVM itself says what it has to say on standard error, since standard output may be what kernels print.
      */
     public static final String JVM_FLAGS = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow "
         + "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
-        + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData";
+        + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData "
+        + "-XX:+DisplayVMOutputToStderr -Xlog:disable -Xlog:all=warning:stderr";
 
     private static final Logger LOG = System.getLogger(WorkerMain.class.getName());
 
@@ -51,11 +53,14 @@ public final class WorkerMain {
             Worker worker = new Worker(control, backend);
             worker.warmUp();
             status = worker.run() ? 0 : 1;
+        } catch (IllegalStateException e) { // a GPU that cannot be opened says why
+            LOG.log(Level.ERROR, "the worker cannot go on: {0}", e.getMessage());
+            LOG.log(Level.DEBUG, "the worker cannot go on", e);
+            status = 1;
         } catch (Exception e) {
             LOG.log(Level.ERROR, "the worker cannot go on: " + e.getMessage(), e);
             status = 1;
         }
-        // Not exit(): what still runs, such as a kernel that never ends, must not hold the process.
-        Runtime.getRuntime().halt(status);
+        ProcessEnd.now(status);
     }
 }

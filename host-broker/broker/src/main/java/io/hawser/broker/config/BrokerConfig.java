@@ -109,7 +109,8 @@ public interface BrokerConfig {
         /** JVM flags of the default command, split like it. */
         @WithDefault("--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -XX:+UseSerialGC "
             + "-XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
-            + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData")
+            + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData "
+            + "-XX:+DisplayVMOutputToStderr -Xlog:disable -Xlog:all=warning:stderr")
         String flags();
 
         /** Names of the environment variables that a worker inherits; it gets no other. */

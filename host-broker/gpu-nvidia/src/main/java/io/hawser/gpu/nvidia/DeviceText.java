@@ -65,7 +65,7 @@ final class DeviceText {
         sink = to;
     }
 
-    /** Code has been loaded that may print. */
+    /** From now on kernels may print: looking for text costs each synchronisation some microseconds. */
     void expect() {
         inUse = true;
     }

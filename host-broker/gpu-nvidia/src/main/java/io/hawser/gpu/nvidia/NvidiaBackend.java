@@ -12,9 +12,9 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -29,7 +29,8 @@ final class NvidiaBackend implements GpuBackend {
     private static final int ATTRIBUTES = 160; // of HwsDeviceInfo
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
     private static final int REGISTER_FLAGS = 1 | 2; // CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP
-    private static final byte[] PRINTS = "vprintf".getBytes(StandardCharsets.US_ASCII);
+    /** Of CUDA 12.4, since which a driver tells a kernel's parameters; as cuDriverGetVersion says it. */
+    private static final int LEAST_DRIVER_VERSION = 12040;
 
     private final int devices;
     private final NvidiaDriver driver = new NvidiaDriver();
@@ -44,6 +45,7 @@ final class NvidiaBackend implements GpuBackend {
     /** Those that exist: the driver reads the memory of one that it has destroyed. */
     private final Set<Long> contexts = ConcurrentHashMap.newKeySet();
     private final Map<Long, ArrayDeque<Long>> waitStreams = new HashMap<>(); // by context; guarded by itself
+    private final Set<Long> printing = new HashSet<>(); // modules whose kernels may print; session thread
     private long current;
 
     private NvidiaBackend(int devices) {
@@ -53,18 +55,25 @@ final class NvidiaBackend implements GpuBackend {
 
     /** Opens all GPUs that the process sees. */
     static NvidiaBackend open() {
-        Natives.check("cuInit", Driver.cuInit(0));
         int version = Natives.number(Driver::cuDriverGetVersion, 0);
+        if (version > 0 && version < LEAST_DRIVER_VERSION) {
+            throw new IllegalStateException("the NVIDIA driver is too old: it is made for CUDA " + cuda(version)
+                + ", and must be for CUDA " + cuda(LEAST_DRIVER_VERSION) + " (version 550) or newer");
+        }
+        Natives.check("cuInit", Driver.cuInit(0));
         int count = Natives.number(Driver::cuDeviceGetCount, 0);
         if (count == 0) {
             throw new IllegalStateException("no NVIDIA GPU: the driver shows none (CUDA_VISIBLE_DEVICES?)");
         }
-        LOG.log(Level.INFO, "NVIDIA driver for CUDA {0}.{1}, {2} device(s)", version / 1000, version % 1000 / 10,
-            count);
+        LOG.log(Level.INFO, "NVIDIA driver for CUDA {0}, {1} device(s)", cuda(version), count);
         NvidiaBackend backend = new NvidiaBackend(count);
         long context = backend.primary(0);
         Natives.check("cuMemHostAlloc", inContext(context, backend.slabs::open));
         return backend;
+    }
+
+    private static String cuda(int version) {
+        return version / 1000 + "." + version % 1000 / 10;
     }
 
     @Override
@@ -267,35 +276,25 @@ final class NvidiaBackend implements GpuBackend {
         int result = images.load(image, out, log);
         if (result == 0) {
             driver.belongings().modules.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            // Compressed code hides the name; a fat binary's entries mostly are.
-            if (contains(image, PRINTS) || image.get(ValueLayout.JAVA_INT_UNALIGNED, 0) == Images.FATBIN_MAGIC) {
-                text.expect();
+            if (PrintSearch.mayPrint(image)) {
+                printing.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
             }
         }
         return result;
     }
 
-    private static boolean contains(MemorySegment image, byte[] word) {
-        for (long at = 0; at <= image.byteSize() - word.length; at++) {
-            int matched = 0;
-            while (matched < word.length && image.get(ValueLayout.JAVA_BYTE, at + matched) == word[matched]) {
-                matched++;
-            }
-            if (matched == word.length) {
-                return true;
-            }
-        }
-        return false;
-    }
-
     @Override
     public int unloadImage(long module) {
         driver.belongings().modules.remove(module);
+        printing.remove(module);
         return images.unload(module);
     }
 
     @Override
     public int function(long module, String name, FunctionInfo out) {
+        if (printing.contains(module)) {
+            text.expect(); // whatever way the kernel is launched
+        }
         return Images.function(module, name, out);
     }
 

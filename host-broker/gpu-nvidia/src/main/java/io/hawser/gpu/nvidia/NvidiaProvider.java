@@ -20,13 +20,17 @@ public final class NvidiaProvider implements GpuBackendProvider {
 
     @Override
     public boolean isAvailable() {
-        return Files.exists(KERNEL_DRIVER) && NativeLibrary.isPresent(LIBRARY);
+        return Files.exists(KERNEL_DRIVER); // half a driver is an error to be told, not a reason for the software GPU
     }
 
     @Override
     public GpuBackend open(BackendOptions options) {
         if (!Files.exists(KERNEL_DRIVER)) {
             throw new IllegalStateException("no NVIDIA GPU: the kernel driver's " + KERNEL_DRIVER + " is missing");
+        }
+        if (!NativeLibrary.isPresent(LIBRARY)) {
+            throw new IllegalStateException("the NVIDIA driver is not complete: " + LIBRARY
+                + " is missing or cannot be loaded (LD_LIBRARY_PATH?)");
         }
         return NvidiaBackend.open();
     }

@@ -1,0 +1,3 @@
+#include <cstdio>
+
+__global__ void prints() { printf("hello\n"); }

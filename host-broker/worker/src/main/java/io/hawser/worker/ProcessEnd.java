@@ -1,0 +1,32 @@
+package io.hawser.worker;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * The end of the process by {@code _exit(2)}. {@link Runtime#halt} ends in {@code exit(3)}, and so in what libraries
+ * have left to be run then: NVIDIA's driver may wait there for a kernel that never ends.
+ */
+final class ProcessEnd {
+    private static final MethodHandle EXIT;
+
+    static {
+        Linker linker = Linker.nativeLinker();
+        MemorySegment symbol = linker.defaultLookup().find("_exit").orElseThrow();
+        EXIT = linker.downcallHandle(symbol, FunctionDescriptor.ofVoid(ValueLayout.JAVA_INT));
+    }
+
+    private ProcessEnd() { }
+
+    /** Does not return. The kernel frees what the process has, the GPU's memory too. */
+    static void now(int status) {
+        try {
+            EXIT.invokeExact(status);
+        } catch (Throwable e) {
+            Runtime.getRuntime().halt(status);
+        }
+    }
+}
