@@ -61,6 +61,10 @@ public final class CConformanceEmitter {
         for (Field field : type.fields()) {
             String name = path + field.name();
             int offset = base + field.offset();
+            if (field.anonymous()) {
+                fields(owner, path, offset, (Structure) field.type());
+                continue;
+            }
             proof(String.format("offsetof(%s, %s) == %d", owner, name, offset), owner + "." + name);
             proof(String.format("sizeof(((%s *) 0)->%s) == %d", owner, name, field.size()), owner + "." + name);
             if (field.type() instanceof Structure inner && inner.name() == null) {

@@ -8,6 +8,7 @@ import io.hawser.cuda.generator.model.CType.Field;
 import io.hawser.cuda.generator.model.CType.Handle;
 import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Description;
+import io.hawser.cuda.generator.model.HandleKind;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.TypeTable;
 
@@ -59,7 +60,7 @@ final class CTypesEmitter {
         description.kinds().forEach(kind -> out.line("HWS_KIND_%s = %d, /* %s */", kind.name(), kind.number(),
                 kind.doc()));
         out.close("} hws_kind_t;").line();
-        int most = description.kinds().getLast().number() + 1;
+        int most = description.kinds().stream().mapToInt(HandleKind::number).max().orElse(0) + 1;
         out.line("#define HWS_KIND_COUNT %d /* one more than the largest */", most).line();
         out.line("#endif");
         return out;
@@ -90,7 +91,7 @@ final class CTypesEmitter {
         if (type instanceof Structure inner && inner.name() == null) {
             out.open(inner.union() ? "union" : "struct");
             inner.fields().forEach(this::field);
-            out.close("} " + field.name() + array + ";");
+            out.close((field.anonymous() ? "}" : "} " + field.name() + array) + ";");
         } else {
             out.line("%s%s%s;", spaced(type.name()), field.name(), array);
         }

@@ -126,8 +126,12 @@ final class JavaConstantsEmitter {
 
     private static void fields(Code out, String prefix, int base, Structure type) {
         for (Field field : type.fields()) {
-            String name = prefix + JavaTypes.upper(field.name());
             int offset = base + field.offset();
+            if (field.anonymous()) {
+                fields(out, prefix, offset, (Structure) field.type());
+                continue;
+            }
+            String name = prefix + JavaTypes.upper(field.name());
             String type1 = field.type().name() == null ? "" : field.type().name();
             out.line("/** Offset of %s%s. */", field.name(), type1.isEmpty() ? "" : ", " + type1
                     + (field.elements() > 0 ? "[" + field.elements() + "]" : ""));

@@ -138,8 +138,13 @@ public sealed interface CType {
         }
     }
 
-    /** A field of a structure; {@code elements} is 0 for what is no array. */
+    /** A field of a structure, without a name for an anonymous member; {@code elements} is 0 for what is no array. */
     record Field(String name, CType type, int elements, int offset) {
+        /** Whether it is an anonymous struct or union, whose fields are used as if they were its owner's. */
+        public boolean anonymous() {
+            return name.isEmpty();
+        }
+
         /** Its size in bytes. */
         public int size() {
             return Math.max(elements, 1) * type.size();

@@ -103,12 +103,17 @@ public final class TypeTable {
         int end = 0;
         int alignment = 1;
         for (JsonNode node : nodes) {
-            Matcher array = ARRAY.matcher(node.get("name").asText());
+            // A struct or union without a name: C11's anonymous member.
+            String text = node.path("name").asText();
+            Matcher array = ARRAY.matcher(text);
             boolean isArray = array.matches();
             CType type = fieldType(name, node);
             int elements = isArray ? Integer.parseInt(array.group(2)) : 0;
             int offset = union ? 0 : align(end, type.alignment());
-            Field field = new Field(isArray ? array.group(1) : node.get("name").asText(), type, elements, offset);
+            if (text.isEmpty() && (type.name() != null || !(type instanceof Structure))) {
+                throw new DescriptionException(name + ": a field without a name is a struct or union: " + node);
+            }
+            Field field = new Field(isArray ? array.group(1) : text, type, elements, offset);
             fields.add(field);
             end = Math.max(end, offset + field.size());
             alignment = Math.max(alignment, type.alignment());

@@ -76,7 +76,7 @@ class DescriptionRulesTest {
         "bytes: count|bytes: location|a size is made of numbers that the call passes",
         "CUmemLocation *|CUlaunchConfig *|what travels must hold neither pointer nor handle",
         "CUmemLocation *|void *|what travels must hold neither pointer nor handle",
-        "type: CUstream|type: CUgraph|a handle that travels must have a kind",
+        "type: CUstream|type: CUgreenCtx|a handle that travels must have a kind",
         "name: flag|name: driver|generated code needs this name",
         "short *|CUstream *|what travels must hold neither pointer nor handle",
         "reply: sync|backend: false, reply: sync|a function without a backend method is manual",

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.cuda.generator.model.CType.Field;
 import io.hawser.cuda.generator.model.CType.Structure;
 import java.io.IOException;
 import org.junit.jupiter.api.BeforeEach;
@@ -40,6 +41,16 @@ class TypeTableTest {
         assertTrue(types.find("CUmemLocation").plain());
         assertFalse(types.find("CUlaunchConfig").plain());
         assertFalse(types.find("CUlaunchAttributeValue").plain(), "an event is in the union");
+    }
+
+    @Test
+    void shouldLayOutAnonymousMembersAsC() {
+        Structure params = (Structure) types.find("CUgraphNodeParams");
+        assertEquals(256, params.size());
+        Field union = params.fields().get(2);
+        assertTrue(union.anonymous());
+        assertEquals(16, union.offset());
+        assertEquals(232, union.size());
     }
 
     @Test
