@@ -76,6 +76,10 @@ final class JavaConstantsEmitter {
         out.line("default -> \"unknown 0x\" + Integer.toHexString(opcode);").close("};").close().line();
         predicate(out, "isCredited", "Whether a request costs its length of the credit window.",
                 library.travelling().stream().filter(ApiFunction::credited).toList());
+        predicate(out, "mayWaitForDevice", "Whether a request is put off while a host function waits for the guest.",
+                library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.WAITS).toList());
+        predicate(out, "endsHostFunction", "Whether a request lets a host function end, so that nothing holds it up.",
+                library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.ANSWERS).toList());
         predicate(out, "isSynchronous", "Whether the guest waits for a reply of its own accord.",
                 library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
         return out.close();

@@ -12,6 +12,7 @@ import java.util.Map;
  * @param since version that brought it times 1000, for example 11020; 0 for wire functions.
  * @param reply how it is answered; null with {@code sameAs}.
  * @param credited whether it costs credit.
+ * @param gate what it has to do with host functions that wait for the guest; null for nothing.
  * @param guestReason why its guest code is written by hand; null when it is generated.
  * @param workerReason why its worker code is written by hand; null when it is generated.
  * @param backend whether the backend interface has it.
@@ -24,9 +25,9 @@ import java.util.Map;
  * @param request where the request's values lie.
  * @param answer where the reply's values lie.
  */
-public record ApiFunction(String symbol, Integer opcode, int since, Reply reply, boolean credited, String guestReason,
-        String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds, String sameAs,
-        Map<String, String> with, List<Param> params, Wire request, Wire answer) {
+public record ApiFunction(String symbol, Integer opcode, int since, Reply reply, boolean credited, Gate gate,
+        String guestReason, String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds,
+        String sameAs, Map<String, String> with, List<Param> params, Wire request, Wire answer) {
 
     /** How a function is answered. */
     public enum Reply {
@@ -38,6 +39,14 @@ public record ApiFunction(String symbol, Integer opcode, int since, Reply reply,
         DATA,
         /** In the guest. */
         LOCAL
+    }
+
+    /** What a call has to do with host functions that wait for the guest. */
+    public enum Gate {
+        /** It may wait for the whole device, so it is put off while a host function is running. */
+        WAITS,
+        /** It lets a host function end, so nothing holds it up. */
+        ANSWERS
     }
 
     /** Whether it has a record of its own. */

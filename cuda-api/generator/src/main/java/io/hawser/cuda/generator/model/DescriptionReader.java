@@ -1,6 +1,7 @@
 package io.hawser.cuda.generator.model;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.cuda.generator.model.ApiFunction.Gate;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
 import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.yaml.GroupYaml;
@@ -72,6 +73,7 @@ public final class DescriptionReader {
         String guest = reason(yaml, "guest", yaml.guest());
         return new ApiFunction(yaml.symbol(), travels ? library << 16 | yaml.opcode() : null,
                 version(yaml.symbol(), yaml.since()), reply, yaml.credited(),
+                yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
                 guest == null && reply == Reply.LOCAL ? local : guest,
                 reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),
                 travels && (yaml.context() == null || yaml.context()), yaml.ptsz(), yaml.ptds(), yaml.sameAs(),

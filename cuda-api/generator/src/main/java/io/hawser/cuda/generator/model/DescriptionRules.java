@@ -1,5 +1,6 @@
 package io.hawser.cuda.generator.model;
 
+import io.hawser.cuda.generator.model.ApiFunction.Gate;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
 import io.hawser.cuda.generator.model.Param.Shape;
 import java.util.HashMap;
@@ -72,6 +73,12 @@ final class DescriptionRules {
         }
         if (function.params().stream().filter(p -> p.shape() == Shape.NEW).count() > 1) {
             throw bad(symbol, "a function creates at most one handle", "");
+        }
+        if (function.gate() == Gate.WAITS && function.reply() != Reply.SYNC && function.created() != null) {
+            throw bad(symbol, "a function that is put off creates a handle only if the guest waits for it", "");
+        }
+        if (function.gate() != null && !function.travels()) {
+            throw bad(symbol, "gate is for functions that travel", "");
         }
         if (function.travels()) {
             function.params().forEach(param -> checkParam(function, param));

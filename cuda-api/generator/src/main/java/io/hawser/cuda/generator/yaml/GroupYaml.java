@@ -23,6 +23,7 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param since version that brought it, for example 11.2; null for wire functions.
      * @param reply sync, async, data or local; null with {@code sameAs}.
      * @param credited whether it costs credit.
+     * @param gate waits or answers; null for neither.
      * @param guest generated (default) or {manual: reason}.
      * @param worker generated (default) or {manual: reason}.
      * @param backend whether the backend interface has it; default true for what travels.
@@ -34,7 +35,7 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param params parameters in C's order.
      */
     public record FunctionYaml(String symbol, Integer opcode, String since, String reply, boolean credited,
-            JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
+            String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
             String sameAs, Map<String, String> with, List<ParamYaml> params) {
     }
 

@@ -80,12 +80,12 @@ class DescriptionRulesTest {
         "name: flag|name: driver|generated code needs this name",
         "short *|CUstream *|what travels must hold neither pointer nor handle",
         "reply: sync|backend: false, reply: sync|a function without a backend method is manual",
+        "reply: sync|gate: sometimes, reply: sync|No enum constant",
         "name: result|surprise: 1, name: result|Unrecognized field",
     })
     void shouldRefuse(String part, String replacement, String rule) {
         assertTrue(FUNCTION.contains(part), part);
-        String broken = FUNCTION.replace(part, replacement.contains("backend") ? "backend: false\n    reply: sync"
-                : replacement);
+        String broken = FUNCTION.replace(part, replacement.replace(", reply: sync", "\n    reply: sync"));
         Exception e = assertThrows(Exception.class, () -> read(broken));
         assertTrue(e.getMessage().contains(rule), e.getMessage());
     }
