@@ -48,6 +48,16 @@ public final class Calls implements CallDispatcher {
     }
 
     @Override
+    public boolean mayWaitForDevice(int opcode) {
+        return CudaOpcodes.mayWaitForDevice(opcode);
+    }
+
+    @Override
+    public boolean endsHostFunction(int opcode) {
+        return CudaOpcodes.endsHostFunction(opcode);
+    }
+
+    @Override
     public void dispatch(int opcode, Call call) {
         dispatcher.dispatch(call);
     }

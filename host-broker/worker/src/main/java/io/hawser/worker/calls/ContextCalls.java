@@ -67,10 +67,11 @@ final class ContextCalls implements ContextManualCalls {
     void hwsContextDestroy(Call call) {
         Handle context = call.lastObject();
         call.deferWithoutRecord();
+        Runnable destroy = () -> session.gates().whenClosed(() -> destroy(call, context));
         int wait = backend.whenContextReached(context.nativeHandle(),
-            status -> session.completions().add(() -> destroy(call, context)));
+            status -> session.completions().add(destroy));
         if (wait != 0) { // a lost context does not wait
-            session.completions().add(() -> destroy(call, context));
+            session.completions().add(destroy);
         }
     }
 

@@ -99,9 +99,9 @@ final class ImageCalls {
             }
         };
         int wait = context == null ? -1 : backend.whenContextReached(context.nativeHandle(),
-            status -> session.completions().add(unload));
+            status -> session.completions().add(() -> session.gates().whenClosed(unload)));
         if (wait != 0) {
-            unload.run();
+            session.gates().whenClosed(unload);
         }
         call.finish(0);
     }

@@ -69,11 +69,13 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             return;
         }
         Call.of(call).deferWithoutRecord();
-        int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(() -> {
+        Runnable again = () -> {
             int entered = objects.isLive(context) ? objects.enter(context) : CudaResult.INVALID_CONTEXT;
             answer(call, entered != 0 ? entered : attempt(context, bytes, allocator, out, hasPitch, height), out,
                 hasPitch);
-        }));
+        };
+        int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(
+            () -> session.gates().whenClosed(again))); // behind all frees that came before
         if (wait != 0) {
             call.finish(wait);
         }
@@ -91,7 +93,8 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         long address = out.get(ValueLayout.JAVA_LONG, 0);
         long length = hasPitch ? out.get(ValueLayout.JAVA_LONG, Long.BYTES) * height : bytes;
         if (!objects.fitsQuota(length)) {
-            driver.cuMemFree_v2(address);
+            objects.freeBegins(length);
+            free(context, address, length);
             return CudaResult.OUT_OF_MEMORY;
         }
         if (!objects.allocations().add(address, length, context)) {
@@ -128,11 +131,15 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         long bytes = objects.allocations().remove(dptr);
         objects.freeBegins(bytes);
         int wait = backend.whenContextReached(context.nativeHandle(),
-            status -> session.completions().add(() -> freeNow(context, dptr, bytes)));
+            status -> session.completions().add(() -> free(context, dptr, bytes)));
         if (wait != 0) {
-            freeNow(context, dptr, bytes);
+            free(context, dptr, bytes);
         }
         call.finish(wait);
+    }
+
+    private void free(Handle context, long dptr, long bytes) {
+        session.gates().whenClosed(() -> freeNow(context, dptr, bytes));
     }
 
     private void freeNow(Handle context, long dptr, long bytes) {

@@ -151,7 +151,7 @@ final class RegionCalls {
 
         void reached() {
             if (--missing == 0) {
-                call.finish(device == 0 ? 0 : backend.unmapHost(device));
+                session.gates().whenClosed(() -> call.finish(device == 0 ? 0 : backend.unmapHost(device)));
             }
         }
     }

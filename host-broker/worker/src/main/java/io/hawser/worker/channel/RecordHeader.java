@@ -27,7 +27,7 @@ public final class RecordHeader {
      * @param memory holds the header.
      * @param offset where.
      */
-    void read(MemorySegment memory, long offset) {
+    public void read(MemorySegment memory, long offset) {
         lengthBytes = memory.get(I32, offset + RecordLayout.LENGTH_OFFSET);
         opcode = memory.get(I32, offset + RecordLayout.OPCODE_OFFSET);
         sequence = memory.get(I64, offset + RecordLayout.SEQUENCE_OFFSET);

@@ -11,6 +11,23 @@ public interface CallDispatcher {
     boolean isKnown(int opcode);
 
     /**
+     * Whether a request may make the backend wait for the whole device, and so is put off while a host function waits
+     * for the guest. If it is asynchronous, what follows it does not depend on it.
+     *
+     * @param opcode a known one.
+     * @return whether it may.
+     */
+    boolean mayWaitForDevice(int opcode);
+
+    /**
+     * Whether a request lets a host function end, so that nothing may hold it up.
+     *
+     * @param opcode a known one.
+     * @return whether it does.
+     */
+    boolean endsHostFunction(int opcode);
+
+    /**
      * Serves a request; the call ends, or is deferred.
      *
      * @param opcode a known one.

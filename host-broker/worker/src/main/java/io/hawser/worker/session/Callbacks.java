@@ -12,6 +12,7 @@ public final class Callbacks {
     private final Completions completions;
     private final StreamWork work;
     private final Outbox outbox;
+    private final Gates gates;
     private final LongObjectHashMap<Pending> pending = new LongObjectHashMap<>();
     private boolean cancelled;
 
@@ -20,6 +21,7 @@ public final class Callbacks {
         final long id;
         final CountDownLatch done = new CountDownLatch(1);
         boolean isSent;
+        Gates.Gate gate;
 
         Pending(long id) {
             this.id = id;
@@ -41,11 +43,13 @@ public final class Callbacks {
      * @param completions brings what streams say to the session thread.
      * @param work issues to streams.
      * @param outbox takes the requests to the guest.
+     * @param gates told of what waits for the guest.
      */
-    Callbacks(Completions completions, StreamWork work, Outbox outbox) {
+    Callbacks(Completions completions, StreamWork work, Outbox outbox, Gates gates) {
         this.completions = completions;
         this.work = work;
         this.outbox = outbox;
+        this.gates = gates;
     }
 
     /**
@@ -70,6 +74,7 @@ public final class Callbacks {
             pending.remove(callbackId);
             return result;
         }
+        callback.gate = gates.open();
         work.whenReached(stream, status -> send(callback, status));
         return 0;
     }
@@ -94,13 +99,17 @@ public final class Callbacks {
         }
         pending.remove(callbackId);
         callback.done.countDown();
+        gates.close(callback.gate);
         return true;
     }
 
     /** Lets every stream go on: the session is over. */
     void cancel() {
         cancelled = true;
-        pending.values().forEach(callback -> callback.done.countDown());
+        for (Pending callback : pending.values()) {
+            callback.done.countDown();
+            gates.close(callback.gate);
+        }
         pending.clear();
     }
 }

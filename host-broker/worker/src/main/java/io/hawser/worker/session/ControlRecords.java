@@ -16,6 +16,11 @@ final class ControlRecords {
             || opcode == RecordLayout.CONTROL_CALLBACK_DONE;
     }
 
+    /** Whether nothing may hold one up: a stream waits for it. */
+    static boolean endsHostFunction(int opcode) {
+        return opcode == RecordLayout.CONTROL_CALLBACK_DONE;
+    }
+
     /** Serves one. */
     static void serve(Session session, Call call, RecordHeader header) {
         switch (header.opcode()) {

@@ -39,6 +39,9 @@ public final class Session implements RecordHandler {
     private final CreditWindow credit;
     private final StreamWork work;
     private final Callbacks callbacks;
+    private final Gates gates = new Gates();
+    private final HeldRecords held = new HeldRecords();
+    private final RecordHeader heldHeader = new RecordHeader();
     private final GuestObjects objects;
     private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
@@ -70,11 +73,11 @@ public final class Session implements RecordHandler {
         this.listener = listener;
         this.link = link;
         outbox = new Outbox(link);
-        completions = new Completions(link, this::flush);
+        completions = new Completions(link, this::settleAndFlush);
         pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, backend::freeStaging);
         credit = new CreditWindow(options.creditWindowBytes());
-        work = new StreamWork(backend, completions, credit, pool, outbox);
-        callbacks = new Callbacks(completions, work, outbox);
+        work = new StreamWork(backend, completions, credit, pool, outbox, gates);
+        callbacks = new Callbacks(completions, work, outbox, gates);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memoryBytes());
     }
 
@@ -139,8 +142,85 @@ public final class Session implements RecordHandler {
         if (ended) {
             return false;
         }
-        calls++;
         receivedBytes += header.lengthBytes();
+        return gates.isOpen() || !held.isEmpty() ? serveBehindGate(header, bytes, offset, memory)
+            : serve(header, bytes, offset, memory);
+    }
+
+    /** Serves a record, or holds it, while a stream waits for the guest or records before this one are held. */
+    private boolean serveBehindGate(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
+        int opcode = header.opcode();
+        boolean isControl = ControlRecords.isRequest(opcode);
+        if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
+            return serve(header, bytes, offset, memory);
+        }
+        if (held.isEmpty() && !gates.holdRecords() && (isControl || !dispatcher.mayWaitForDevice(opcode))) {
+            gates.issued(1);
+            return serve(header, bytes, offset, memory);
+        }
+        HeldRecords.Held record = held.hold(header, bytes, offset, memory);
+        if (!held.isEmpty() || gates.holdRecords()) {
+            held.add(record);
+        } else {
+            putOff(record);
+        }
+        if (held.isTooMuch()) {
+            refuse("a guest must not send so much behind a host function: limitBytes="
+                + HeldRecords.MAX_UNCREDITED_BYTES);
+        }
+        return record.memory() != null;
+    }
+
+    private void putOff(HeldRecords.Held record) {
+        held.setAside(record);
+        gates.whenClosed(() -> {
+            if (held.take(record)) {
+                serve(record);
+            }
+        });
+    }
+
+    private void serve(HeldRecords.Held record) {
+        held.release(record);
+        heldHeader.read(record.bytes(), 0);
+        if (!serve(heldHeader, record.bytes(), 0, record.memory()) && record.memory() != null) {
+            pool.give(record.memory());
+        }
+    }
+
+    /** Does what has waited for host functions, as far as it can be done now. */
+    private void settle() {
+        boolean any = true;
+        while (any && !ended) {
+            any = gates.runWaiting();
+            while (!ended && !held.isEmpty() && !gates.holdRecords()) {
+                HeldRecords.Held next = held.next();
+                if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
+                        && dispatcher.mayWaitForDevice(next.opcode())) {
+                    putOff(next);
+                } else {
+                    gates.issued(1);
+                    serve(next);
+                }
+                any = true;
+            }
+        }
+    }
+
+    private void dropHeld() {
+        gates.cancel();
+        held.drop(record -> {
+            if (record.isCredited()) {
+                credit.release(record.lengthBytes());
+            }
+            if (record.memory() != null) {
+                pool.give(record.memory());
+            }
+        });
+    }
+
+    private boolean serve(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
+        calls++;
         Call call = idleCalls.isEmpty() ? new Call(this) : idleCalls.pop();
         call.begin(header, bytes, offset, memory);
         try {
@@ -196,6 +276,11 @@ public final class Session implements RecordHandler {
 
     @Override
     public void drained() {
+        settleAndFlush();
+    }
+
+    private void settleAndFlush() {
+        settle();
         flush();
     }
 
@@ -232,6 +317,7 @@ public final class Session implements RecordHandler {
         link.discard();
         callbacks.cancel();
         work.cancel();
+        dropHeld();
         if (lostResult != 0) {
             outbox.lost(lostResult, reason);
             outbox.flush();
@@ -367,6 +453,15 @@ public final class Session implements RecordHandler {
      */
     public Callbacks callbacks() {
         return callbacks;
+    }
+
+    /**
+     * Host functions that are not over, and what must wait for them.
+     *
+     * @return never null.
+     */
+    public Gates gates() {
+        return gates;
     }
 
     /**

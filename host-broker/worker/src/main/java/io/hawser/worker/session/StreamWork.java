@@ -11,7 +11,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -40,10 +39,11 @@ public final class StreamWork {
     private final CreditWindow credit;
     private final StagingPool pool;
     private final Outbox outbox;
+    private final Gates gates;
     private final DataBuffers buffers;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
     private long unmarkedBytes; // credit of all of them
-    private final Set<DeviceRead> reads = new HashSet<>(); // for which streams wait
+    private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // for which streams wait
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
@@ -55,13 +55,16 @@ public final class StreamWork {
      * @param credit the session's window.
      * @param pool gives staging memory.
      * @param outbox takes data for the guest.
+     * @param gates told of what waits for the guest.
      */
-    StreamWork(GpuBackend backend, Completions completions, CreditWindow credit, StagingPool pool, Outbox outbox) {
+    StreamWork(GpuBackend backend, Completions completions, CreditWindow credit, StagingPool pool, Outbox outbox,
+            Gates gates) {
         this.backend = backend;
         this.completions = completions;
         this.credit = credit;
         this.pool = pool;
         this.outbox = outbox;
+        this.gates = gates;
         this.buffers = new DataBuffers(pool);
     }
 
@@ -230,12 +233,15 @@ public final class StreamWork {
 
     /** A stream waits for a copy. */
     void opened(DeviceRead read) {
-        reads.add(read);
+        reads.put(read, gates.open());
     }
 
     /** It does not any more. */
     void closed(DeviceRead read) {
-        reads.remove(read);
+        Gates.Gate gate = reads.remove(read);
+        if (gate != null) {
+            gates.close(gate);
+        }
     }
 
     /** How a context is made current outside of a guest's call; the next call switches again. */
@@ -276,6 +282,6 @@ public final class StreamWork {
 
     /** Lets every stream go on: the session is over. */
     void cancel() {
-        List.copyOf(reads).forEach(DeviceRead::open);
+        List.copyOf(reads.keySet()).forEach(DeviceRead::open);
     }
 }

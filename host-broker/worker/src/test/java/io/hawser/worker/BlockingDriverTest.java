@@ -1,0 +1,205 @@
+package io.hawser.worker;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordWriter;
+import io.hawser.worker.fixture.Carrier;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.Guest.Received;
+import io.hawser.worker.fixture.Rig;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * A driver that makes the session thread wait, as NVIDIA's does, and a guest whose host function holds a stream: the
+ * thread that would wait is the one that reads the guest's answer.
+ */
+@Timeout(60)
+@ParameterizedClass
+@EnumSource(Carrier.class)
+class BlockingDriverTest {
+    private static final int ENTRIES = 1024; // of a stream's queue, as NVIDIA's driver has
+    private static final long CALLBACK = 77;
+
+    @Parameter
+    private Carrier carrier;
+
+    private static byte[] fill(long pointer, int words, int value) {
+        return ByteBuffer.allocate(16).order(ByteOrder.LITTLE_ENDIAN).putLong(pointer).putInt(words).putInt(value)
+            .array();
+    }
+
+    private static Consumer<RecordWriter> words(long... fields) {
+        return out -> {
+            out.fixed(8 * fields.length);
+            for (int i = 0; i < fields.length; i++) {
+                out.i64(8L * i, fields[i]);
+            }
+        };
+    }
+
+    private Rig rig() throws IOException {
+        Rig rig = Rig.withGuest(carrier);
+        rig.gpu().blockLikeNvidia(ENTRIES);
+        return rig;
+    }
+
+    /** Issues a host function and reads the worker's request to run it. */
+    private static void holdStream(Guest guest, long stream) throws IOException {
+        guest.send(Guest.HOST_FUNCTION, Guest.CREDITED, stream, CALLBACK);
+        takeRequest(guest);
+    }
+
+    private static void takeRequest(Guest guest) throws IOException {
+        Received request = guest.next();
+        assertEquals(RecordLayout.CONTROL_CALLBACK, request.opcode());
+        assertEquals(CALLBACK, request.i64(RecordLayout.CALLBACK_CALLBACK_ID_OFFSET));
+    }
+
+    private static void letGo(Guest guest) throws IOException {
+        guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK);
+    }
+
+    private static void leave(Rig rig) throws IOException {
+        rig.guest().close();
+        rig.expect("ended");
+        assertTrue(rig.join());
+        assertEquals("", rig.gpu().leftAtClose());
+    }
+
+    @Test
+    void shouldFreeWhenHostFunctionIsOver() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long held = guest.createStream();
+            long memory = guest.allocate(4096);
+            long module = guest.loadImage("fill");
+            // In one piece: the free is found to be due when the host function has been issued.
+            ByteArrayOutputStream together = new ByteArrayOutputStream();
+            together.write(guest.as(2).encode(Guest.MEM_FREE, 0, words(memory)));
+            together.write(guest.encode(Guest.IMAGE_UNLOAD, 0, words(module)));
+            together.write(guest.as(1).encode(Guest.HOST_FUNCTION, Guest.CREDITED, words(held, CALLBACK)));
+            guest.sendRaw(together.toByteArray());
+            takeRequest(guest);
+            long other = guest.allocate(64); // served meanwhile
+            assertEquals(0, guest.synchronize(0));
+            letGo(guest);
+            assertEquals(0, guest.synchronize(held));
+            guest.send(Guest.MEM_FREE, 0, other);
+            leave(rig);
+        }
+    }
+
+    @Test
+    void shouldAnswerCallThatWaitsForDeviceWhenHostFunctionIsOver() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long held = guest.createStream();
+            holdStream(guest, held);
+            byte[] image = "image fill".getBytes(StandardCharsets.US_ASCII);
+            long module = guest.newId(HandleKind.MODULE);
+            long load = guest.as(2).send(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, module, 0, image));
+            assertEquals(0, guest.as(1).synchronize(0), "another thread is served meanwhile");
+            letGo(guest);
+            Received reply = guest.replyTo(load);
+            assertEquals(0, reply.status());
+            guest.function(module, "fill");
+            leave(rig);
+        }
+    }
+
+    @Test
+    void shouldTakeAnyNumberOfCallsBehindHostFunction() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            int launches = 5000;
+            long memory = guest.allocate(8 * launches);
+            long fill = guest.function(guest.loadImage("fill"), "fill");
+            holdStream(guest, 0);
+            for (int i = 0; i < launches; i++) {
+                guest.launch(fill, 0, fill(memory, launches - i, i)); // the order shows
+                if (i % 1000 == 999) {
+                    guest.write(memory + 4L * launches, 0, new byte[20_000]); // a record with memory of its own
+                }
+            }
+            long waits = guest.as(2).send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 0);
+            guest.as(1);
+            letGo(guest);
+            assertEquals(0, guest.replyTo(waits).status());
+            ByteBuffer expected = ByteBuffer.allocate(4 * launches).order(ByteOrder.LITTLE_ENDIAN);
+            for (int i = 0; i < launches; i++) {
+                expected.putInt(launches - 1 - i);
+            }
+            assertArrayEquals(expected.array(), guest.read(memory, 4 * launches, 0));
+            leave(rig);
+        }
+    }
+
+    @Test
+    void shouldCopyLongDataToGuestBesideFrees() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            int bytes = 100 << 20; // more than staging memory: the stream waits for the guest to read
+            long memory = guest.allocate(bytes);
+            long other = guest.allocate(64);
+            long read = guest.as(2).send(Guest.COPY_DTOH, Guest.REPLY, memory, bytes, 0);
+            guest.as(1).send(Guest.MEM_FREE, 0, other);
+            guest.collect(read, bytes);
+            assertEquals(0, guest.synchronize(0));
+            leave(rig);
+        }
+    }
+
+    @Test
+    void shouldEndWithHostFunctionAndHeldCalls() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(64);
+            long fill = guest.function(guest.loadImage("fill"), "fill");
+            holdStream(guest, 0);
+            guest.as(2).send(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, guest.newId(HandleKind.MODULE), 0,
+                "image fill".getBytes(StandardCharsets.US_ASCII)));
+            for (int i = 0; i < 2000; i++) {
+                guest.launch(fill, 0, fill(memory, 16, i));
+            }
+            guest.write(memory, 0, new byte[64]);
+            guest.kill();
+            rig.expect("ended");
+            assertTrue(rig.join());
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    @Test
+    void shouldEndGuestThatSendsWithoutEndBehindHostFunction() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            holdStream(guest, 0);
+            byte[] image = new byte[60_000];
+            byte[] loads = new byte[0];
+            for (int i = 0; i < 64 + (72 << 20) / image.length; i++) {
+                long module = guest.newId(HandleKind.MODULE);
+                loads = guest.encode(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, module, 0, image));
+                try {
+                    guest.sendRaw(loads);
+                } catch (IOException e) {
+                    break; // ended meanwhile
+                }
+            }
+            assertTrue(guest.reasonOfLoss().contains("must not send so much behind a host function"));
+        }
+    }
+}
