@@ -111,6 +111,25 @@ bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p) 
     return range != NULL;
 }
 
+bool hws_interval_covers(uint64_t address, uint64_t bytes) {
+    hws_map_t *map = &maps[HWS_SIDE_DEVICE];
+    pthread_rwlock_rdlock(&map->lock);
+    hws_range_t *range = find_locked(map, address);
+    size_t next = above(map, address);
+    /* Bytes of the range from the address on; a range never wraps. */
+    uint64_t here = range == NULL ? 0 : range->bytes - (address - range->base);
+    while (range != NULL && here < bytes) {
+        hws_range_t *follower = next < map->count ? map->ranges[next++] : NULL;
+        bool goes_on = follower != NULL && range->memory == HWS_MEMORY_VIRTUAL
+            && follower->memory == HWS_MEMORY_VIRTUAL && range->base + range->bytes == follower->base;
+        bytes -= here;
+        range = goes_on ? follower : NULL;
+        here = goes_on ? follower->bytes : 0;
+    }
+    pthread_rwlock_unlock(&map->lock);
+    return range != NULL;
+}
+
 bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value) {
     hws_map_t *map = &maps[side];
     pthread_rwlock_wrlock(&map->lock);

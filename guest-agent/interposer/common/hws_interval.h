@@ -14,6 +14,7 @@ typedef enum hws_memory {
     HWS_MEMORY_DEVICE = 1, /* cuMemAlloc and the like */
     HWS_MEMORY_POOL,       /* cuMemAllocAsync */
     HWS_MEMORY_VARIABLE,   /* of a module */
+    HWS_MEMORY_VIRTUAL,    /* cuMemMap: copies may go on from one into the next */
     HWS_MEMORY_MAPPED,     /* host memory, as devices see it */
     HWS_MEMORY_HOST,       /* cuMemHostAlloc */
     HWS_MEMORY_REGISTERED, /* cuMemHostRegister */
@@ -46,6 +47,12 @@ bool hws_interval_remove(hws_side_t side, uint64_t base, hws_range_t *range_p);
 
 /* The range that the address lies in. */
 bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p);
+
+/*
+ * Whether copies may touch these device bytes, at least 1: all inside one range, or inside mappings of cuMemMap that
+ * lie end to end.
+ */
+bool hws_interval_covers(uint64_t address, uint64_t bytes);
 
 /* Changes the flag of the range that the address lies in. */
 bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value);

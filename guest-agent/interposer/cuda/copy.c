@@ -52,8 +52,7 @@ bool hws_copy_in_chunks(uint64_t bytes, bool to_device) {
 }
 
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {
-    hws_range_t range;
-    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, address, &range) && bytes <= range.bytes - (address - range.base));
+    HWS_REQUIRE(hws_interval_covers(address, bytes));
     return CUDA_SUCCESS;
 }
 

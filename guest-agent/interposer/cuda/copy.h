@@ -24,7 +24,7 @@ hws_host_t hws_copy_host(const void *host, uint64_t bytes, uint64_t *region_offs
 /* Whether a copy of pageable memory goes through chunks: there is a region, and the copy is long enough. */
 bool hws_copy_in_chunks(uint64_t bytes, bool to_device);
 
-/* CUDA_ERROR_INVALID_VALUE unless the bytes lie in one allocation of a device. */
+/* CUDA_ERROR_INVALID_VALUE unless the bytes, at least 1, lie in one allocation of a device. */
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes);
 
 /* Waits for the stream: before the host copies from host to host in its stead. */

@@ -129,6 +129,11 @@ public interface GpuBackend extends AutoCloseable {
         return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
+    /** Addresses and memory apart; null when the backend has no such thing, and the device's attribute says so. */
+    default VirtualMemory virtualMemory() {
+        return null;
+    }
+
     /** Memory for copies, pinned where the GPU wants it so. Any thread. */
     MemorySegment allocateStaging(long bytes);
 

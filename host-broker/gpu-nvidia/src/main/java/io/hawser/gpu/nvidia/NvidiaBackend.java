@@ -5,6 +5,7 @@ import static io.hawser.cuda.generated.CUresult.*;
 
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.HwsDeviceInfo;
 import java.lang.System.Logger;
@@ -40,6 +41,7 @@ final class NvidiaBackend implements GpuBackend {
     private final Images images = new Images();
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
+    private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final long[] primaries; // by device; 0 until made
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
     /** Those that exist: the driver reads the memory of one that it has destroyed. */
@@ -335,6 +337,11 @@ final class NvidiaBackend implements GpuBackend {
     public int unmapHost(long deviceAddress) {
         // Unified addressing: the device address of registered memory is its host address here.
         return inContext(primaries[0], () -> Driver.cuMemHostUnregister(MemorySegment.ofAddress(deviceAddress)));
+    }
+
+    @Override
+    public VirtualMemory virtualMemory() {
+        return virtualMemory;
     }
 
     @Override

@@ -29,7 +29,9 @@ public final class Calls implements CallDispatcher {
         StreamCalls streams = new StreamCalls(session);
         region = new RegionCalls(session, shared);
         dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
-            new WireCalls(session, contexts, region), new GraphCalls());
+            new WireCalls(session, contexts, region),
+            new GraphCalls(),
+            new VmmCalls(session));
     }
 
     /**

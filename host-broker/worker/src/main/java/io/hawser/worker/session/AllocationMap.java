@@ -21,8 +21,8 @@ public final class AllocationMap {
      *
      * @param address its first byte.
      * @param bytes its length, over 0.
-     * @param owner what it goes with: an allocation's context, a global variable's module; null for the guest's own
-     *     memory that kernels can use.
+     * @param owner what it goes with: an allocation's context, a global variable's module, a mapping's memory; null for
+     *     the guest's own memory that kernels can use.
      * @return false, with nothing changed, when it overlaps a range that is there.
      */
     public boolean add(long address, long bytes, Handle owner) {
@@ -54,7 +54,7 @@ public final class AllocationMap {
     }
 
     /**
-     * Whether a copy may touch these bytes: all inside one range.
+     * Whether a copy may touch these bytes: all inside one range, or inside mappings that lie end to end.
      *
      * @param address first byte.
      * @param bytes length as an unsigned number; 0 touches nothing and is inside everywhere.
@@ -69,8 +69,28 @@ public final class AllocationMap {
             return false;
         }
         long offset = address - starts[at];
-        return Long.compareUnsigned(offset, lengths[at]) < 0
-            && Long.compareUnsigned(bytes, lengths[at] - offset) <= 0;
+        if (Long.compareUnsigned(offset, lengths[at]) >= 0) {
+            return false;
+        }
+        long here = lengths[at] - offset;
+        return Long.compareUnsigned(bytes, here) <= 0 || goesOn(at, bytes - here);
+    }
+
+    /** Whether so many bytes, at least 1, are mapped behind the range. */
+    private boolean goesOn(int range, long bytes) {
+        long missing = bytes;
+        for (int at = range; isMapping(at) && at + 1 < count && isMapping(at + 1)
+                && starts[at] + lengths[at] == starts[at + 1]; at++) {
+            if (Long.compareUnsigned(missing, lengths[at + 1]) <= 0) {
+                return true;
+            }
+            missing -= lengths[at + 1];
+        }
+        return false;
+    }
+
+    private boolean isMapping(int at) {
+        return owners[at] != null && owners[at].kind() == HandleKind.MEM_ALLOCATION;
     }
 
     /**
@@ -117,6 +137,20 @@ public final class AllocationMap {
         int at = floor(address);
         if (at < 0 || starts[at] != address || owners[at] != null) {
             throw new IllegalArgumentException("host memory must have been added: address=0x"
+                + Long.toHexString(address));
+        }
+        removeAt(at);
+    }
+
+    /**
+     * Removes a mapping.
+     *
+     * @param address its first byte, added with its memory as the owner.
+     */
+    public void removeMapping(long address) {
+        int at = floor(address);
+        if (at < 0 || starts[at] != address || !isMapping(at)) {
+            throw new IllegalArgumentException("a mapping must have been added: address=0x"
                 + Long.toHexString(address));
         }
         removeAt(at);

@@ -16,6 +16,7 @@ public final class GuestObjects {
     private Handle currentContext;
     private int currentContextId;
     private long pendingFreeBytes;
+    private long chargedBytes;
     private int pendingFrees;
 
     /**
@@ -222,10 +223,19 @@ public final class GuestObjects {
     /**
      * Device memory that the session holds.
      *
-     * @return bytes of allocations, and of those whose free waits for running work.
+     * @return bytes of allocations, of those whose free waits for running work, and of memory without an address.
      */
     public long usedBytes() {
-        return allocations.allocatedBytes() + pendingFreeBytes;
+        return allocations.allocatedBytes() + pendingFreeBytes + chargedBytes;
+    }
+
+    /**
+     * Counts memory that is in no table of addresses as used.
+     *
+     * @param bytes its length; negative when it is given back.
+     */
+    public void charge(long bytes) {
+        chargedBytes += bytes;
     }
 
     /**

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.HandleKind;
@@ -26,6 +27,29 @@ class AllocationMapTest {
         assertFalse(map.contains(1000, 101), "a copy must not run on into a neighbour");
         assertFalse(map.contains(1150, 1));
         assertTrue(map.contains(7, 0));
+    }
+
+    @Test
+    void shouldGoOnFromMappingToMapping() {
+        Handle memory = new Handle(HandleKind.MEM_ALLOCATION, 3, 3, null, null);
+        Handle other = new Handle(HandleKind.MEM_ALLOCATION, 4, 4, null, null);
+        assertTrue(map.add(1000, 100, memory));
+        assertTrue(map.add(1100, 100, other));
+        assertTrue(map.add(1200, 100, memory));
+        assertTrue(map.add(1300, 100, context));
+        assertTrue(map.add(1500, 100, memory));
+        assertTrue(map.contains(1000, 300));
+        assertTrue(map.contains(1150, 100));
+        assertFalse(map.contains(1000, 301), "an allocation is no mapping");
+        assertFalse(map.contains(1250, 150));
+        assertFalse(map.contains(1550, 51));
+        assertFalse(map.contains(1050, -1));
+        assertFalse(map.contains(1050, Long.MAX_VALUE));
+        assertEquals(100, map.allocatedBytes(), "memory counts where it is made, not where it is mapped");
+        assertEquals(-1, map.remove(1000));
+        map.removeMapping(1100);
+        assertFalse(map.contains(1000, 101));
+        assertThrows(IllegalArgumentException.class, () -> map.removeMapping(1300));
     }
 
     @Test

@@ -72,6 +72,9 @@ public final class DeviceMemory implements AutoCloseable {
             return 0;
         }
         long size = (bytes + GlobalMemory.GRANULE_BYTES - 1) & -GlobalMemory.GRANULE_BYTES;
+        if (size > freeBytes()) {
+            return 0;
+        }
         Block block = freeBySize.ceiling(new Block(size, 0));
         if (block == null) {
             return 0;
@@ -84,6 +87,20 @@ public final class DeviceMemory implements AutoCloseable {
         allocatedBytes += size;
         arena.markAllocated(block.address, size);
         return block.address;
+    }
+
+    /**
+     * Counts memory that lies outside the arena as the device's.
+     *
+     * @param bytes negative when it is given back.
+     * @return false, with nothing changed, when the device has not so much left.
+     */
+    synchronized boolean charge(long bytes) {
+        if (bytes > freeBytes()) {
+            return false;
+        }
+        allocatedBytes += bytes;
+        return true;
     }
 
     /** Size in bytes, in whole granules, of the allocation that begins at {@code address}; 0 if none does. */

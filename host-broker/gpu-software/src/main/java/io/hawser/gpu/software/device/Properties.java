@@ -39,8 +39,10 @@ final class Properties {
      * Fills a HwsDeviceInfo.
      *
      * @param mapsHost whether this session's kernels can use host memory: it needs a region.
+     * @param mapsMemory whether memory can be mapped to addresses apart.
      */
-    static void describe(MemorySegment info, int ordinal, long totalBytes, int processors, boolean mapsHost) {
+    static void describe(MemorySegment info, int ordinal, long totalBytes, int processors, boolean mapsHost,
+            boolean mapsMemory) {
         info.asSlice(0, HwsDeviceInfo.BYTES).fill((byte) 0);
         info.setString(HwsDeviceInfo.NAME_OFFSET, NAME);
         UUID uuid = UUID.nameUUIDFromBytes((NAME + machine() + ordinal).getBytes(StandardCharsets.UTF_8));
@@ -52,6 +54,7 @@ final class Properties {
         info.set(ValueLayout.JAVA_INT_UNALIGNED, HwsDeviceInfo.ATTRIBUTE_COUNT_OFFSET, ATTRIBUTES);
         int[] attributes = attributes(ordinal, processors);
         attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = mapsHost ? 1 : 0;
+        attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = mapsMemory ? 1 : 0;
         for (int i = 0; i < attributes.length; i++) {
             info.set(ValueLayout.JAVA_INT_UNALIGNED, HwsDeviceInfo.ATTRIBUTES_OFFSET + 4L * i, attributes[i]);
         }

@@ -4,6 +4,7 @@ import static io.hawser.cuda.generated.CUresult.*;
 
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CUfunction_attribute;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.gpu.software.compile.PtxKernel;
@@ -31,6 +32,7 @@ public final class SoftwareBackend implements GpuBackend {
     private final Device device;
     private final SoftwareDriver driver;
     private final Launcher launcher;
+    private final SoftwareVirtualMemory virtualMemory;
     private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
 
     /**
@@ -41,6 +43,7 @@ public final class SoftwareBackend implements GpuBackend {
         device = new Device(memoryBytes, processors);
         driver = new SoftwareDriver(device);
         launcher = new Launcher(device);
+        virtualMemory = SoftwareVirtualMemory.of(device.memory);
     }
 
     @Override
@@ -64,7 +67,7 @@ public final class SoftwareBackend implements GpuBackend {
             return CUDA_ERROR_INVALID_DEVICE;
         }
         Properties.describe(info, ordinal, device.memory.totalBytes(), device.scheduler.processors(),
-            device.host.isAttached());
+            device.host.isAttached(), virtualMemory != null);
         return CUDA_SUCCESS;
     }
 
@@ -323,6 +326,11 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public int unmapHost(long deviceAddress) {
         return device.host.unmap(deviceAddress);
+    }
+
+    @Override
+    public VirtualMemory virtualMemory() {
+        return virtualMemory;
     }
 
     @Override

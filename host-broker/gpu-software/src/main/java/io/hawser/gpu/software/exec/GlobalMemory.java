@@ -6,6 +6,8 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
+import java.util.Map;
+import java.util.concurrent.ConcurrentSkipListMap;
 
 /**
  * The device's global memory: one lazily committed mapping of real memory, device address = real address. A shadow byte
@@ -58,6 +60,7 @@ public final class GlobalMemory implements AutoCloseable {
     private final MemorySegment segment;
     private final MemorySegment shadowSegment;
     private MemorySegment host = MemorySegment.NULL;
+    private final ConcurrentSkipListMap<Long, Long> reserved = new ConcurrentSkipListMap<>(); // address to bytes
     private boolean closed;
 
     private GlobalMemory(long base, long size, long shadow, long shadowBase, long shadowSpan) {
@@ -181,6 +184,62 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
+     * Reserves addresses outside the arena; their pages read as zeros and are closed to kernels.
+     *
+     * @param bytes whole pages.
+     * @param alignment a power of two of at least a page.
+     * @return the first address, or 0 when the system or the shadow has no room.
+     */
+    public long reserveAddresses(long bytes, long alignment) {
+        long longer = bytes + alignment;
+        long from = longer < bytes || longer > MAX_BYTES ? REFUSED : map(longer);
+        if (from == REFUSED) {
+            return 0;
+        }
+        long address = from + alignment - 1 & -alignment;
+        if (from + longer > shadowSpan) {
+            unmap(from, longer);
+            return 0;
+        }
+        if (address > from) {
+            unmap(from, address - from);
+        }
+        unmap(address + bytes, from + longer - (address + bytes));
+        reserved.put(address, bytes);
+        return address;
+    }
+
+    /** Gives back what {@link #reserveAddresses} gave; nothing uses it any more. */
+    public void unreserveAddresses(long address, long bytes) {
+        closeAddresses(address, bytes);
+        reserved.remove(address);
+        unmap(address, bytes);
+    }
+
+    /** Opens reserved addresses to kernels and copies; whole granules of one reservation. */
+    public void openAddresses(long address, long bytes) {
+        reservedGranules(address, bytes).fill((byte) 1);
+    }
+
+    /** Closes what {@link #openAddresses} opened. */
+    public void closeAddresses(long address, long bytes) {
+        reservedGranules(address, bytes).fill((byte) 0);
+    }
+
+    private MemorySegment reservedGranules(long address, long bytes) {
+        if (!inReserved(address, bytes) || bytes <= 0 || (address | bytes) % GRANULE_BYTES != 0) {
+            throw new IllegalArgumentException("range must be whole granules of a reservation: address=0x"
+                + Long.toHexString(address) + " bytes=" + bytes);
+        }
+        return shadowSegment.asSlice(address - shadowBase >> GRANULE_SHIFT, bytes >> GRANULE_SHIFT);
+    }
+
+    private boolean inReserved(long address, long bytes) {
+        Map.Entry<Long, Long> below = reserved.floorEntry(address);
+        return below != null && bytes >= 0 && bytes <= below.getValue() - (address - below.getKey());
+    }
+
+    /**
      * Opens granules to kernels.
      *
      * @param address a multiple of {@link #GRANULE_BYTES} inside the arena.
@@ -206,7 +265,8 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
-     * Whether every byte of the range lies in an allocated granule or in mapped host memory; true for an empty range.
+     * Whether every byte of the range lies in an allocated granule, in mapped host memory or in an open part of a
+     * reservation; true for an empty range.
      * Any thread.
      */
     public boolean isAllocated(long address, long bytes) {
@@ -215,7 +275,7 @@ public final class GlobalMemory implements AutoCloseable {
         }
         // A range that leaves the one or the other is neither, even where both are neighbours.
         boolean inArena = address >= base && bytes > 0 && bytes <= size - (address - base);
-        if (!inArena && (bytes < 0 || !inHost(address, bytes))) {
+        if (!inArena && (bytes < 0 || !inHost(address, bytes) && !inReserved(address, bytes))) {
             return false;
         }
         long granule = address - shadowBase >> GRANULE_SHIFT;
@@ -237,10 +297,14 @@ public final class GlobalMemory implements AutoCloseable {
     /**
      * The bytes at an address, for the host's copies.
      *
-     * @throws IndexOutOfBoundsException if the range leaves the arena, or the attached region.
+     * @throws IndexOutOfBoundsException if the range leaves the arena, the attached region, or a reservation.
      */
     public MemorySegment slice(long address, long bytes) {
-        return inHost(address, bytes) ? host.asSlice(address - host.address(), bytes)
+        if (inHost(address, bytes)) {
+            return host.asSlice(address - host.address(), bytes);
+        }
+        // Reserved pages stay mapped until all work that may use them has ended.
+        return inReserved(address, bytes) ? MemorySegment.ofAddress(address).reinterpret(bytes)
             : segment.asSlice(address - base, bytes);
     }
 
@@ -266,6 +330,7 @@ public final class GlobalMemory implements AutoCloseable {
             return;
         }
         closed = true;
+        reserved.forEach(GlobalMemory::unmap);
         unmap(base, size);
         unmap(shadow, shadowSpan >> GRANULE_SHIFT);
     }

@@ -1,0 +1,426 @@
+/*
+ * Virtual memory management. Reservations and mappings are kept here as well, so that what CUDA refuses is refused
+ * without a round trip, and copies know what is mapped. Every call that changes something waits for the worker.
+ *
+ * Known deviation: memory may be created for export to file descriptors, since programs ask for that whether or not
+ * they export (PyTorch's expandable segments do); the export itself is refused.
+ */
+#include "context.h"
+
+#include "hws_cuda_calls.h"
+#include "hws_device.h"
+#include "hws_interval.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAX_HELD_BYTES (1ull << 40) /* the worker chooses addresses: bounds what one takes of our address space */
+#define ADDRESS_SPACE_BYTES (1ull << 47)
+
+/* Memory without an address; kept with its handle. Alive while there are references or mappings. Lock held. */
+typedef struct hws_allocation {
+    uint64_t bytes;
+    CUmemAllocationProp prop;
+    uint64_t references;
+    uint64_t mappings;
+} hws_allocation_t;
+
+/* A part of the address space, or memory mapped into one. */
+typedef struct hws_span {
+    uint64_t base, bytes;
+    bool held;                       /* reservations: nothing of this process can come to lie there */
+    uint64_t allocation;             /* mappings: the handle of what is mapped */
+    uint8_t access[HWS_MAX_DEVICES]; /* mappings: CUmemAccess_flags by device */
+} hws_span_t;
+
+/* Sorted by base, without overlaps. */
+typedef struct hws_spans {
+    hws_span_t **list;
+    size_t count, capacity;
+} hws_spans_t;
+
+static hws_spans_t reservations, mappings;
+/* Of all of the above. Never held while the worker is asked: unmapping waits for running work. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t spans_above(const hws_spans_t *spans, uint64_t address) {
+    size_t low = 0, high = spans->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (spans->list[middle]->base <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The span that the address lies in; NULL for none. */
+static hws_span_t *spans_find(const hws_spans_t *spans, uint64_t address) {
+    size_t next = spans_above(spans, address);
+    return next > 0 && address - spans->list[next - 1]->base < spans->list[next - 1]->bytes ? spans->list[next - 1]
+                                                                                              : NULL;
+}
+
+/* Whether any span touches [base, base + bytes). */
+static bool spans_touch(const hws_spans_t *spans, uint64_t base, uint64_t bytes) {
+    size_t next = spans_above(spans, base);
+    return (next > 0 && base - spans->list[next - 1]->base < spans->list[next - 1]->bytes)
+        || (next < spans->count && spans->list[next]->base - base < bytes);
+}
+
+/* Takes over the span. False when it overlaps another or memory is short; then it stays the caller's. */
+static bool spans_add(hws_spans_t *spans, hws_span_t *span) {
+    if (spans_touch(spans, span->base, span->bytes)) {
+        return false;
+    }
+    if (spans->count == spans->capacity) {
+        size_t wanted = spans->capacity == 0 ? 32 : 2 * spans->capacity;
+        hws_span_t **larger = realloc(spans->list, wanted * sizeof *larger);
+        if (larger == NULL) {
+            return false;
+        }
+        spans->list = larger;
+        spans->capacity = wanted;
+    }
+    size_t at = spans_above(spans, span->base);
+    memmove(spans->list + at + 1, spans->list + at, (spans->count - at) * sizeof *spans->list);
+    spans->list[at] = span;
+    spans->count++;
+    return true;
+}
+
+static void spans_remove(hws_spans_t *spans, const hws_span_t *span) {
+    size_t at = spans_above(spans, span->base) - 1;
+    spans->count--;
+    memmove(spans->list + at, spans->list + at + 1, (spans->count - at) * sizeof *spans->list);
+}
+
+/*
+ * The number of mappings that make up [base, base + bytes) exactly, *first_p the index of the first; 0 when there is a
+ * gap, or a mapping reaches beyond the range.
+ */
+static size_t whole_mappings(uint64_t base, uint64_t bytes, size_t *first_p) {
+    size_t first = spans_above(&mappings, base), at = first - 1;
+    uint64_t covered = 0;
+    if (first == 0 || bytes == 0) {
+        return 0;
+    }
+    while (covered < bytes && at < mappings.count && mappings.list[at]->base == base + covered) {
+        covered += mappings.list[at++]->bytes;
+    }
+    *first_p = first - 1;
+    return covered == bytes ? at - *first_p : 0;
+}
+
+static hws_allocation_t *allocation_get(uint64_t handle) {
+    return hws_handle_data(HWS_KIND_MEM_ALLOCATION, handle);
+}
+
+/* An allocation that the program may name. Lock held. */
+static hws_allocation_t *allocation_named(CUmemGenericAllocationHandle handle) {
+    hws_allocation_t *allocation = allocation_get(handle);
+    return allocation != NULL && allocation->references > 0 ? allocation : NULL;
+}
+
+/* Gives an allocation back that has neither references nor mappings left. Lock not held. */
+static CUresult release_last(uint64_t handle) {
+    CUresult result = hws_call_hwsMemRelease((HwsMemAllocation) (uintptr_t) handle);
+    hws_handle_drop(HWS_KIND_MEM_ALLOCATION, handle);
+    return result;
+}
+
+static CUresult check_prop(const CUmemAllocationProp *prop) {
+    static _Atomic bool said;
+    HWS_REQUIRE(prop != NULL && prop->win32HandleMetaData == NULL);
+    HWS_REQUIRE(prop->type == CU_MEM_ALLOCATION_TYPE_PINNED);
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        HWS_REQUIRE(prop->location.type == CU_MEM_LOCATION_TYPE_HOST
+                    || prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA
+                    || prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+        return hws_unsupported_use(&said, "cuMemCreate of host memory");
+    }
+    if ((prop->requestedHandleTypes & ~(unsigned) CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED; /* PyTorch asks for fabric handles first: no line for what it expects */
+    }
+    return hws_device_get(prop->location.id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                                  CUmemAllocationGranularity_flags option) {
+    HWS_ENTER();
+    HWS_REQUIRE(granularity != NULL && (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM
+                                        || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    HWS_TRY(check_prop(prop));
+    return hws_call_hwsMemGranularity(hws_device_get(prop->location.id)->ordinal, prop->allocFlags.compressionType,
+                                      prop->allocFlags.usage, option, granularity);
+}
+
+/* Keeps our own memory away from the addresses, as far as they are free. */
+static bool hold(uint64_t base, uint64_t bytes) {
+    if (bytes > MAX_HELD_BYTES || base > ADDRESS_SPACE_BYTES - bytes) {
+        return false;
+    }
+    return mmap((void *) (uintptr_t) base, bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED;
+}
+
+HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                        unsigned long long flags) {
+    HWS_ENTER();
+    HWS_REQUIRE(ptr != NULL && size != 0 && flags == 0 && (alignment & (alignment - 1)) == 0);
+    hws_span_t *span = calloc(1, sizeof *span);
+    if (span == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUdeviceptr base;
+    CUresult result = hws_call_hwsMemReserve(size, alignment, addr, &base);
+    if (result != CUDA_SUCCESS) {
+        free(span);
+        return result;
+    }
+    *span = (hws_span_t) {.base = base, .bytes = size, .held = hold(base, size)};
+    pthread_mutex_lock(&lock);
+    bool added = spans_add(&reservations, span);
+    pthread_mutex_unlock(&lock);
+    if (!added) {
+        hws_call_hwsMemUnreserve(base, size);
+        free(span);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *ptr = base;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+    HWS_ENTER();
+    pthread_mutex_lock(&lock);
+    hws_span_t *span = spans_find(&reservations, ptr);
+    bool whole = span != NULL && span->base == ptr && span->bytes == size && !spans_touch(&mappings, ptr, size);
+    if (whole) {
+        spans_remove(&reservations, span);
+    }
+    pthread_mutex_unlock(&lock);
+    HWS_REQUIRE(whole);
+    if (span->held) {
+        munmap((void *) (uintptr_t) ptr, size); /* before the worker can give the addresses to another thread */
+    }
+    free(span);
+    return hws_call_hwsMemUnreserve(ptr, size);
+}
+
+HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                                unsigned long long flags) {
+    HWS_ENTER();
+    HWS_REQUIRE(handle != NULL && size != 0 && flags == 0);
+    HWS_TRY(check_prop(prop));
+    hws_allocation_t *allocation = calloc(1, sizeof *allocation);
+    uint64_t id = allocation == NULL ? 0 : hws_handle_new(HWS_KIND_MEM_ALLOCATION);
+    if (id == 0) {
+        free(allocation);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *allocation = (hws_allocation_t) {.bytes = size, .prop = *prop, .references = 1};
+    hws_handle_attach(HWS_KIND_MEM_ALLOCATION, id, allocation);
+    uint32_t granted = 0;
+    CUresult result = hws_call_hwsMemCreate((HwsMemAllocation) (uintptr_t) id, size,
+                                            hws_device_get(prop->location.id)->ordinal,
+                                            prop->allocFlags.compressionType, prop->allocFlags.usage, &granted);
+    if (result != CUDA_SUCCESS) {
+        hws_handle_drop(HWS_KIND_MEM_ALLOCATION, id);
+        return result;
+    }
+    allocation->prop.allocFlags.compressionType = (unsigned char) granted;
+    *handle = id;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    HWS_ENTER();
+    pthread_mutex_lock(&lock);
+    hws_allocation_t *allocation = allocation_named(handle);
+    bool last = false;
+    if (allocation != NULL) {
+        allocation->references--;
+        last = allocation->references == 0 && allocation->mappings == 0;
+    }
+    pthread_mutex_unlock(&lock);
+    HWS_REQUIRE(allocation != NULL);
+    return last ? release_last(handle) : CUDA_SUCCESS;
+}
+
+/* Takes a mapping out of the tables; no copy of ours goes there any more. Lock held. */
+static void forget_mapping(const hws_span_t *span) {
+    hws_range_t range;
+    spans_remove(&mappings, span);
+    hws_interval_remove(HWS_SIDE_DEVICE, span->base, &range);
+}
+
+/* Ends a mapping that forget_mapping() took out and the worker has no more. Lock not held. */
+static void end_mapping(hws_span_t *span) {
+    uint64_t handle = span->allocation;
+    pthread_mutex_lock(&lock);
+    hws_allocation_t *allocation = allocation_get(handle);
+    allocation->mappings--;
+    bool last = allocation->references == 0 && allocation->mappings == 0;
+    pthread_mutex_unlock(&lock);
+    if (last) {
+        release_last(handle);
+    }
+    free(span);
+}
+
+/* Enters a mapping before the worker is asked, so that two threads cannot both map there. */
+static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
+    uint64_t end;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    hws_allocation_t *allocation = allocation_named(span->allocation);
+    const hws_span_t *reservation = spans_find(&reservations, span->base);
+    if (allocation != NULL && reservation != NULL && !__builtin_add_overflow(offset, span->bytes, &end)
+        && end <= allocation->bytes && span->bytes <= reservation->bytes - (span->base - reservation->base)
+        && !spans_touch(&mappings, span->base, span->bytes)) {
+        const hws_range_t range = {.base = span->base, .bytes = span->bytes, .memory = HWS_MEMORY_VIRTUAL,
+                                   .device = allocation->prop.location.id, .owner = span->allocation};
+        result = spans_add(&mappings, span) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        if (result == CUDA_SUCCESS && !hws_interval_insert(&range)) {
+            spans_remove(&mappings, span);
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        allocation->mappings += result == CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+HWS_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                             unsigned long long flags) {
+    HWS_ENTER();
+    HWS_REQUIRE(size != 0 && flags == 0);
+    hws_span_t *span = calloc(1, sizeof *span);
+    if (span == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *span = (hws_span_t) {.base = ptr, .bytes = size, .allocation = handle};
+    CUresult result = enter_mapping(span, offset);
+    if (result != CUDA_SUCCESS) {
+        free(span);
+        return result;
+    }
+    result = hws_call_hwsMemMap(ptr, size, offset, (HwsMemAllocation) (uintptr_t) handle);
+    if (result != CUDA_SUCCESS) {
+        pthread_mutex_lock(&lock);
+        forget_mapping(span);
+        pthread_mutex_unlock(&lock);
+        end_mapping(span);
+    }
+    return result;
+}
+
+HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+    HWS_ENTER();
+    size_t first = 0;
+    pthread_mutex_lock(&lock);
+    size_t count = whole_mappings(ptr, size, &first);
+    hws_span_t **gone = count == 0 ? NULL : malloc(count * sizeof *gone);
+    for (size_t i = 0; gone != NULL && i < count; i++) {
+        gone[i] = mappings.list[first];
+        forget_mapping(gone[i]);
+    }
+    pthread_mutex_unlock(&lock);
+    HWS_REQUIRE(count != 0);
+    if (gone == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = hws_call_hwsMemUnmap(ptr, size);
+    for (size_t i = 0; i < count; i++) {
+        end_mapping(gone[i]);
+    }
+    free(gone);
+    return result;
+}
+
+static CUresult check_access(const CUmemAccessDesc *desc) {
+    static _Atomic bool said;
+    HWS_REQUIRE(desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ
+                || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        return hws_unsupported_use(&said, "cuMemSetAccess for the host");
+    }
+    return hws_device_get(desc->location.id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+static bool is_mapped(uint64_t base, uint64_t bytes) {
+    size_t first;
+    pthread_mutex_lock(&lock);
+    size_t count = whole_mappings(base, bytes, &first);
+    pthread_mutex_unlock(&lock);
+    return count != 0;
+}
+
+HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+    HWS_ENTER();
+    HWS_REQUIRE(desc != NULL && count != 0 && is_mapped(ptr, size));
+    for (size_t i = 0; i < count; i++) {
+        HWS_TRY(check_access(&desc[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const CUmemAccessDesc *d = &desc[i];
+        HWS_TRY(hws_call_hwsMemSetAccess(ptr, size, hws_device_get(d->location.id)->ordinal, d->flags));
+        pthread_mutex_lock(&lock);
+        size_t first = 0, mapped = whole_mappings(ptr, size, &first);
+        for (size_t at = first; at < first + mapped; at++) {
+            mappings.list[at]->access[d->location.id] = (uint8_t) d->flags;
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) {
+    HWS_ENTER();
+    HWS_REQUIRE(flags != NULL && location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE);
+    if (hws_device_get(location->id) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    pthread_mutex_lock(&lock);
+    const hws_span_t *span = spans_find(&mappings, ptr);
+    bool found = span != NULL;
+    unsigned long long value = found ? span->access[location->id] : 0;
+    pthread_mutex_unlock(&lock);
+    HWS_REQUIRE(found);
+    *flags = value;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                           CUmemGenericAllocationHandle handle) {
+    HWS_ENTER();
+    HWS_REQUIRE(prop != NULL);
+    pthread_mutex_lock(&lock);
+    const hws_allocation_t *allocation = allocation_named(handle);
+    bool found = allocation != NULL;
+    if (found) {
+        *prop = allocation->prop;
+    }
+    pthread_mutex_unlock(&lock);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+HWS_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+    HWS_ENTER();
+    HWS_REQUIRE(handle != NULL);
+    pthread_mutex_lock(&lock);
+    const hws_span_t *span = spans_find(&mappings, (uint64_t) (uintptr_t) addr);
+    uint64_t found = span == NULL ? 0 : span->allocation;
+    if (found != 0) {
+        allocation_get(found)->references++;
+    }
+    pthread_mutex_unlock(&lock);
+    HWS_REQUIRE(found != 0);
+    *handle = found;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,118 @@
+package io.hawser.gpu.software.device;
+
+import static io.hawser.cuda.generated.CUresult.*;
+
+import io.hawser.cuda.backend.VirtualMemory;
+import io.hawser.gpu.software.exec.MemoryFile;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Virtual memory management: memory is a file without a name, mapped where the guest wants it inside a reserved part of
+ * this process's addresses. The shadow, which spans all addresses, opens it to kernels. Decoder's thread only.
+ */
+final class SoftwareVirtualMemory implements VirtualMemory {
+    /** What an NVIDIA GPU has, so that programs meet the same rules. */
+    static final long GRANULARITY_BYTES = 2 << 20;
+    private static final int ACCESS_NONE = 0; // CUmemAccess_flags
+    private static final int ACCESS_READ = 1;
+
+    private final DeviceMemory memory;
+    private final Map<Long, MemoryFile> files = new HashMap<>();
+    private long lastHandle;
+
+    private SoftwareVirtualMemory(DeviceMemory memory) {
+        this.memory = memory;
+    }
+
+    /** Null where the shadow does not span all addresses. */
+    static SoftwareVirtualMemory of(DeviceMemory memory) {
+        return memory.arena().canMapHost() ? new SoftwareVirtualMemory(memory) : null;
+    }
+
+    @Override
+    public int granularity(int device, int compression, int usage, int option, MemorySegment out) {
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, GRANULARITY_BYTES);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int reserve(long bytes, long alignment, long wanted, MemorySegment out) {
+        if (bytes <= 0 || bytes % GRANULARITY_BYTES != 0 || Long.bitCount(alignment) > 1 || alignment < 0) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        long address = memory.arena().reserveAddresses(bytes, Math.max(alignment, GRANULARITY_BYTES));
+        if (address == 0) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, address);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int unreserve(long address, long bytes) {
+        memory.arena().unreserveAddresses(address, bytes);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int create(long bytes, int device, int compression, int usage, MemorySegment out) {
+        if (bytes % GRANULARITY_BYTES != 0) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        if (!memory.charge(bytes)) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        MemoryFile file = MemoryFile.create(bytes);
+        if (file == null) {
+            memory.charge(-bytes);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        files.put(++lastHandle, file);
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, lastHandle);
+        out.set(ValueLayout.JAVA_INT_UNALIGNED, Long.BYTES, 0);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int release(long handle) {
+        MemoryFile file = files.remove(handle);
+        if (file == null) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        file.close();
+        memory.charge(-file.bytes());
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int map(long address, long bytes, long offset, long handle) {
+        MemoryFile file = files.get(handle);
+        if (file == null || (address | bytes | offset) % GRANULARITY_BYTES != 0) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        return file.map(address, bytes, offset) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+
+    @Override
+    public int unmap(long address, long bytes) {
+        memory.arena().closeAddresses(address, bytes);
+        // Pages that are nobody's come in place of the file's: no thread that is late can meet a hole.
+        return MemoryFile.unmap(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+
+    @Override
+    public int setAccess(long address, long bytes, int device, int flags) {
+        if (flags == ACCESS_READ) {
+            return CUDA_ERROR_NOT_SUPPORTED; // the shadow knows only all or nothing
+        }
+        if (flags == ACCESS_NONE) {
+            memory.arena().closeAddresses(address, bytes);
+        } else {
+            memory.arena().openAddresses(address, bytes);
+        }
+        return CUDA_SUCCESS;
+    }
+}

@@ -1,0 +1,105 @@
+package io.hawser.gpu.software.exec;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * Memory that can be mapped at several addresses: a file without a name, which reads as zeros and takes pages when they
+ * are written. Mappings outlive it. One thread.
+ */
+public final class MemoryFile implements AutoCloseable {
+    private static final int CLOSE_ON_EXEC = 1; // memfd_create(2), MFD_CLOEXEC
+    private static final int PROT_READ_WRITE = 3;
+    // mman.h of Linux on x86-64 and AArch64
+    private static final int MAP_SHARED_FIXED = 0x1 | 0x10;
+    private static final int MAP_PRIVATE_ANONYMOUS_FIXED = 0x2 | 0x10 | 0x20 | 0x4000; // and MAP_NORESERVE
+
+    private static final MethodHandle MEMFD_CREATE;
+    private static final MethodHandle FTRUNCATE;
+    private static final MethodHandle CLOSE;
+    private static final MethodHandle MMAP;
+
+    static {
+        Linker linker = Linker.nativeLinker();
+        var lookup = linker.defaultLookup();
+        MEMFD_CREATE = linker.downcallHandle(lookup.findOrThrow("memfd_create"), FunctionDescriptor.of(
+            ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
+        FTRUNCATE = linker.downcallHandle(lookup.findOrThrow("ftruncate"), FunctionDescriptor.of(
+            ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_LONG));
+        CLOSE = linker.downcallHandle(lookup.findOrThrow("close"), FunctionDescriptor.of(ValueLayout.JAVA_INT,
+            ValueLayout.JAVA_INT));
+        MMAP = linker.downcallHandle(lookup.findOrThrow("mmap"), FunctionDescriptor.of(ValueLayout.JAVA_LONG,
+            ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT,
+            ValueLayout.JAVA_INT, ValueLayout.JAVA_LONG));
+    }
+
+    private final int descriptor;
+    private final long bytes;
+
+    private MemoryFile(int descriptor, long bytes) {
+        this.descriptor = descriptor;
+        this.bytes = bytes;
+    }
+
+    /**
+     * Makes a file.
+     *
+     * @param bytes its length, a multiple of the page size.
+     * @return null when the system refuses.
+     */
+    public static MemoryFile create(long bytes) {
+        try (Arena arena = Arena.ofConfined()) {
+            int descriptor = (int) MEMFD_CREATE.invokeExact(arena.allocateFrom("hawser-device"), CLOSE_ON_EXEC);
+            if (descriptor < 0) {
+                return null;
+            }
+            MemoryFile file = new MemoryFile(descriptor, bytes);
+            if ((int) FTRUNCATE.invokeExact(descriptor, bytes) != 0) {
+                file.close();
+                return null;
+            }
+            return file;
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /** Length in bytes. */
+    public long bytes() {
+        return bytes;
+    }
+
+    /**
+     * Maps a part in place of what is there.
+     *
+     * @return false when the system refuses; then what was there has stayed.
+     */
+    public boolean map(long address, long length, long offset) {
+        return mmap(address, length, MAP_SHARED_FIXED, descriptor, offset) == address;
+    }
+
+    /** Puts private pages, which read as zeros, in place of what is mapped. False when the system refuses. */
+    public static boolean unmap(long address, long length) {
+        return mmap(address, length, MAP_PRIVATE_ANONYMOUS_FIXED, -1, 0) == address;
+    }
+
+    private static long mmap(long address, long length, int flags, int descriptor, long offset) {
+        try {
+            return (long) MMAP.invokeExact(address, length, PROT_READ_WRITE, flags, descriptor, offset);
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            int ignored = (int) CLOSE.invokeExact(descriptor);
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.backend.VirtualMemory;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.VmmManualCalls;
+import io.hawser.cuda.generated.VmmReplies;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Session;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+
+/**
+ * Virtual memory management. The session has its own tables of reservations and mappings: a guest cannot name
+ * addresses of the worker's, nor unmap what is not its own. Session thread.
+ */
+final class VmmCalls implements VmmManualCalls {
+    /** Reservations of one session; each costs an entry here and in the driver. */
+    private static final int MAX_RESERVATIONS = 1 << 16;
+    /** Mappings of one session, likewise. */
+    private static final int MAX_MAPPINGS = 1 << 20;
+    /** Addresses that one session may hold: an eighth of what a process has. */
+    private static final long MAX_RESERVED_BYTES = 1L << 44;
+
+    /** Memory without an address, as its handle keeps it. */
+    private static final class Memory {
+        final long bytes;
+        int mappings;
+
+        Memory(long bytes) {
+            this.bytes = bytes;
+        }
+    }
+
+    private record Mapping(long bytes, Handle memory) { }
+
+    private final Session session;
+    private final GuestObjects objects;
+    private final VirtualMemory backend;
+    private final ContextWaits waits;
+    private final TreeMap<Long, Long> reservations = new TreeMap<>(); // address to bytes; addresses are below 2^63
+    private final TreeMap<Long, Mapping> mappings = new TreeMap<>();
+    private long reservedBytes;
+
+    VmmCalls(Session session) {
+        this.session = session;
+        this.objects = session.objects();
+        this.backend = session.backend().virtualMemory();
+        this.waits = new ContextWaits(session);
+    }
+
+    private boolean isAbsent(CallContext call) {
+        if (backend == null) {
+            call.fail(CudaResult.NOT_SUPPORTED);
+        }
+        return backend == null;
+    }
+
+    private boolean isNoDevice(CallContext call, int device) {
+        boolean isNone = device < 0 || device >= session.backend().deviceCount();
+        if (isNone) {
+            call.fail(CudaResult.INVALID_DEVICE);
+        }
+        return isNone;
+    }
+
+    @Override
+    public void hwsMemGranularity(CallContext call, int device, int compression, int usage, int option) {
+        if (isAbsent(call) || isNoDevice(call, device)) {
+            return;
+        }
+        MemorySegment out = call.scratch(Long.BYTES);
+        int result = backend.granularity(device, compression, usage, option, out);
+        VmmReplies.hwsMemGranularity(call.reply(), out.get(ValueLayout.JAVA_LONG, 0));
+        call.finish(result);
+    }
+
+    @Override
+    public void hwsMemReserve(CallContext call, long bytes, long alignment, long wanted) {
+        if (isAbsent(call)) {
+            return;
+        }
+        if (bytes <= 0 || bytes > MAX_RESERVED_BYTES - reservedBytes || reservations.size() >= MAX_RESERVATIONS) {
+            call.fail(bytes == 0 ? CudaResult.INVALID_VALUE : CudaResult.OUT_OF_MEMORY);
+            return;
+        }
+        MemorySegment out = call.scratch(Long.BYTES);
+        int result = backend.reserve(bytes, alignment, wanted, out);
+        long address = out.get(ValueLayout.JAVA_LONG, 0);
+        if (result == 0) {
+            reservations.put(address, bytes);
+            reservedBytes += bytes;
+            VmmReplies.hwsMemReserve(call.reply(), address);
+        }
+        call.finish(result);
+    }
+
+    @Override
+    public void hwsMemUnreserve(CallContext call, long address, long bytes) {
+        if (isAbsent(call)) {
+            return;
+        }
+        Long reserved = reservations.get(address);
+        if (reserved == null || reserved != bytes || touches(address, bytes)) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        reservations.remove(address);
+        // Work that was issued before may still look at the addresses, if only to fault there.
+        waits.run(Call.of(call), () -> {
+            int result = backend.unreserve(address, bytes);
+            reservedBytes -= bytes;
+            call.finish(result);
+        });
+    }
+
+    @Override
+    public void hwsMemCreate(CallContext call, long allocationId, long bytes, int device, int compression, int usage) {
+        if (isAbsent(call) || isNoDevice(call, device)) {
+            return;
+        }
+        if (bytes <= 0 || !objects.fitsQuota(bytes)) {
+            call.fail(bytes == 0 ? CudaResult.INVALID_VALUE : CudaResult.OUT_OF_MEMORY);
+            return;
+        }
+        MemorySegment out = call.scratch(2 * Long.BYTES);
+        int result = backend.create(bytes, device, compression, usage, out);
+        if (result == 0) {
+            objects.charge(bytes);
+            objects.register(Call.of(call), HandleKind.MEM_ALLOCATION, allocationId,
+                out.get(ValueLayout.JAVA_LONG, 0), null, new Memory(bytes));
+            VmmReplies.hwsMemCreate(call.reply(), out.get(ValueLayout.JAVA_INT, Long.BYTES));
+        }
+        call.finish(result);
+    }
+
+    @Override
+    public void hwsMemRelease(CallContext call, long allocation, long allocationId) {
+        Handle handle = Call.of(call).lastObject();
+        Memory memory = handle.info(Memory.class);
+        if (memory.mappings != 0) {
+            call.fatal("a guest releases memory after its last mapping: mappings=" + memory.mappings);
+            return;
+        }
+        objects.drop(HandleKind.MEM_ALLOCATION, handle.id());
+        objects.charge(-memory.bytes);
+        call.finish(backend.release(allocation));
+    }
+
+    @Override
+    public void hwsMemMap(CallContext call, long address, long bytes, long offset, long allocation) {
+        Handle handle = Call.of(call).lastObject();
+        Memory memory = handle.info(Memory.class);
+        if (!isReserved(address, bytes) || touches(address, bytes) || offset < 0 || offset > memory.bytes - bytes
+            || mappings.size() >= MAX_MAPPINGS) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        int result = backend.map(address, bytes, offset, allocation);
+        if (result == 0) {
+            if (!objects.allocations().add(address, bytes, handle)) {
+                throw new IllegalStateException("the backend reserved addresses that are in use: address=0x"
+                    + Long.toHexString(address) + " bytes=" + bytes);
+            }
+            mappings.put(address, new Mapping(bytes, handle));
+            memory.mappings++;
+        }
+        call.finish(result);
+    }
+
+    private boolean isReserved(long address, long bytes) {
+        Map.Entry<Long, Long> reservation = reservations.floorEntry(address);
+        return reservation != null && bytes > 0
+            && bytes <= reservation.getValue() - (address - reservation.getKey());
+    }
+
+    /** Whether a mapping touches a part of the range, which lies in a reservation. */
+    private boolean touches(long address, long bytes) {
+        Map.Entry<Long, Mapping> below = mappings.lowerEntry(address + bytes);
+        return below != null && below.getKey() + below.getValue().bytes > address;
+    }
+
+    /** The mappings that make up a range exactly; null when there is a gap, or one reaches beyond it. */
+    private NavigableMap<Long, Mapping> whole(long address, long bytes) {
+        if (!isReserved(address, bytes)) {
+            return null;
+        }
+        NavigableMap<Long, Mapping> inside = mappings.subMap(address, true, address + bytes, false);
+        long end = address;
+        for (Map.Entry<Long, Mapping> mapping : inside.entrySet()) {
+            if (mapping.getKey() != end) {
+                return null;
+            }
+            end += mapping.getValue().bytes;
+        }
+        return end == address + bytes ? inside : null;
+    }
+
+    @Override
+    public void hwsMemUnmap(CallContext call, long address, long bytes) {
+        NavigableMap<Long, Mapping> gone = whole(address, bytes);
+        if (gone == null) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        gone.keySet().forEach(objects.allocations()::removeMapping); // gone for later copies at once
+        List<Mapping> ended = List.copyOf(gone.values());
+        gone.clear();
+        waits.run(Call.of(call), () -> {
+            int result = backend.unmap(address, bytes);
+            ended.forEach(mapping -> mapping.memory.info(Memory.class).mappings--);
+            call.finish(result);
+        });
+    }
+
+    @Override
+    public void hwsMemSetAccess(CallContext call, long address, long bytes, int device, int flags) {
+        if (isAbsent(call) || isNoDevice(call, device)) {
+            return;
+        }
+        if (whole(address, bytes) == null) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        call.finish(backend.setAccess(address, bytes, device, flags));
+    }
+}
