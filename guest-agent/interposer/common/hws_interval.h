@@ -18,6 +18,7 @@ typedef enum hws_memory {
     HWS_MEMORY_MAPPED,     /* host memory, as devices see it */
     HWS_MEMORY_HOST,       /* cuMemHostAlloc */
     HWS_MEMORY_REGISTERED, /* cuMemHostRegister */
+    HWS_MEMORY_MANAGED,    /* cuMemAllocManaged: host memory that devices see at the same address */
 } hws_memory_t;
 
 typedef enum hws_side { HWS_SIDE_DEVICE, HWS_SIDE_HOST } hws_side_t;

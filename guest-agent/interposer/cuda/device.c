@@ -3,6 +3,7 @@
 
 #include "hws_cuda_calls.h"
 #include "hws_driver.h"
+#include "managed.h"
 #include "shm/hws_shm.h"
 
 #include <stdio.h>
@@ -80,9 +81,8 @@ int hws_devices_choose(const char *list, const hws_device_t *all, int count, int
 }
 
 /* What a device cannot do from here, whatever it can do beside the worker. */
-static void restrict_attributes(HwsDeviceInfo *info) {
+static void restrict_attributes(HwsDeviceInfo *info, bool managed) {
     static const CUdevice_attribute absent[] = {
-        CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
         CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
         CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
@@ -103,17 +103,20 @@ static void restrict_attributes(HwsDeviceInfo *info) {
     if (hws_shm_current() == NULL) {
         info->attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 0; /* needs memory that both sides see */
     }
+    info->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = managed;
     info->attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1; /* default-kind copies work: hws_interval.h */
     info->attributes[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1;
 }
 
 CUresult hws_devices_load(uint32_t count) {
     static hws_device_t all[HWS_MAX_DEVICES];
+    bool managed;
+    HWS_TRY(hws_managed_find(&managed));
     for (uint32_t i = 0; i < count; i++) {
         all[i].ordinal = (int) i;
         HWS_TRY(hws_call_hwsDeviceInfo((int) i, &all[i].info));
         all[i].info.name[sizeof all[i].info.name - 1] = '\0';
-        restrict_attributes(&all[i].info);
+        restrict_attributes(&all[i].info, managed);
     }
     int chosen[HWS_MAX_DEVICES];
     device_count = hws_devices_choose(getenv("CUDA_VISIBLE_DEVICES"), all, (int) count, chosen);

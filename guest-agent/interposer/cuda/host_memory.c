@@ -48,17 +48,6 @@ static CUresult allocate_shared(size_t bytes, const hws_heap_block_t *block, voi
     return result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-static void say_full(void) {
-    static _Atomic bool said;
-    uint64_t available, total;
-    hws_pinned_usage(&available, &total);
-    if (total != 0 && !atomic_exchange(&said, true)) {
-        hws_log(HWS_WARN, "the region has no room for more pinned memory, which is now taken elsewhere: copies of it "
-                "are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
-                (unsigned long long) available, (unsigned long long) total);
-    }
-}
-
 static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
@@ -83,10 +72,7 @@ HWS_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
     void *memory;
     int status = hws_pinned_allocate(bytesize, &block, &memory);
     if (status == HWS_HEAP_FULL) {
-        say_full();
-        uint64_t available, total;
-        hws_pinned_usage(&available, &total);
-        if (total != 0 && (Flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
+        if (hws_pinned_say_full() && (Flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
             return CUDA_ERROR_OUT_OF_MEMORY; /* a program that asks for a mapping cannot do without */
         }
         return allocate_private(bytesize, Flags, pp);

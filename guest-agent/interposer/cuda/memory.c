@@ -4,6 +4,7 @@
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
 #include "hws_interval.h"
+#include "managed.h"
 #include "pool.h"
 
 /* Enters what the worker has allocated; if that fails the allocation is given back. */
@@ -64,6 +65,9 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
         return CUDA_SUCCESS; /* as CUDA: freeing nothing is no error */
     }
     hws_range_t range;
+    if (hws_interval_find(HWS_SIDE_HOST, dptr, &range) && range.memory == HWS_MEMORY_MANAGED) {
+        return hws_managed_free(dptr);
+    }
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
                 && is_allocation(&range));
     /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */

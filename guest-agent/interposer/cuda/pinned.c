@@ -93,3 +93,15 @@ void hws_pinned_usage(uint64_t *available_p, uint64_t *total_p) {
     *available_p = heap_open ? hws_heap_available(&heap) * HWS_GRANULE_BYTES : 0;
     *total_p = heap_open ? heap.granules * HWS_GRANULE_BYTES : 0;
 }
+
+bool hws_pinned_say_full(void) {
+    static _Atomic bool said;
+    uint64_t available, total;
+    hws_pinned_usage(&available, &total);
+    if (total != 0 && !atomic_exchange(&said, true)) {
+        hws_log(HWS_WARN, "the region has no room for more pinned memory, which is now taken elsewhere: copies of it "
+                "are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
+                (unsigned long long) available, (unsigned long long) total);
+    }
+    return total != 0;
+}

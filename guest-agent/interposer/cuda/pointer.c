@@ -31,7 +31,8 @@ static size_t put(void *data, const void *value, size_t bytes) {
 /* Writes one attribute of a known pointer. CUDA_ERROR_INVALID_VALUE for one that it does not have. */
 static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribute attribute, void *data) {
     bool host = hws_memory_side(range->memory) == HWS_SIDE_HOST;
-    const unsigned type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    const bool managed = range->memory == HWS_MEMORY_MANAGED;
+    const unsigned type = host && !managed ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     const unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
     const unsigned long long zero = 0;
     const bool no = false, mapped = true;
@@ -61,6 +62,8 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &range->id, sizeof range->id);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            put(data, &managed, sizeof managed);
+            return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:

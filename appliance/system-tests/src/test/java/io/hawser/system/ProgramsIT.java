@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ProgramsIT {
     private static final int UNSUPPORTED = 77;
     /** Programs that ask for what is refused, which the guest library names once on stderr. */
-    private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors", "managed_memory");
+    private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors");
     /** The same, where the answer depends on the carrier: mapped memory needs a region, which may be full. */
     private static final Map<Carrier, Set<String>> REFUSED_OVER =
         Map.of(Carrier.TCP, Set.of("pointer_attributes"), Carrier.SHM, Set.of("drv_heap_full"));

@@ -31,7 +31,8 @@ public final class Calls implements CallDispatcher {
         dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
             new WireCalls(session, contexts, region),
             new GraphCalls(),
-            new VmmCalls(session));
+            new VmmCalls(session),
+            new ManagedCalls(session, shared));
     }
 
     /**

@@ -18,7 +18,8 @@ final class ContextWaits {
     }
 
     /**
-     * Runs a step on the session thread, later, when all work that was issued before is done or has failed.
+     * Runs a step on the session thread, later, when all work that was issued before is done or has failed, and no host
+     * function waits for the guest: the step may make the driver wait for the whole device.
      *
      * @param call that the step ends; it must not need its record any more.
      * @param step what is to be done.
@@ -26,7 +27,7 @@ final class ContextWaits {
     void run(Call call, Runnable step) {
         call.deferWithoutRecord();
         List<Handle> contexts = session.objects().handles().all(HandleKind.CONTEXT);
-        Wait wait = new Wait(step, contexts.size());
+        Wait wait = new Wait(() -> session.gates().whenClosed(step), contexts.size());
         for (Handle context : contexts) {
             int refused = context.isFailed() ? -1 : backend.whenContextReached(context.nativeHandle(),
                 status -> session.completions().add(wait::reached));
