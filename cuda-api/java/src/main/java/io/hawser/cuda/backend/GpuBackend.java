@@ -134,6 +134,11 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
+    /** CUDA arrays, textures and surfaces; null when the backend has none. */
+    default ArrayBackend arrays() {
+        return null;
+    }
+
     /** Memory for copies, pinned where the GPU wants it so. Any thread. */
     MemorySegment allocateStaging(long bytes);
 

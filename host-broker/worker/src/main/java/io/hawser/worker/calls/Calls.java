@@ -31,6 +31,8 @@ public final class Calls implements CallDispatcher {
         dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
             new WireCalls(session, contexts, region),
             new GraphCalls(),
+            new ArrayCalls(session, region),
+            new TextureCalls(session),
             new VmmCalls(session),
             new ManagedCalls(session, shared));
     }

@@ -27,6 +27,7 @@ final class RegionCalls {
     // Payload offsets of the chunk's number: all fields before it have 8 bytes.
     private static final int COPY_CHUNK_OFFSET = 32;
     private static final int BOX_CHUNK_OFFSET = 104;
+    private static final int ARRAY_CHUNK_OFFSET = 88;
 
     private final Session session;
     private final GuestObjects objects;
@@ -49,11 +50,13 @@ final class RegionCalls {
     record HostBox(long offset, long pitch, long slicePitch, int chunk) {
         /** Bytes from the first to the last that a copy of a box touches; saturates. */
         long spanBytes(Box box) {
-            if (box.isEmpty()) {
-                return 0;
-            }
-            return Sizes.add(Sizes.add(Sizes.multiply(box.slices() - 1, slicePitch),
-                Sizes.multiply(box.rows() - 1, pitch)), box.widthBytes());
+            return box.isEmpty() ? 0 : spanBytes(box.widthBytes(), box.rows(), box.slices());
+        }
+
+        /** The same for lengths that are over 0. */
+        long spanBytes(long widthBytes, long rows, long slices) {
+            return Sizes.add(Sizes.add(Sizes.multiply(slices - 1, slicePitch), Sizes.multiply(rows - 1, pitch)),
+                widthBytes);
         }
 
         boolean isContiguous(Box box) {
@@ -211,6 +214,34 @@ final class RegionCalls {
         return 0;
     }
 
+    /** Issues a copy of another kind. */
+    @FunctionalInterface
+    interface Issue {
+        /**
+         * Issues it.
+         *
+         * @param address of the box's first byte in the region.
+         * @param stream where.
+         * @return CUresult.
+         */
+        int issue(long address, StreamState stream);
+    }
+
+    /**
+     * Copies between the region and something that is no plain memory.
+     *
+     * @param call names the stream; ends here.
+     * @param host where in the region.
+     * @param spanBytes from the first to the last byte that is touched there.
+     * @param issue does it.
+     */
+    void copy(Call call, HostBox host, long spanBytes, Issue issue) {
+        if (allows(call, host.offset, spanBytes, host.chunk)) {
+            StreamState stream = call.lastStream();
+            settle(call, stream, host.chunk, issue.issue(region.memory().address() + host.offset, stream));
+        }
+    }
+
     /** Whether the guest may name these bytes; if not, the session ends. */
     private boolean allows(Call call, long offset, long bytes, int chunk) {
         if (region == null) {
@@ -244,6 +275,7 @@ final class RegionCalls {
         int offset = switch (opcode) {
             case CudaOpcodes.hwsCopyHtoDShared, CudaOpcodes.hwsCopyDtoHShared -> COPY_CHUNK_OFFSET;
             case CudaOpcodes.hwsWriteBoxShared, CudaOpcodes.hwsReadBoxShared -> BOX_CHUNK_OFFSET;
+            case CudaOpcodes.hwsWriteArrayShared, CudaOpcodes.hwsReadArrayShared -> ARRAY_CHUNK_OFFSET;
             default -> -1;
         };
         if (offset < 0 || region == null || call.sequence() == settledSequence) {

@@ -156,6 +156,8 @@ public final class GuestObjects {
         if (!handles.add(new Handle(kind, id, nativeHandle, owner, info))) {
             call.fatal("a new handle must have an id of its kind that is not in use: kind=" + kind + " id=0x"
                 + Long.toHexString(id) + " handles=" + handles.size());
+        } else if (info instanceof ArrayShape shape) {
+            chargedBytes += shape.chargedBytes();
         }
     }
 
@@ -175,6 +177,9 @@ public final class GuestObjects {
                 work.abandon(gone.info(StreamState.class));
             } else if (gone.kind() == HandleKind.MODULE) {
                 allocations.removeOwner(gone);
+            } else if (!gone.isFailed()
+                && (gone.kind() == HandleKind.ARRAY || gone.kind() == HandleKind.MIPMAPPED_ARRAY)) {
+                chargedBytes -= gone.info(ArrayShape.class).chargedBytes();
             } else if (gone.kind() == HandleKind.CONTEXT) {
                 streams.forget(gone).forEach(work::abandon);
                 work.forget(gone.nativeHandle());

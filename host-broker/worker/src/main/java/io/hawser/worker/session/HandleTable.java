@@ -90,8 +90,8 @@ public final class HandleTable {
     }
 
     /**
-     * Removes a handle, and those that it owns: with a context go its streams, events and modules, with a module its
-     * functions.
+     * Removes a handle, and those that it owns: with a context go its streams, events, modules and arrays, with a
+     * module its functions, with a mipmapped array its levels.
      *
      * @param handle in the table.
      * @return all that went, the given one first.
@@ -113,8 +113,9 @@ public final class HandleTable {
     private static List<HandleKind> ownedBy(HandleKind kind) {
         return switch (kind) {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.MEMORY_POOL,
-                HandleKind.LINK_STATE);
+                HandleKind.LINK_STATE, HandleKind.ARRAY, HandleKind.MIPMAPPED_ARRAY);
             case MODULE -> List.of(HandleKind.FUNCTION);
+            case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();
         };
     }

@@ -1,0 +1,73 @@
+package io.hawser.worker.calls;
+
+/**
+ * Part of an array that a copy touches: {@code slices} times {@code rows} rows of {@code widthBytes}. On the wire its
+ * bytes are contiguous.
+ *
+ * @param xBytes first byte in a row.
+ * @param y first row.
+ * @param z first slice.
+ * @param widthBytes length of a row's part.
+ * @param rows rows in each slice.
+ * @param slices slices.
+ */
+record ArrayBox(long xBytes, long y, long z, long widthBytes, long rows, long slices) {
+    /** Copies a box that lies within this one. */
+    @FunctionalInterface
+    interface PartCopy {
+        /**
+         * Copies.
+         *
+         * @param part the smaller box.
+         * @param offsetBytes of its bytes in the larger box's contiguous form, where they lie together.
+         * @return CUresult.
+         */
+        int copy(ArrayBox part, long offsetBytes);
+    }
+
+    /** Whether nothing is to be copied. */
+    boolean isEmpty() {
+        return widthBytes == 0 || rows == 0 || slices == 0;
+    }
+
+    /** Bytes of the contiguous form. */
+    long bytes() {
+        return widthBytes * rows * slices;
+    }
+
+    /**
+     * Copies a part of the contiguous form: whole slices, whole rows and parts of rows, at most five boxes.
+     *
+     * @param offsetBytes where the part begins; whole elements of the array.
+     * @param bytes its length, over 0.
+     * @param copy copies one of them.
+     * @return 0, or the first CUresult that is not.
+     */
+    int copy(long offsetBytes, long bytes, PartCopy copy) {
+        long at = offsetBytes;
+        long end = offsetBytes + bytes;
+        while (at < end) {
+            long row = at / widthBytes;
+            long column = at % widthBytes;
+            long rowsLeft = (end - at) / widthBytes;
+            ArrayBox part;
+            if (column != 0 || rowsLeft == 0) {
+                part = part(column, row % rows, row / rows, Math.min(widthBytes - column, end - at), 1, 1);
+            } else if (row % rows != 0 || rowsLeft < rows) {
+                part = part(0, row % rows, row / rows, widthBytes, Math.min(rows - row % rows, rowsLeft), 1);
+            } else {
+                part = part(0, 0, row / rows, widthBytes, rows, rowsLeft / rows);
+            }
+            int result = copy.copy(part, at);
+            if (result != 0) {
+                return result;
+            }
+            at += part.bytes();
+        }
+        return 0;
+    }
+
+    private ArrayBox part(long column, long row, long slice, long partBytes, long partRows, long partSlices) {
+        return new ArrayBox(xBytes + column, y + row, z + slice, partBytes, partRows, partSlices);
+    }
+}

@@ -1,0 +1,274 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.ArrayManualCalls;
+import io.hawser.cuda.generated.CUmemorytype;
+import io.hawser.cuda.generated.CudaDriver;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.RecordLayout;
+import io.hawser.worker.session.ArrayShape;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Session;
+import io.hawser.worker.session.StreamState;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.function.LongToIntFunction;
+import java.util.function.ToIntFunction;
+
+/** CUDA arrays: the quota, and copies of boxes of which every number is checked. Session thread. */
+final class ArrayCalls implements ArrayManualCalls {
+    private static final int FIRST_HANDLE_OFFSET = 0; // in the payload of a call that begins with a handle
+
+    private final Session session;
+    private final GuestObjects objects;
+    private final GpuBackend backend;
+    private final CudaDriver driver;
+    private final RegionCalls region;
+    private final ArrayCopy copy; // null when the backend has no arrays
+
+    ArrayCalls(Session session, RegionCalls region) {
+        this.session = session;
+        this.objects = session.objects();
+        this.backend = session.backend();
+        this.driver = backend.driver();
+        this.region = region;
+        this.copy = backend.arrays() == null ? null : new ArrayCopy(backend.arrays());
+    }
+
+    @Override
+    public void cuArray3DCreate_v2(CallContext call, long pHandleId, MemorySegment pAllocateArray) {
+        MemorySegment descriptor = stable(pAllocateArray);
+        create(Call.of(call), HandleKind.ARRAY, pHandleId, ArrayShape.of(descriptor, 1),
+            out -> driver.cuArray3DCreate_v2(out, descriptor), driver::cuArrayDestroy);
+    }
+
+    @Override
+    public void cuMipmappedArrayCreate(CallContext call, long pHandleId, MemorySegment pMipmappedArrayDesc,
+            int numMipmapLevels) {
+        MemorySegment descriptor = stable(pMipmappedArrayDesc);
+        create(Call.of(call), HandleKind.MIPMAPPED_ARRAY, pHandleId, ArrayShape.of(descriptor, numMipmapLevels),
+            out -> driver.cuMipmappedArrayCreate(out, descriptor, numMipmapLevels), driver::cuMipmappedArrayDestroy);
+    }
+
+    /** A copy of a part of the record, which a deferred call does not have. */
+    private static MemorySegment stable(MemorySegment part) {
+        return Arena.ofAuto().allocate(part.byteSize(), Long.BYTES).copyFrom(part);
+    }
+
+    /**
+     * Makes an array, at the second attempt when the first found no room while memory was on its way back: CUDA's
+     * cuMemFree waits for running work, ours does not hold up other threads meanwhile.
+     */
+    private void create(Call call, HandleKind kind, long id, ArrayShape shape, ToIntFunction<MemorySegment> creator,
+            LongToIntFunction destroyer) {
+        Handle context = objects.currentContext();
+        if (context == null || shape == null) {
+            call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
+            return;
+        }
+        int result = attempt(call, kind, id, shape, context, creator, destroyer);
+        if (result != CudaResult.OUT_OF_MEMORY || !objects.isFreeing()) {
+            call.finish(result);
+            return;
+        }
+        call.deferWithoutRecord();
+        Runnable again = () -> {
+            int entered = objects.isLive(context) ? objects.enter(context) : CudaResult.INVALID_CONTEXT;
+            call.finish(entered != 0 ? entered : attempt(call, kind, id, shape, context, creator, destroyer));
+        };
+        int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(
+            () -> session.gates().whenClosed(again))); // behind all frees that came before
+        if (wait != 0) {
+            call.finish(wait);
+        }
+    }
+
+    private int attempt(Call call, HandleKind kind, long id, ArrayShape shape, Handle context,
+            ToIntFunction<MemorySegment> creator, LongToIntFunction destroyer) {
+        if (!objects.fitsQuota(shape.chargedBytes())) {
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
+        int result = creator.applyAsInt(out);
+        if (result == 0) {
+            long array = out.get(ValueLayout.JAVA_LONG, 0);
+            objects.register(call, kind, id, array, context, shape);
+            if (call.isRejected()) {
+                destroyer.applyAsInt(array);
+            }
+        }
+        return result;
+    }
+
+    @Override
+    public void cuMipmappedArrayGetLevel(CallContext call, long pLevelArrayId, long hMipmappedArray, int level) {
+        Handle mipmap = Call.of(call).lastObject();
+        ArrayShape shape = mipmap.info(ArrayShape.class);
+        if (level < 0 || level >= shape.levels()) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        MemorySegment out = call.scratch(Long.BYTES);
+        int result = driver.cuMipmappedArrayGetLevel(out, hMipmappedArray, level);
+        if (result == 0) {
+            objects.register(Call.of(call), HandleKind.ARRAY, pLevelArrayId, out.get(ValueLayout.JAVA_LONG, 0), mipmap,
+                shape.level(level));
+        }
+        call.finish(result);
+    }
+
+    @Override
+    public void cuArrayDestroy(CallContext call, long hArray, long hArrayId) {
+        Handle array = Call.of(call).lastObject();
+        if (array.owner().kind() != HandleKind.CONTEXT) {
+            call.fail(CudaResult.INVALID_HANDLE); // a level goes with its mipmapped array
+            return;
+        }
+        destroy(call, array, driver::cuArrayDestroy);
+    }
+
+    @Override
+    public void cuMipmappedArrayDestroy(CallContext call, long hMipmappedArray, long hMipmappedArrayId) {
+        destroy(call, Call.of(call).lastObject(), driver::cuMipmappedArrayDestroy);
+    }
+
+    /** Gone for later copies at once; given back when work that may still use it is done. */
+    private void destroy(CallContext call, Handle array, LongToIntFunction destroyer) {
+        Handle context = array.owner();
+        long bytes = array.info(ArrayShape.class).chargedBytes();
+        objects.drop(array.kind(), array.id());
+        objects.freeBegins(bytes);
+        Runnable free = () -> session.gates().whenClosed(() -> {
+            objects.freeEnds(bytes);
+            if (objects.isLive(context)) { // else it went with its context
+                int entered = objects.enter(context);
+                session.deferError(entered != 0 ? entered : destroyer.applyAsInt(array.nativeHandle()));
+            }
+        });
+        int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(free));
+        if (wait != 0) {
+            free.run();
+        }
+        call.finish(wait);
+    }
+
+    /** Whether the array that the call named last has this box; if not, the call has failed. */
+    private boolean check(CallContext call, Handle array, ArrayBox box) {
+        if (copy == null) {
+            call.fail(CudaResult.NOT_SUPPORTED);
+            return false;
+        }
+        if (!array.info(ArrayShape.class).contains(box.xBytes(), box.y(), box.z(), box.widthBytes(), box.rows(),
+            box.slices())) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return false;
+        }
+        return true;
+    }
+
+    @Override
+    public void hwsWriteArray(CallContext context, long array, long xBytes, long y, long z, long widthBytes, long rows,
+            long slices, long hStream, MemorySegment data) {
+        Call call = Call.of(context);
+        ArrayBox box = new ArrayBox(xBytes, y, z, widthBytes, rows, slices);
+        if (!check(call, call.lastObject(), box)) {
+            return;
+        }
+        if (box.isEmpty()) {
+            call.finish(0);
+            return;
+        }
+        StreamState stream = call.lastStream();
+        MemorySegment stays = session.work().stabilise(call, stream, data);
+        call.finish(stays == null ? CudaResult.OUT_OF_MEMORY : copy.withMemory(true, array, box,
+            CUmemorytype.CU_MEMORYTYPE_HOST, stays.address(), widthBytes, widthBytes * rows, stream.stream()));
+    }
+
+    @Override
+    public void hwsReadArray(CallContext context, long array, long xBytes, long y, long z, long widthBytes, long rows,
+            long slices, long hStream) {
+        Call call = Call.of(context);
+        ArrayBox box = new ArrayBox(xBytes, y, z, widthBytes, rows, slices);
+        if (!check(call, call.lastObject(), box)) {
+            return;
+        }
+        Handle named = call.lastObject();
+        session.work().read(call, call.lastStream(), box.isEmpty() ? 0 : box.bytes(), RecordLayout.MAX_BULK_BYTES,
+            (destination, offset, through) -> box.copy(offset, destination.byteSize(), (part, at) ->
+                readPart(named, part, destination.address() + at - offset, through)));
+    }
+
+    /** A long read goes on after its call was served: the array may be gone by then. */
+    private int readPart(Handle array, ArrayBox part, long address, long stream) {
+        if (objects.handles().find(HandleKind.ARRAY, array.id()) != array) {
+            return CudaResult.INVALID_HANDLE;
+        }
+        return copy.withMemory(false, array.nativeHandle(), part, CUmemorytype.CU_MEMORYTYPE_HOST, address,
+            part.widthBytes(), part.widthBytes() * part.rows(), stream);
+    }
+
+    @Override
+    public void hwsWriteArrayShared(CallContext call, long array, long xBytes, long y, long z, long widthBytes,
+            long rows, long slices, long hStream, long regionOffset, long hostPitch, long hostSlicePitch, int chunk) {
+        copyShared(Call.of(call), true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+            new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
+    }
+
+    @Override
+    public void hwsReadArrayShared(CallContext call, long array, long xBytes, long y, long z, long widthBytes,
+            long rows, long slices, long hStream, long regionOffset, long hostPitch, long hostSlicePitch, int chunk) {
+        copyShared(Call.of(call), false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+            new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
+    }
+
+    private void copyShared(Call call, boolean toArray, long array, ArrayBox box, RegionCalls.HostBox host) {
+        if (!check(call, call.lastObject(), box)) {
+            return;
+        }
+        long span = box.isEmpty() ? 0 : host.spanBytes(box.widthBytes(), box.rows(), box.slices());
+        region.copy(call, host, span, (address, stream) -> box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
+            CUmemorytype.CU_MEMORYTYPE_HOST, address, host.pitch(), host.slicePitch(), stream.stream()));
+    }
+
+    @Override
+    public void hwsDeviceToArray(CallContext call, long array, long xBytes, long y, long z, long widthBytes, long rows,
+            long slices, long base, long pitch, long height, long deviceXBytes, long deviceY, long deviceZ,
+            long hStream) {
+        copyOnDevice(Call.of(call), true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+            Box.of(base, pitch, height, deviceXBytes, deviceY, deviceZ, widthBytes, rows, slices));
+    }
+
+    @Override
+    public void hwsArrayToDevice(CallContext call, long array, long xBytes, long y, long z, long widthBytes, long rows,
+            long slices, long base, long pitch, long height, long deviceXBytes, long deviceY, long deviceZ,
+            long hStream) {
+        copyOnDevice(Call.of(call), false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+            Box.of(base, pitch, height, deviceXBytes, deviceY, deviceZ, widthBytes, rows, slices));
+    }
+
+    private void copyOnDevice(Call call, boolean toArray, long array, ArrayBox box, Box device) {
+        if (!check(call, call.lastObject(), box) || !CopyCalls.check(call, device)) {
+            return;
+        }
+        call.finish(box.isEmpty() ? 0 : copy.withMemory(toArray, array, box, CUmemorytype.CU_MEMORYTYPE_DEVICE,
+            device.start(), device.pitch(), device.slicePitch(), call.lastStream().stream()));
+    }
+
+    @Override
+    public void hwsArrayToArray(CallContext context, long dstArray, long dstXBytes, long dstY, long dstZ,
+            long srcArray, long srcXBytes, long srcY, long srcZ, long widthBytes, long rows, long slices,
+            long hStream) {
+        Call call = Call.of(context);
+        Handle destination = objects.handles().find(HandleKind.ARRAY, call.in().i64(FIRST_HANDLE_OFFSET));
+        ArrayBox to = new ArrayBox(dstXBytes, dstY, dstZ, widthBytes, rows, slices);
+        ArrayBox from = new ArrayBox(srcXBytes, srcY, srcZ, widthBytes, rows, slices);
+        if (check(call, destination, to) && check(call, call.lastObject(), from)) {
+            call.finish(to.isEmpty() ? 0 : copy.withArray(dstArray, to, srcArray, from, call.lastStream().stream()));
+        }
+    }
+}

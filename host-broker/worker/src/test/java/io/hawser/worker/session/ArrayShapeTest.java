@@ -1,0 +1,50 @@
+package io.hawser.worker.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import io.hawser.cuda.generated.CUDA_ARRAY3D_DESCRIPTOR;
+import io.hawser.cuda.generated.CUarray_format;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import org.junit.jupiter.api.Test;
+
+class ArrayShapeTest {
+    private static final int LAYERED = 1;
+
+    private static ArrayShape shape(long width, long height, long depth, int flags, int levels) {
+        MemorySegment descriptor = Arena.ofAuto().allocate(CUDA_ARRAY3D_DESCRIPTOR.BYTES, 8);
+        descriptor.set(ValueLayout.JAVA_LONG, CUDA_ARRAY3D_DESCRIPTOR.WIDTH_OFFSET, width);
+        descriptor.set(ValueLayout.JAVA_LONG, CUDA_ARRAY3D_DESCRIPTOR.HEIGHT_OFFSET, height);
+        descriptor.set(ValueLayout.JAVA_LONG, CUDA_ARRAY3D_DESCRIPTOR.DEPTH_OFFSET, depth);
+        descriptor.set(ValueLayout.JAVA_INT, CUDA_ARRAY3D_DESCRIPTOR.FORMAT_OFFSET, CUarray_format.CU_AD_FORMAT_FLOAT);
+        descriptor.set(ValueLayout.JAVA_INT, CUDA_ARRAY3D_DESCRIPTOR.NUM_CHANNELS_OFFSET, 4);
+        descriptor.set(ValueLayout.JAVA_INT, CUDA_ARRAY3D_DESCRIPTOR.FLAGS_OFFSET, flags);
+        return ArrayShape.of(descriptor, levels);
+    }
+
+    @Test
+    void shouldChargeWholeTilesAndPages() {
+        assertEquals(64 << 10, shape(1, 0, 0, 0, 1).chargedBytes());
+        assertEquals(1024 * 16 * 1024, shape(1024, 1024, 0, 0, 1).chargedBytes());
+        assertEquals(1024 * 16 * 1032, shape(1024, 1025, 0, 0, 1).chargedBytes(), "rows of tiles");
+        assertEquals(2L * 1024 * 16 * 1024, shape(1024, 1024, 2, LAYERED, 1).chargedBytes());
+    }
+
+    @Test
+    void shouldChargeTheLargestWithoutOverflow() {
+        assertEquals(1L << 58, shape(1 << 18, 1 << 18, 1 << 18, 0, 1).chargedBytes());
+        assertNull(shape((1 << 18) + 1, 1, 1, 0, 1));
+        assertNull(shape(1, 1, 1, 0, ArrayShape.MAX_LEVELS + 1));
+        assertNull(shape(1, 1, 1, 0, 0));
+    }
+
+    @Test
+    void shouldHalveLengthsButNotLayers() {
+        ArrayShape level = shape(40, 6, 5, 0, 4).level(3);
+        assertEquals(new ArrayShape(5, 1, 1, 16, 0, 1, 0), level);
+        assertEquals(new ArrayShape(5, 1, 5, 16, LAYERED, 1, 0), shape(40, 6, 5, LAYERED, 4).level(3));
+        assertEquals(new ArrayShape(5, 0, 0, 16, 0, 1, 0), shape(40, 0, 0, 0, 4).level(3));
+    }
+}
