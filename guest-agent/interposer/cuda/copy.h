@@ -27,6 +27,9 @@ bool hws_copy_in_chunks(uint64_t bytes, bool to_device);
 /* CUDA_ERROR_INVALID_VALUE unless the bytes, at least 1, lie in one allocation of a device. */
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes);
 
+/* cuMemcpy3D of any kind; without waiting, cuMemcpy3DAsync. */
+CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait);
+
 /* Waits for the stream: before the host copies from host to host in its stead. */
 CUresult hws_copy_wait(CUstream stream);
 

@@ -2,6 +2,7 @@
  * Copies of 2D and 3D boxes. In a record and in a chunk a box is contiguous: rows are gathered here, and scattered by
  * the channel's reader or here. Pinned memory in the region is copied from and to as it lies.
  */
+#include "array.h"
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
@@ -13,9 +14,13 @@
 /* Rows of one record: the worker bounds what a record can make it do. */
 #define MAX_ROWS (1ull << 20)
 
-/* One end of a copy: rows of pitch bytes, slices of height rows, and where in them the box begins. */
+/*
+ * One end of a copy: rows of pitch bytes, slices of height rows, and where in them the box begins. An array has no
+ * pitch.
+ */
 typedef struct hws_end {
-    bool device;
+    bool device; /* not the host: device memory, or an array */
+    CUarray array;
     uint64_t base;
     uint64_t pitch, height;
     uint64_t x, y, z;
@@ -26,8 +31,7 @@ typedef struct hws_box {
     uint64_t width, rows, slices;
 } hws_box_t;
 
-static CUresult classify(CUmemorytype type, const void *host, CUdeviceptr device, hws_end_t *end_p) {
-    static _Atomic bool said;
+static CUresult classify(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, hws_end_t *end_p) {
     switch (type) {
         case CU_MEMORYTYPE_HOST:
             end_p->base = (uint64_t) (uintptr_t) host;
@@ -42,7 +46,9 @@ static CUresult classify(CUmemorytype type, const void *host, CUdeviceptr device
             end_p->device = hws_copy_is_device(device);
             return CUDA_SUCCESS;
         case CU_MEMORYTYPE_ARRAY:
-            return hws_unsupported_use(&said, "a copy to or from a CUDA array");
+            end_p->array = array;
+            end_p->device = true;
+            return hws_array_get(array) == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -55,9 +61,27 @@ static bool offset_of(const hws_end_t *end, uint64_t x, uint64_t y, uint64_t z, 
         && !__builtin_mul_overflow(row, end->pitch, offset_p) && !__builtin_add_overflow(*offset_p, x, offset_p);
 }
 
+/* Whether n elements from the first on are among so many. */
+static bool inside(uint64_t first, uint64_t n, uint64_t count) {
+    return n <= count && first <= count - n;
+}
+
+/* Checks that the box consists of whole elements of the array. */
+static CUresult check_array(const hws_end_t *end, const hws_box_t *box) {
+    HWS_TAKE_ARRAY(array, end->array);
+    HWS_REQUIRE(end->x % array->element_bytes == 0 && box->width % array->element_bytes == 0);
+    HWS_REQUIRE(inside(end->x, box->width, hws_array_width_bytes(array))
+                && inside(end->y, box->rows, hws_array_rows(array))
+                && inside(end->z, box->slices, hws_array_slices(array)));
+    return CUDA_SUCCESS;
+}
+
 /* Fills in what CUDA lets a program leave out, and checks that the box lies in its memory. */
 static CUresult check_end(hws_end_t *end, const hws_box_t *box) {
     uint64_t row_end, rows_end, first, last;
+    if (end->array != NULL) {
+        return check_array(end, box);
+    }
     HWS_REQUIRE(end->base != 0 && !__builtin_add_overflow(end->x, box->width, &row_end)
                 && !__builtin_add_overflow(end->y, box->rows, &rows_end));
     bool one_row = rows_end == 1 && end->z + box->slices == 1;
@@ -97,6 +121,10 @@ static CUresult write_piece(const hws_box_t *box, char *buffer, uint64_t x, uint
             }
         }
         data = buffer;
+    }
+    if (dst->array != NULL) {
+        return hws_call_hwsWriteArray(dst->array, dst->x + x, dst->y + row, dst->z + slice, width, rows, slices, stream,
+                                      data);
     }
     return hws_call_hwsWriteBox(dst->base, dst->pitch, dst->height, dst->x + x, dst->y + row, dst->z + slice, width,
                                 rows, slices, stream, data);
@@ -139,6 +167,10 @@ static CUresult read_part(const hws_box_t *box, const hws_bulk_part_t *part, CUs
         .slices = part->slices,
         .slice_pitch_bytes = dst->height * dst->pitch,
     };
+    if (src->array != NULL) {
+        return hws_call_hwsReadArray(src->array, src->x + part->x, src->y + part->row, src->z + part->slice,
+                                     part->width, part->rows, part->slices, stream, &target, wait);
+    }
     return hws_call_hwsReadBox(src->base, src->pitch, src->height, src->x + part->x, src->y + part->row,
                                src->z + part->slice, part->width, part->rows, part->slices, stream, &target, wait);
 }
@@ -154,6 +186,11 @@ static CUresult copy_shared(const hws_box_t *box, const hws_bulk_part_t *part, C
                             uint64_t pitch, uint64_t slice_pitch, uint32_t chunk) {
     bool write = box->dst.device;
     const hws_end_t *end = write ? &box->dst : &box->src;
+    if (end->array != NULL) {
+        return (write ? hws_call_hwsWriteArrayShared : hws_call_hwsReadArrayShared)(
+            end->array, end->x + part->x, end->y + part->row, end->z + part->slice, part->width, part->rows,
+            part->slices, stream, offset, pitch, slice_pitch, chunk);
+    }
     return (write ? hws_call_hwsWriteBoxShared : hws_call_hwsReadBoxShared)(
         end->base, end->pitch, end->height, end->x + part->x, end->y + part->row, end->z + part->slice, part->width,
         part->rows, part->slices, stream, offset, pitch, slice_pitch, chunk);
@@ -228,6 +265,16 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
 
 static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {
     const hws_end_t *dst = &box->dst, *src = &box->src;
+    if (dst->array != NULL && src->array != NULL) {
+        return hws_call_hwsArrayToArray(dst->array, dst->x, dst->y, dst->z, src->array, src->x, src->y, src->z,
+                                        box->width, box->rows, box->slices, stream);
+    }
+    if (dst->array != NULL || src->array != NULL) {
+        const hws_end_t *array = dst->array != NULL ? dst : src, *memory = dst->array != NULL ? src : dst;
+        return (dst->array != NULL ? hws_call_hwsDeviceToArray : hws_call_hwsArrayToDevice)(
+            array->array, array->x, array->y, array->z, box->width, box->rows, box->slices, memory->base, memory->pitch,
+            memory->height, memory->x, memory->y, memory->z, stream);
+    }
     return hws_call_hwsCopyBox(dst->base, dst->pitch, dst->height, dst->x, dst->y, dst->z, src->base, src->pitch,
                                src->height, src->x, src->y, src->z, box->width, box->rows, box->slices, stream);
 }
@@ -265,12 +312,12 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool wait) {
         .rows = copy->Height,
         .slices = 1,
     };
-    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &box.dst));
-    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &box.src));
+    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &box.dst));
+    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &box.src));
     return copy_box(&box, stream, wait);
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
+CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(copy != NULL && copy->dstLOD == 0 && copy->srcLOD == 0);
     hws_box_t box = {
@@ -282,8 +329,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
         .rows = copy->Height,
         .slices = copy->Depth,
     };
-    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &box.dst));
-    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &box.src));
+    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &box.dst));
+    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &box.src));
     return copy_box(&box, stream, wait);
 }
 
@@ -293,13 +340,15 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
     const CUDA_MEMCPY3D plain = {
         .srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcZ = copy->srcZ, .srcLOD = copy->srcLOD,
         .srcMemoryType = copy->srcMemoryType, .srcHost = copy->srcHost, .srcDevice = copy->srcDevice,
+        .srcArray = copy->srcArray,
         .srcPitch = copy->srcPitch, .srcHeight = copy->srcHeight,
         .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY, .dstZ = copy->dstZ, .dstLOD = copy->dstLOD,
         .dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost, .dstDevice = copy->dstDevice,
+        .dstArray = copy->dstArray,
         .dstPitch = copy->dstPitch, .dstHeight = copy->dstHeight,
         .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = copy->Depth,
     };
-    return copy_3d(&plain, stream, wait);
+    return hws_copy_3d(&plain, stream, wait);
 }
 
 HWS_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
@@ -323,15 +372,15 @@ HWS_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStr
 }
 
 HWS_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
-    return copy_3d(pCopy, NULL, true);
+    return hws_copy_3d(pCopy, NULL, true);
 }
 
 HWS_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy) {
-    return copy_3d(pCopy, CU_STREAM_PER_THREAD, true);
+    return hws_copy_3d(pCopy, CU_STREAM_PER_THREAD, true);
 }
 
 HWS_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
-    return copy_3d(pCopy, hStream, false);
+    return hws_copy_3d(pCopy, hStream, false);
 }
 
 HWS_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
