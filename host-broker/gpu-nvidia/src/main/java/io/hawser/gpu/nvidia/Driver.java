@@ -76,6 +76,10 @@ final class Driver {
     private static final MethodHandle CU_EVENT_DESTROY_V2 = find("cuEventDestroy_v2", JAVA_LONG);
     private static final MethodHandle CU_STREAM_CREATE = find("cuStreamCreate", ADDRESS, JAVA_INT);
     private static final MethodHandle CU_STREAM_WAIT_EVENT = find("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    private static final MethodHandle CU_MEMCPY_3DASYNC_V2 = find("cuMemcpy3DAsync_v2", ADDRESS, JAVA_LONG);
+    private static final MethodHandle CU_TEX_OBJECT_CREATE = find("cuTexObjectCreate", ADDRESS, ADDRESS, ADDRESS,
+        ADDRESS);
+    private static final MethodHandle CU_SURF_OBJECT_CREATE = find("cuSurfObjectCreate", ADDRESS, ADDRESS);
     private static final MethodHandle CU_GET_ERROR_NAME = find("cuGetErrorName", JAVA_INT, ADDRESS);
 
     private Driver() {
@@ -305,6 +309,31 @@ final class Driver {
     static int cuMemcpyDtoHAsync_v2(MemorySegment destination, long source, long bytes, long stream) {
         try {
             return (int) CU_MEMCPY_DTO_HASYNC_V2.invokeExact(destination, source, bytes, stream);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuMemcpy3DAsync_v2(MemorySegment copy, long stream) {
+        try {
+            return (int) CU_MEMCPY_3DASYNC_V2.invokeExact(copy, stream);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuTexObjectCreate(MemorySegment object, MemorySegment resource, MemorySegment texture,
+            MemorySegment view) {
+        try {
+            return (int) CU_TEX_OBJECT_CREATE.invokeExact(object, resource, texture, view);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuSurfObjectCreate(MemorySegment object, MemorySegment resource) {
+        try {
+            return (int) CU_SURF_OBJECT_CREATE.invokeExact(object, resource);
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);
         }

@@ -3,6 +3,7 @@ package io.hawser.gpu.nvidia;
 import static io.hawser.cuda.generated.CUdevice_attribute.*;
 import static io.hawser.cuda.generated.CUresult.*;
 
+import io.hawser.cuda.backend.ArrayBackend;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.VirtualMemory;
@@ -35,6 +36,7 @@ final class NvidiaBackend implements GpuBackend {
 
     private final int devices;
     private final NvidiaDriver driver = new NvidiaDriver();
+    private final NvidiaArrays arrays = new NvidiaArrays(driver);
     private final DeviceText text = new DeviceText();
     private final Markers markers = new Markers(new DriverEvents(text));
     private final StagingSlabs slabs = new StagingSlabs();
@@ -342,6 +344,11 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public VirtualMemory virtualMemory() {
         return virtualMemory;
+    }
+
+    @Override
+    public ArrayBackend arrays() {
+        return arrays;
     }
 
     @Override

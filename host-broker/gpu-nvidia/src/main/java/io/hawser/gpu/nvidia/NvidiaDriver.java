@@ -15,6 +15,10 @@ final class NvidiaDriver extends CudaForeign {
         nothing.streams.clear();
         nothing.events.clear();
         nothing.modules.clear();
+        nothing.arrays.clear();
+        nothing.mipmappedArrays.clear();
+        nothing.textures.clear();
+        nothing.surfaces.clear();
         current = belongings == null ? nothing : belongings;
     }
 
@@ -95,5 +99,56 @@ final class NvidiaDriver extends CudaForeign {
 
     int destroyEvent(long hEvent) {
         return super.cuEventDestroy_v2(hEvent);
+    }
+
+    @Override
+    public int cuArray3DCreate_v2(MemorySegment pHandle, MemorySegment pAllocateArray) {
+        return note(super.cuArray3DCreate_v2(pHandle, pAllocateArray), pHandle, current.arrays);
+    }
+
+    @Override
+    public int cuArrayDestroy(long hArray) {
+        current.arrays.remove(hArray);
+        return super.cuArrayDestroy(hArray);
+    }
+
+    int destroyArray(long hArray) {
+        return super.cuArrayDestroy(hArray);
+    }
+
+    @Override
+    public int cuMipmappedArrayCreate(MemorySegment pHandle, MemorySegment pMipmappedArrayDesc, int numMipmapLevels) {
+        return note(super.cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels), pHandle,
+            current.mipmappedArrays);
+    }
+
+    @Override
+    public int cuMipmappedArrayDestroy(long hMipmappedArray) {
+        current.mipmappedArrays.remove(hMipmappedArray);
+        return super.cuMipmappedArrayDestroy(hMipmappedArray);
+    }
+
+    int destroyMipmappedArray(long hMipmappedArray) {
+        return super.cuMipmappedArrayDestroy(hMipmappedArray);
+    }
+
+    @Override
+    public int cuTexObjectDestroy(long texObject) {
+        current.textures.remove(texObject);
+        return super.cuTexObjectDestroy(texObject);
+    }
+
+    int destroyTexture(long texObject) {
+        return super.cuTexObjectDestroy(texObject);
+    }
+
+    @Override
+    public int cuSurfObjectDestroy(long surfObject) {
+        current.surfaces.remove(surfObject);
+        return super.cuSurfObjectDestroy(surfObject);
+    }
+
+    int destroySurface(long surfObject) {
+        return super.cuSurfObjectDestroy(surfObject);
     }
 }
