@@ -97,6 +97,7 @@ final class Properties {
         a[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = 512;
         a[CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = 32;
         a[CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT] = 512;
+        ArrayMemory.describe(a);
         // Copies and kernels of different streams really overlap.
         a[CU_DEVICE_ATTRIBUTE_GPU_OVERLAP] = 1;
         a[CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT] = 1;

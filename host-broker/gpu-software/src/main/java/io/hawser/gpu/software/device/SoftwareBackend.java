@@ -2,6 +2,7 @@ package io.hawser.gpu.software.device;
 
 import static io.hawser.cuda.generated.CUresult.*;
 
+import io.hawser.cuda.backend.ArrayBackend;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.VirtualMemory;
@@ -30,6 +31,7 @@ public final class SoftwareBackend implements GpuBackend {
     private static final long INLINE_COPY_BYTES = 64 << 10;
 
     private final Device device;
+    private final SoftwareArrays arrays;
     private final SoftwareDriver driver;
     private final Launcher launcher;
     private final SoftwareVirtualMemory virtualMemory;
@@ -41,7 +43,8 @@ public final class SoftwareBackend implements GpuBackend {
      */
     public SoftwareBackend(long memoryBytes, int processors) {
         device = new Device(memoryBytes, processors);
-        driver = new SoftwareDriver(device);
+        arrays = new SoftwareArrays(device);
+        driver = new SoftwareDriver(device, arrays);
         launcher = new Launcher(device);
         virtualMemory = SoftwareVirtualMemory.of(device.memory);
     }
@@ -331,6 +334,11 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public VirtualMemory virtualMemory() {
         return virtualMemory;
+    }
+
+    @Override
+    public ArrayBackend arrays() {
+        return arrays;
     }
 
     @Override

@@ -29,12 +29,14 @@ final class SoftwareDriver implements CudaDriver {
     private static final int ACCESS_READ_WRITE = 3;
 
     private final Device device;
+    private final SoftwareArrays arrays;
     private long poolHandle;
     private int cacheConfig;
     private int sharedConfig;
 
-    SoftwareDriver(Device device) {
+    SoftwareDriver(Device device, SoftwareArrays arrays) {
         this.device = device;
+        this.arrays = arrays;
     }
 
     // Contexts.
@@ -314,6 +316,33 @@ final class SoftwareDriver implements CudaDriver {
         device.freeLater();
         stream.context.issue(stream, () -> device.freeNow(pointer), true);
         return CUDA_SUCCESS;
+    }
+
+    // Arrays.
+
+    @Override
+    public int cuArray3DCreate_v2(MemorySegment out, MemorySegment descriptor) {
+        return arrays.create(out, descriptor);
+    }
+
+    @Override
+    public int cuArrayDestroy(long array) {
+        return arrays.destroy(array);
+    }
+
+    @Override
+    public int cuMipmappedArrayCreate(MemorySegment out, MemorySegment descriptor, int levels) {
+        return arrays.createMipmapped(out, descriptor, levels);
+    }
+
+    @Override
+    public int cuMipmappedArrayDestroy(long mipmappedArray) {
+        return arrays.destroyMipmapped(mipmappedArray);
+    }
+
+    @Override
+    public int cuMipmappedArrayGetLevel(MemorySegment out, long mipmappedArray, int level) {
+        return arrays.level(out, mipmappedArray, level);
     }
 
     // Copies and fills.
