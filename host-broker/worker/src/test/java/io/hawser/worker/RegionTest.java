@@ -19,9 +19,12 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Copies through a region, memory of it that kernels use, and how a worker waits for guests of each kind. */
 @Timeout(60)
@@ -85,6 +88,30 @@ class RegionTest {
             copy(rig, CudaOpcodes.hwsCopyDtoHShared, memory, to, BYTES, 0, (int) last + 1);
             assertEquals(0, rig.region().await((int) last));
             assertArrayEquals(random(BYTES), part(rig, to, BYTES).toArray(ValueLayout.JAVA_BYTE));
+            leave(rig);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void shouldPinBulkAreaOnceWhetherItCanOrNot(boolean can) throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            if (!can) {
+                rig.gpu().cannotPin();
+            }
+            RegionGeometry geometry = rig.region().geometry();
+            long memory = rig.guest().allocate(BYTES);
+            copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, geometry.heapOffset(), BYTES, 0, 0);
+            assertEquals(0, rig.guest().synchronize(0));
+            assertEquals(List.of(), rig.gpu().pinned());
+            for (int chunk = 0; chunk < 3; chunk++) {
+                rig.region().begin(chunk);
+                copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, geometry.chunk(RegionPipe.SLOT, chunk), BYTES, 0,
+                    chunk + 1);
+                assertEquals(0, rig.region().await(chunk));
+            }
+            assertEquals(1, rig.gpu().pinned().size());
+            assertEquals(geometry.chunkCount() * geometry.chunkBytes(), rig.gpu().pinned().getFirst().byteSize());
             leave(rig);
         }
     }

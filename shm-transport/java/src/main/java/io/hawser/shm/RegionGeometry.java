@@ -102,6 +102,11 @@ public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, 
         return slot(slot) + bulkOffset + chunk * chunkBytes;
     }
 
+    /** Length of the bulk area of a slot, all its chunks, the first of which begins it. */
+    public long bulkBytes() {
+        return chunkCount * chunkBytes;
+    }
+
     /** Whether bytes lie in the heap; both as unsigned numbers. */
     public boolean isInHeap(long offset, long bytes) {
         return isInside(offset, bytes, heapOffset, heapBytes);

@@ -54,6 +54,35 @@ public interface GpuBackend extends AutoCloseable {
     /** As {@link #whenStreamReached} for the work that an event has recorded; at once if it never was recorded. */
     int whenEventReached(long event, IntConsumer action);
 
+    /**
+     * Looks for ends of work, in a backend that has to ask, and runs the actions that are due. Session thread; waits
+     * for nothing.
+     *
+     * @return whether an action was run.
+     */
+    default boolean poll() {
+        return false;
+    }
+
+    /**
+     * Says whether the session thread calls {@link #poll} often from now on, until it says otherwise. While it does
+     * not, as before the first call of this, the backend looks by itself.
+     */
+    default void polled(boolean polled) {
+    }
+
+    /** Whether a session thread with nothing to do should rather go on to poll than sleep. */
+    default boolean isWorthPolling() {
+        return false;
+    }
+
+    /**
+     * Something may be issued from now on that is not meant by the calls of {@link #whenStreamReached} and its like so
+     * far. Session thread, before each request.
+     */
+    default void seal() {
+    }
+
     /** Runs a function in stream order; it may block, and the stream goes on when it returns. */
     int hostFunction(long stream, Runnable function);
 
@@ -105,6 +134,18 @@ public interface GpuBackend extends AutoCloseable {
      * @return CUresult.
      */
     default int attachRegion(MemorySegment region) {
+        return 0;
+    }
+
+    /**
+     * Prepares a part of the attached region for many copies (an NVIDIA GPU reads only registered memory by itself; of
+     * other memory the calling thread makes a copy first). May wait for the whole device. It stays so as long as the
+     * backend is open.
+     *
+     * @param part whole pages, of which no other part is prepared or mapped.
+     * @return CUresult; copies work without this as well.
+     */
+    default int pinHost(MemorySegment part) {
         return 0;
     }
 

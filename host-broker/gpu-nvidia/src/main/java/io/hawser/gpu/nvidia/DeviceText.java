@@ -73,12 +73,19 @@ final class DeviceText {
     /** Hands on what was printed by the work behind an event that has been reached. Any thread. */
     void flush(long event) {
         if (inUse) {
-            handOn(event);
+            handOn(() -> Driver.cuEventSynchronize(event));
         }
     }
 
-    private synchronized void handOn(long event) {
-        Driver.cuEventSynchronize(event); // the documented moment at which the driver prints
+    /** Hands on what was printed by the work of a stream that is idle, of the current context. Any thread. */
+    void flushStream(long stream) {
+        if (inUse) {
+            handOn(() -> Driver.cuStreamSynchronize(stream));
+        }
+    }
+
+    private synchronized void handOn(Runnable synchronise) {
+        synchronise.run(); // the documented moment at which the driver prints
         try {
             int flushed = (int) FFLUSH.invokeExact(MemorySegment.NULL);
             long at = 0;

@@ -75,6 +75,8 @@ final class Driver {
     private static final MethodHandle CU_EVENT_SYNCHRONIZE = find("cuEventSynchronize", JAVA_LONG);
     private static final MethodHandle CU_EVENT_DESTROY_V2 = find("cuEventDestroy_v2", JAVA_LONG);
     private static final MethodHandle CU_STREAM_CREATE = find("cuStreamCreate", ADDRESS, JAVA_INT);
+    private static final MethodHandle CU_STREAM_QUERY = find("cuStreamQuery", JAVA_LONG);
+    private static final MethodHandle CU_STREAM_SYNCHRONIZE = find("cuStreamSynchronize", JAVA_LONG);
     private static final MethodHandle CU_STREAM_WAIT_EVENT = find("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
     private static final MethodHandle CU_MEMCPY_3DASYNC_V2 = find("cuMemcpy3DAsync_v2", ADDRESS, JAVA_LONG);
     private static final MethodHandle CU_TEX_OBJECT_CREATE = find("cuTexObjectCreate", ADDRESS, ADDRESS, ADDRESS,
@@ -414,6 +416,22 @@ final class Driver {
     static int cuEventDestroy_v2(long event) {
         try {
             return (int) CU_EVENT_DESTROY_V2.invokeExact(event);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuStreamQuery(long stream) {
+        try {
+            return (int) CU_STREAM_QUERY.invokeExact(stream);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuStreamSynchronize(long stream) {
+        try {
+            return (int) CU_STREAM_SYNCHRONIZE.invokeExact(stream);
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);
         }

@@ -11,15 +11,18 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
 
 /**
- * Tells when work is done: an event behind the work, and one thread that asks for the oldest events. Asking costs a
- * fraction of what a callback by the driver costs, and holds no stream up.
+ * Tells when work is done: an event behind the work, and a thread that asks for the oldest events. Asking costs a
+ * fraction of what a callback by the driver costs, and holds no stream up. That thread is the session's own while it
+ * says that it looks often enough ({@link #polled}), so that nothing has to cross threads, and else one of this.
  *
  * <p>Order: an action has returned before the action of anything that was issued behind the same work begins. What is
  * found done is therefore looked for from the newest marker to the oldest: whatever a done one waited for is older, is
- * asked later, and so is found done too; the actions then run from the oldest on.
+ * asked later, and so is found done too; the actions then run from the oldest on. One thread at a time does this, with
+ * a lock that it holds until the actions have returned: they never wait for anything.
  */
 final class Markers implements AutoCloseable {
     private static final int NOT_READY = CUresult.CUDA_ERROR_NOT_READY;
@@ -28,6 +31,7 @@ final class Markers implements AutoCloseable {
     private static final long PAUSE_NS = 30_000;
     /** How long the issuing thread asks for itself: less than it costs to be told by another thread. */
     private static final long INLINE_NS = 4_000;
+    private static final int LANES_A_POLL = 4; // bounds what a look costs the session thread
 
     /** The driver's events, as far as they matter here. Any thread. */
     interface Events {
@@ -63,11 +67,17 @@ final class Markers implements AutoCloseable {
     private final ArrayDeque<Marker> added = new ArrayDeque<>(); // guarded by itself
     /** By context, each since its first event and until it is destroyed; guarded by itself. */
     private final Map<Long, ArrayDeque<Long>> idleEvents = new HashMap<>();
-    private final List<Marker> live = new ArrayList<>(); // oldest first; the thread's
-    private final Set<Lane> reached = new HashSet<>(); // the thread's
+    private final ReentrantLock passing = new ReentrantLock();
+    private List<Marker> live = new ArrayList<>(); // oldest first; guarded by passing, as the next four
+    private List<Marker> spare = new ArrayList<>();
+    private final Map<Lane, ArrayDeque<Marker>> byLane = new HashMap<>();
+    private final List<ArrayDeque<Marker>> lanes = new ArrayList<>(); // those of byLane
+    private int nextLane;
+    private final Set<Lane> reached = new HashSet<>(); // guarded by passing
     private final AtomicInteger watched = new AtomicInteger(); // added, and its action has not returned
     private final AtomicLong passesWanted = new AtomicLong();
     private volatile long passesDone;
+    private volatile boolean polled;
     private volatile boolean closed;
 
     Markers(Events events) {
@@ -105,12 +115,33 @@ final class Markers implements AutoCloseable {
         }
     }
 
+    /** Whether any work is watched. */
+    boolean isWatching() {
+        return watched.get() != 0;
+    }
+
+    /** Whether the session thread looks often enough. */
+    boolean isPolled() {
+        return polled;
+    }
+
+    /** The session thread says whether it calls {@link #poll} from now on, until it says otherwise. */
+    void polled(boolean often) {
+        if (polled != often) {
+            polled = often;
+            if (!often && watched.get() != 0) {
+                LockSupport.unpark(thread);
+            }
+        }
+    }
+
     /**
-     * Runs the action when the recorded event is reached or its context has failed: on the thread of this, or at once
-     * when nothing is being watched and the work is done within a few microseconds, as an idle stream's is.
+     * Runs the action when the recorded event is reached or its context has failed: on the thread that finds it. At
+     * once when nothing is being watched and the work is done within a few microseconds, unless the caller polls.
      */
     void add(long context, long stream, long event, IntConsumer action) {
-        if (watched.get() == 0) {
+        boolean isPolled = polled;
+        if (!isPolled && watched.get() == 0) {
             long startNs = System.nanoTime();
             int status;
             do {
@@ -129,14 +160,41 @@ final class Markers implements AutoCloseable {
             wasEmpty = added.isEmpty();
             added.add(new Marker(new Lane(context, stream), event, action));
         }
-        if (wasEmpty) {
+        if (wasEmpty && !isPolled) {
             LockSupport.unpark(thread);
+        }
+    }
+
+    /** Looks at the oldest markers of a few streams, and acts on what is done; whether anything was. Never waits. */
+    boolean poll() {
+        if (watched.get() == 0 || !passing.tryLock()) {
+            return false;
+        }
+        try {
+            takeAdded();
+            return anyHeadIsDone(LANES_A_POLL) && finishDone();
+        } finally {
+            passing.unlock();
+        }
+    }
+
+    /** Acts on everything that is done now. Waits for another thread that is doing so. */
+    void pass() {
+        if (watched.get() == 0) {
+            return;
+        }
+        passing.lock();
+        try {
+            takeAdded();
+            finishDone();
+        } finally {
+            passing.unlock();
         }
     }
 
     /**
      * Returns when the actions of all work that is done now have returned: before something tells by another way that
-     * the work is done. A thread of the driver.
+     * the work is done. A thread of the driver, which must not ask itself.
      */
     void catchUp() {
         if (watched.get() == 0) {
@@ -154,18 +212,15 @@ final class Markers implements AutoCloseable {
         while (!closed) {
             long wanted = passesWanted.get();
             if (wanted != passesDone) {
-                takeAdded();
-                finishDone();
+                pass();
                 passesDone = wanted;
             }
-            takeAdded();
-            if (live.isEmpty()) {
+            if (polled || watched.get() == 0) {
                 if (passesWanted.get() == passesDone) {
                     LockSupport.park(this);
                 }
                 lastNs = System.nanoTime();
-            } else if (anyHeadIsDone()) {
-                finishDone();
+            } else if (look()) {
                 lastNs = System.nanoTime();
             } else if (System.nanoTime() - lastNs < SPIN_NS) {
                 Thread.onSpinWait();
@@ -175,25 +230,43 @@ final class Markers implements AutoCloseable {
         }
     }
 
-    private void takeAdded() {
-        synchronized (added) {
-            live.addAll(added);
-            added.clear();
+    private boolean look() {
+        passing.lock();
+        try {
+            takeAdded();
+            return anyHeadIsDone(lanes.size()) && finishDone();
+        } finally {
+            passing.unlock();
         }
     }
 
-    /** Whether the oldest marker of some lane is done: else none is. */
-    private boolean anyHeadIsDone() {
-        reached.clear();
-        for (Marker marker : live) {
-            if (reached.add(marker.lane) && events.query(marker.event) != NOT_READY) {
+    private void takeAdded() {
+        synchronized (added) {
+            for (Marker marker = added.poll(); marker != null; marker = added.poll()) {
+                live.add(marker);
+                ArrayDeque<Marker> lane = byLane.get(marker.lane);
+                if (lane == null) {
+                    lane = new ArrayDeque<>();
+                    byLane.put(marker.lane, lane);
+                    lanes.add(lane);
+                }
+                lane.add(marker);
+            }
+        }
+    }
+
+    /** Whether the oldest marker of some lane is done, of so many lanes, in turns: else none of theirs is. */
+    private boolean anyHeadIsDone(int limit) {
+        for (int i = Math.min(limit, lanes.size()); i > 0; i--) {
+            nextLane = nextLane + 1 < lanes.size() ? nextLane + 1 : 0;
+            if (events.query(lanes.get(nextLane).peek().event) != NOT_READY) {
                 return true;
             }
         }
         return false;
     }
 
-    private void finishDone() {
+    private boolean finishDone() {
         List<Marker> done = new ArrayList<>();
         reached.clear();
         for (int i = live.size() - 1; i >= 0; i--) {
@@ -204,19 +277,43 @@ final class Markers implements AutoCloseable {
                 reached.add(marker.lane);
             }
             if (marker.status != NOT_READY) {
-                live.remove(i);
                 done.add(marker);
             }
         }
         if (done.isEmpty()) {
-            return;
+            return false;
         }
+        remove(done);
         events.flush(done.getFirst().event);
         for (int i = done.size() - 1; i >= 0; i--) {
             Marker marker = done.get(i);
             marker.action.accept(marker.status);
             give(marker.lane.context, marker.event);
             watched.decrementAndGet();
+        }
+        return true;
+    }
+
+    private void remove(List<Marker> done) {
+        for (Marker marker : live) {
+            if (marker.status == NOT_READY) {
+                spare.add(marker);
+            }
+        }
+        List<Marker> old = live;
+        live = spare;
+        spare = old;
+        spare.clear();
+        for (Marker marker : done) {
+            ArrayDeque<Marker> lane = byLane.get(marker.lane);
+            if (lane != null) {
+                lane.removeIf(own -> own.status != NOT_READY);
+                if (lane.isEmpty()) {
+                    byLane.remove(marker.lane);
+                    lanes.remove(lane);
+                    nextLane = 0;
+                }
+            }
         }
     }
 

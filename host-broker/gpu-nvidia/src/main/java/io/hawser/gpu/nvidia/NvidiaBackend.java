@@ -34,11 +34,17 @@ final class NvidiaBackend implements GpuBackend {
     /** Of CUDA 12.4, since which a driver tells a kernel's parameters; as cuDriverGetVersion says it. */
     private static final int LEAST_DRIVER_VERSION = 12040;
 
+    /** Up to so many streams are asked whether a context is idle; an event of the context costs as much as some. */
+    private static final int MAX_STREAMS_ASKED = 4;
+    /** How long a session thread looks for the end of work rather than sleeps. */
+    private static final long PATIENCE_NS = patienceNs(Runtime.getRuntime().availableProcessors());
+
     private final int devices;
     private final NvidiaDriver driver = new NvidiaDriver();
     private final NvidiaArrays arrays = new NvidiaArrays(driver);
     private final DeviceText text = new DeviceText();
     private final Markers markers = new Markers(new DriverEvents(text));
+    private final Watches watches = new Watches(new DriverStreams(text), markers);
     private final StagingSlabs slabs = new StagingSlabs();
     private final Images images = new Images();
     private final Launches launches = new Launches();
@@ -51,6 +57,12 @@ final class NvidiaBackend implements GpuBackend {
     private final Map<Long, ArrayDeque<Long>> waitStreams = new HashMap<>(); // by context; guarded by itself
     private final Set<Long> printing = new HashSet<>(); // modules whose kernels may print; session thread
     private long current;
+    private long lastEndNs; // of a look that has found something, or of a new wait; session thread
+
+    /** CUDA itself waits so without end where there are processors to spare. */
+    private static long patienceNs(int processors) {
+        return processors >= 8 ? 5_000_000 : processors > 2 ? 500_000 : 0;
+    }
 
     private NvidiaBackend(int devices) {
         this.devices = devices;
@@ -176,6 +188,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int setCurrent(long context) {
+        watches.seal(); // they ask streams of the current context
         int result = Driver.cuCtxSetCurrent(context);
         if (result == 0) {
             current = context;
@@ -228,12 +241,54 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int whenStreamReached(long context, long stream, IntConsumer action) {
-        return mark(context, stream, event -> Driver.cuEventRecord(event, stream), action);
+        LongToIntFunction recorder = event -> Driver.cuEventRecord(event, stream);
+        if (context != current || !contexts.contains(context)) {
+            return mark(context, stream, recorder, action);
+        }
+        lastEndNs = System.nanoTime();
+        watches.add(new long[] {stream}, action, () -> mark(context, stream, recorder, action));
+        return 0;
     }
 
     @Override
     public int whenContextReached(long context, IntConsumer action) {
-        return mark(context, -1, event -> Driver.cuCtxRecordEvent(context, event), action);
+        LongToIntFunction recorder = event -> Driver.cuCtxRecordEvent(context, event);
+        Belongings own = belongings.get(context);
+        long[] streams = own == null || context != current ? null : own.streams(MAX_STREAMS_ASKED);
+        if (streams == null) {
+            int late = own == null ? 0 : own.lateStreams();
+            return mark(context, -1, recorder, own == null ? action : status -> {
+                own.lateStreamsReached(late);
+                action.accept(status);
+            });
+        }
+        lastEndNs = System.nanoTime();
+        watches.add(streams, action, () -> mark(context, -1, recorder, action));
+        return 0;
+    }
+
+    @Override
+    public boolean poll() {
+        boolean any = watches.poll() | markers.poll();
+        if (any) {
+            lastEndNs = System.nanoTime();
+        }
+        return any;
+    }
+
+    @Override
+    public void polled(boolean polled) {
+        markers.polled(polled);
+    }
+
+    @Override
+    public void seal() {
+        watches.seal();
+    }
+
+    @Override
+    public boolean isWorthPolling() {
+        return (!watches.isEmpty() || markers.isWatching()) && System.nanoTime() - lastEndNs < PATIENCE_NS;
     }
 
     @Override
@@ -265,12 +320,14 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int hostFunction(long stream, Runnable function) {
+        watches.seal();
         return hostFunctions.issue(stream, function);
     }
 
     @Override
     public int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
             int sharedBytes, long stream, int flags, MemorySegment packedParams, MemorySegment attributes) {
+        watches.seal();
         return launches.launch(function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, flags,
             packedParams, attributes);
     }
@@ -314,12 +371,19 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int copyHtoD(long destination, MemorySegment source, long stream) {
+        watches.seal();
         return Driver.cuMemcpyHtoDAsync_v2(destination, source, source.byteSize(), stream);
     }
 
     @Override
     public int copyDtoH(MemorySegment destination, long source, long stream) {
+        watches.seal();
         return Driver.cuMemcpyDtoHAsync_v2(destination, source, destination.byteSize(), stream);
+    }
+
+    @Override
+    public int pinHost(MemorySegment part) {
+        return inContext(primaries[0], () -> Driver.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS));
     }
 
     @Override

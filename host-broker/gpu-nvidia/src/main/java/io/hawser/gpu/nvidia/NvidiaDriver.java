@@ -1,5 +1,6 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaForeign;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -79,6 +80,9 @@ final class NvidiaDriver extends CudaForeign {
     @Override
     public int cuStreamDestroy_v2(long hStream) {
         current.streams.remove(hStream);
+        if (super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
+            current.hasLateStream();
+        }
         return super.cuStreamDestroy_v2(hStream);
     }
 

@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -74,6 +75,28 @@ class MarkersTest {
     }
 
     @Test
+    void shouldLeaveLookingToThreadThatPolls() throws Exception {
+        HandEvents events = new HandEvents();
+        CountDownLatch second = new CountDownLatch(1);
+        List<Integer> seen = new ArrayList<>();
+        try (Markers markers = new Markers(events)) {
+            markers.polled(true);
+            long first = markers.event(CONTEXT);
+            markers.add(CONTEXT, 1, first, seen::add);
+            assertFalse(markers.poll());
+            events.reached.put(first, 0);
+            assertTrue(markers.poll());
+            assertEquals(List.of(0), seen);
+            long other = markers.event(CONTEXT);
+            events.reached.remove(other);
+            markers.add(CONTEXT, 1, other, status -> second.countDown());
+            events.reached.put(other, 0);
+            markers.polled(false); // as before a sleep
+            assertTrue(second.await(30, TimeUnit.SECONDS));
+        }
+    }
+
+    @Test
     void shouldForgetEventsOfDestroyedContext() {
         HandEvents events = new HandEvents();
         try (Markers markers = new Markers(events)) {
@@ -87,6 +110,16 @@ class MarkersTest {
     /** Work is reached in an order that its dependencies allow, while the markers' thread looks at it all the time. */
     @Test
     void shouldNeverRunAnActionBeforeThatOfWorkItWaitedFor() throws Exception {
+        runInOrder(false);
+    }
+
+    /** As before, by the issuing thread and the markers' own in turns. */
+    @Test
+    void shouldKeepOrderBetweenThreadsThatLook() throws Exception {
+        runInOrder(true);
+    }
+
+    private static void runInOrder(boolean inTurns) throws Exception {
         Random random = new Random(11);
         int count = 20_000;
         HandEvents events = new HandEvents();
@@ -99,6 +132,11 @@ class MarkersTest {
             int reached = 0;
             int[] lastOfStream = {-1, -1, -1, -1};
             for (int i = 0; i < count; i++) {
+                if (inTurns) {
+                    markers.polled(i % 100 < 60);
+                    markers.poll();
+                    markers.pass();
+                }
                 int stream = random.nextInt(lastOfStream.length);
                 before[i] = i == 0 ? -1 : i - 1 - random.nextInt(Math.min(i, 5));
                 int previous = lastOfStream[stream];
@@ -122,6 +160,7 @@ class MarkersTest {
             while (reached < made.size()) {
                 events.reached.put(made.get(reached++), 0);
             }
+            markers.polled(false);
             assertTrue(all.await(60, TimeUnit.SECONDS));
         }
         assertEquals(List.of(), wrong);

@@ -5,6 +5,7 @@ import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.WireReplies;
+import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
@@ -13,6 +14,8 @@ import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -24,6 +27,8 @@ import java.util.TreeMap;
  * itself: nothing is moved here. Session thread.
  */
 final class RegionCalls {
+    private static final Logger LOG = System.getLogger(RegionCalls.class.getName());
+
     // Payload offsets of the chunk's number: all fields before it have 8 bytes.
     private static final int COPY_CHUNK_OFFSET = 32;
     private static final int BOX_CHUNK_OFFSET = 104;
@@ -34,6 +39,7 @@ final class RegionCalls {
     private final GpuBackend backend;
     private final SharedRegion region;
     private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
+    private boolean isBulkPinned; // or cannot be
     private long settledSequence; // of the last call that sees to its chunk itself
 
     /** Pinned memory of the guest; the device address is 0 when the backend's kernels cannot use it. */
@@ -253,7 +259,22 @@ final class RegionCalls {
                 + Long.toUnsignedString(offset) + " bytes=" + Long.toUnsignedString(bytes) + " chunk=" + chunk);
             return false;
         }
+        if (chunk != 0 && !isBulkPinned && !session.gates().isOpen()) {
+            pinBulk();
+        }
         return true;
+    }
+
+    /** At the first copy through it: most guests begin with less. */
+    private void pinBulk() {
+        isBulkPinned = true;
+        RegionGeometry geometry = region.geometry();
+        int result = backend.pinHost(region.memory().asSlice(geometry.chunk(region.place().slot(), 0),
+            geometry.bulkBytes()));
+        if (result != 0) {
+            LOG.log(Level.WARNING, "session {0}: copies through the region are slow: its memory cannot be pinned: "
+                + "CUresult={1}", session.id(), result);
+        }
     }
 
     /** Ends a copy's call; its chunk goes back when the stream has done what was issued, or has failed. */

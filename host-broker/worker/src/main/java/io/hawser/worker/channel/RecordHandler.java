@@ -51,6 +51,28 @@ public interface RecordHandler {
     void drained();
 
     /**
+     * Looks for ends of the session's work, when there is nothing else to do; waits for nothing.
+     *
+     * @return whether there were any.
+     */
+    default boolean poll() {
+        return false;
+    }
+
+    /** Whether a thread with nothing to do should rather go on to poll than sleep. */
+    default boolean isWorthPolling() {
+        return false;
+    }
+
+    /**
+     * Says whether {@link #poll} is called often from now on.
+     *
+     * @param polled false before a sleep.
+     */
+    default void polled(boolean polled) {
+    }
+
+    /**
      * The guest has gone.
      *
      * @param reason how, one line.

@@ -1,31 +1,38 @@
 package io.hawser.worker.session;
 
+import io.hawser.worker.channel.Link;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Ends of asynchronous work, brought from the backend's threads to the session thread in the order in which they were
- * reported: a copy's data is sent before the reply to a synchronise that came after it.
+ * reported: a copy's data is sent before the reply to a synchronise that came after it. What that thread has found
+ * itself crosses nothing: it runs it when it has served what it is at.
  */
 public final class Completions {
     private final Queue<Runnable> queue = new ConcurrentLinkedQueue<>();
     private final AtomicBoolean scheduled = new AtomicBoolean();
-    private final Executor sessionThread;
-    private final Runnable afterBatch;
-    private final Runnable drain = this::drain;
+    private final Link link;
+    private final Runnable settle;
+    private final Runnable scheduledRun = this::runScheduled;
+    private boolean attended; // the session thread's
 
     /**
      * Makes an empty queue.
      *
-     * @param sessionThread runs the actions, one at a time, in order.
-     * @param afterBatch run there after each batch, to send what the batch has produced.
+     * @param link on whose thread the actions run, one at a time, in order.
+     * @param settle run there when something waits: calls {@link #begin}, {@link #run} and {@link #end}.
      */
-    public Completions(Executor sessionThread, Runnable afterBatch) {
-        this.sessionThread = sessionThread;
-        this.afterBatch = afterBatch;
+    Completions(Link link, Runnable settle) {
+        this.link = link;
+        this.settle = settle;
+    }
+
+    /** Says that the caller, the session thread, runs what is added from now on before it does anything else. */
+    void begin() {
+        attended = true;
     }
 
     /**
@@ -35,6 +42,10 @@ public final class Completions {
      */
     public void add(Runnable action) {
         queue.add(action);
+        // Another thread may see an old value of the first; it is not the session thread.
+        if (attended && link.isSessionThread()) {
+            return;
+        }
         if (!scheduled.get() && scheduled.compareAndSet(false, true)) {
             schedule();
         }
@@ -42,19 +53,36 @@ public final class Completions {
 
     private void schedule() {
         try {
-            sessionThread.execute(drain);
+            link.execute(scheduledRun);
         } catch (RejectedExecutionException e) {
             // The loop has ended with its session: nobody is left to answer, and staging memory goes with the process.
             queue.clear();
         }
     }
 
-    private void drain() {
+    private void runScheduled() {
         // Cleared first, pairs with the check in add(): an action that comes after the last poll schedules again.
         scheduled.set(false);
+        settle.run();
+    }
+
+    /** Whether something is to be run. Session thread. */
+    boolean isWaiting() {
+        return !queue.isEmpty();
+    }
+
+    /** Runs what has been added. Session thread, after {@link #begin}. */
+    void run() {
         for (Runnable action = queue.poll(); action != null; action = queue.poll()) {
             action.run();
         }
-        afterBatch.run();
+    }
+
+    /** Ends what {@link #begin} began. Session thread. */
+    void end() {
+        attended = false;
+        if (!queue.isEmpty() && scheduled.compareAndSet(false, true)) {
+            schedule();
+        }
     }
 }

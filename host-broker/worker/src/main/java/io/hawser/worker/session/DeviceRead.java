@@ -41,6 +41,10 @@ final class DeviceRead {
     /** Issues it, one way or the other. */
     void begin() {
         int first = padded(Math.min(pieceBytes, bytes));
+        if (bytes > 0 && bytes <= pieceBytes && work.buffers().hasRoomFor(1, first)) {
+            beginOnePiece(first);
+            return;
+        }
         if (!work.buffers().hasRoomFor((bytes + pieceBytes - 1) / pieceBytes, first)) {
             detour();
             return;
@@ -55,6 +59,22 @@ final class DeviceRead {
         }
         // Behind all pieces, whose data has been appended by then.
         work.whenReached(stream, this::finish);
+    }
+
+    /** A short one needs to be told of one end only. */
+    private void beginOnePiece(int padded) {
+        Buffer buffer = work.buffers().take(padded);
+        int refused = buffer == null ? CudaResult.OUT_OF_MEMORY
+            : reader.read(buffer.staging().segment().asSlice(0, bytes), 0, stream.stream());
+        work.whenReached(stream, status -> {
+            int ended = refused != 0 ? refused : status;
+            if (ended == 0) {
+                work.send(call, 0, buffer, (int) bytes);
+            } else if (buffer != null) {
+                work.buffers().give(buffer);
+            }
+            call.finishSynchronised(ended);
+        });
     }
 
     private void detour() {

@@ -143,6 +143,7 @@ public final class Session implements RecordHandler {
             return false;
         }
         receivedBytes += header.lengthBytes();
+        completions.begin();
         return gates.isOpen() || !held.isEmpty() ? serveBehindGate(header, bytes, offset, memory)
             : serve(header, bytes, offset, memory);
     }
@@ -221,6 +222,7 @@ public final class Session implements RecordHandler {
 
     private boolean serve(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
         calls++;
+        backend.seal();
         Call call = idleCalls.isEmpty() ? new Call(this) : idleCalls.pop();
         call.begin(header, bytes, offset, memory);
         try {
@@ -279,8 +281,41 @@ public final class Session implements RecordHandler {
         settleAndFlush();
     }
 
+    @Override
+    public boolean poll() {
+        completions.begin();
+        boolean any = backend.poll();
+        if (any) {
+            settleAndFlush();
+        } else {
+            completions.end();
+        }
+        return any;
+    }
+
+    @Override
+    public boolean isWorthPolling() {
+        return !deferredCalls.isEmpty() && backend.isWorthPolling();
+    }
+
+    @Override
+    public void polled(boolean polled) {
+        if (!polled) {
+            backend.seal(); // what is asked on this thread alone
+        }
+        backend.polled(polled);
+    }
+
     private void settleAndFlush() {
-        settle();
+        completions.begin();
+        do {
+            if (completions.isWaiting()) {
+                backend.seal(); // what runs now may issue more
+                completions.run();
+            }
+            settle();
+        } while (completions.isWaiting());
+        completions.end();
         flush();
     }
 

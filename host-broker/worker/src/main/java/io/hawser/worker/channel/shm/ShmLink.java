@@ -86,7 +86,7 @@ public final class ShmLink implements Link {
     /** Does what there is to do; false when there was nothing. */
     private boolean turn() {
         try {
-            return runTasks() | receive() | send();
+            return runTasks() | receive() | send() | poll();
         } catch (InternalError e) {
             regionGone(e);
             return true;
@@ -210,6 +210,11 @@ public final class ShmLink implements Link {
         return moved || failure != null;
     }
 
+    /** Looks for ends of the session's work; it goes on when the guest has gone. */
+    private boolean poll() {
+        return handler != null && handler.poll();
+    }
+
     private boolean hasInput() {
         try {
             return ring.available() > 0;
@@ -225,16 +230,10 @@ public final class ShmLink implements Link {
 
     private void idle() {
         try {
-            if (!closed) {
-                spin.begin();
-                do {
-                    if (hasWork()) {
-                        spin.end(false);
-                        return;
-                    }
-                } while (spin.once());
-                spin.end(true);
+            if (!closed && spin()) {
+                return;
             }
+            polled(false);
             long waitNs = timers.isEmpty() ? Long.MAX_VALUE : timers.peek().atNs - System.nanoTime();
             sleep.prepare(replies.isWaiting());
             if (!hasWork()) {
@@ -250,6 +249,32 @@ public final class ShmLink implements Link {
             }
         } finally {
             sleep.awake();
+            polled(true);
+        }
+    }
+
+    /** Looks for work for a while; whether there is some. */
+    private boolean spin() {
+        spin.begin();
+        do {
+            if (hasWork() || poll()) {
+                spin.end(false);
+                return true;
+            }
+        } while (spin.once());
+        while (handler != null && handler.isWorthPolling()) {
+            if (hasWork() || poll()) {
+                return true; // what was waited for is the device's: it says nothing of the guest
+            }
+            Thread.onSpinWait();
+        }
+        spin.end(true);
+        return false;
+    }
+
+    private void polled(boolean polled) {
+        if (handler != null) {
+            handler.polled(polled);
         }
     }
 
