@@ -2,7 +2,8 @@
  *
  * A program prints `PASS name: detail` and exits 0, or `FAIL name: what, expected, got` and exits 1; `UNSUPPORTED name: why` and
  * exit 77 only where a device attribute says that the device lacks the feature. The name is that of the executable, because one
- * source is built in several ways.
+ * source is built in several ways. Everything else that a program prints is the same in each run on the same device, but for two kinds of
+ * lines: `# measured: ...` (times and rates), and `# here: ...` (what depends on how the device is reached).
  */
 #ifndef HAWSER_PROGRAMS_CHECK_H
 #define HAWSER_PROGRAMS_CHECK_H
@@ -78,6 +79,26 @@ static inline int CHECK_PRINTF check_pass(const char *format, ...) {
     check_print_("PASS", format, arguments);
     va_end(arguments);
     return 0;
+}
+
+/* Prints a time or a rate, which no two runs have in common. */
+static inline void CHECK_PRINTF check_measured(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    printf("# measured: ");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
+
+/* Prints what the device says that it can or cannot do, and which of the two was checked. */
+static inline void CHECK_PRINTF check_here(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    printf("# here: ");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
 }
 
 static inline void check_equal(const char *what, long long expected, long long got) {

@@ -63,7 +63,8 @@ int main(int argc, char **argv) {
     if (!check_attribute(cudaDevAttrCooperativeLaunch)) {
         check_true("a cooperative launch is refused",
                 cudaLaunchCooperativeKernel((void *) grid_barrier, blocks, 192, arguments, 0, 0) != cudaSuccess);
-        return check_pass("tiles and coalesced groups; cooperative launch refused as the attribute says");
+        check_here("cooperative launch refused");
+        return check_pass("tiles and coalesced groups");
     }
     std::vector<int> numbers(count);
     for (int i = 0; i < count; i++) {

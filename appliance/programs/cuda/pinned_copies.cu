@@ -80,5 +80,6 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaStreamDestroy(streams[1]));
     CUDA_OK(cudaFreeHost(host));
     CUDA_OK(cudaFree(device));
-    return check_pass("%zu MiB, in %.0f MB/s, out in chunks %.0f MB/s", megabytes, bytes / in / 1e6, bytes / out / 1e6);
+    check_measured("in %.0f MB/s, out in chunks %.0f MB/s", bytes / in / 1e6, bytes / out / 1e6);
+    return check_pass("%zu MiB", megabytes);
 }

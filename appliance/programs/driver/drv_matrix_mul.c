@@ -42,5 +42,6 @@ int main(int argc, char **argv) {
     free(a);
     free(b);
     free(c);
-    return check_pass("%dx%dx%d, %.2f GFLOP/s", size, size, size, 2.0 * size * size * size / seconds * 1e-9);
+    check_measured("%.2f GFLOP/s", 2.0 * size * size * size / seconds * 1e-9);
+    return check_pass("%dx%dx%d", size, size, size);
 }

@@ -192,6 +192,6 @@ int main(int argc, char **argv) {
     CU_OK(cuMemFreeHost(pinned));
     CU_OK(cuMemFreeHost(other));
     free(plain);
-    return check_pass("%zu sizes, %s", sizeof sizes / sizeof *sizes,
-            check_can_map() ? "read in stream order" : "without the promise of shared memory");
+    check_here("%s", check_can_map() ? "read in stream order" : "without the promise of shared memory");
+    return check_pass("%zu sizes", sizeof sizes / sizeof *sizes);
 }
