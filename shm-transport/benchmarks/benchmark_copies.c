@@ -1,0 +1,118 @@
+/* Copies of all lengths, each way, from pageable and from pinned memory. */
+#include "benchmark.h"
+
+#include "plain_socket.h"
+#include "shared_memory.h"
+
+static const size_t SIZES[] = {64, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 16 << 20, 256 << 20};
+enum { SIZE_COUNT = sizeof(SIZES) / sizeof(SIZES[0]), MOST_ROUNDS = 5000, LEAST_ROUNDS = 5 };
+
+/* A copy to the device, all of which has arrived when this returns: the call itself may return when the bytes are taken. */
+static double copy_in(CUdeviceptr device, void *host, size_t bytes) {
+    double start = check_seconds();
+    CU_OK(cuMemcpyHtoD(device, host, bytes));
+    CU_OK(cuCtxSynchronize());
+    return check_seconds() - start;
+}
+
+static double copy_out(CUdeviceptr device, void *host, size_t bytes) {
+    double start = check_seconds();
+    CU_OK(cuMemcpyDtoH(host, device, bytes));
+    return check_seconds() - start;
+}
+
+static void print_rate(const char *part, const char *what, size_t bytes, double *seconds, int rounds) {
+    char name[64];
+    snprintf(name, sizeof(name), "%s.%zu", what, bytes);
+    benchmark_figure(part, name, "GB/s", (double) bytes / 1e9 / benchmark_median(seconds, rounds));
+}
+
+static void measure_copies(const benchmark_options_t *options, const char *what, double (*copy)(CUdeviceptr, void *, size_t),
+        CUdeviceptr device, void *host, size_t bytes) {
+    static double seconds[MOST_ROUNDS];
+    /* A fifth of the time warms up: a longer copy is other code in a worker than a short one. */
+    double end = check_seconds() + options->budget_s / 5;
+    do {
+        copy(device, host, bytes);
+    } while (check_seconds() < end);
+    end = check_seconds() + options->budget_s;
+    int rounds = 0;
+    while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end)) {
+        seconds[rounds++] = copy(device, host, bytes);
+    }
+    print_rate("copies", what, bytes, seconds, rounds);
+}
+
+void benchmark_copies(const benchmark_options_t *options) {
+    char *pageable = check_memory(options->max_bytes), *pinned;
+    CU_OK(cuMemAllocHost_v2((void **) &pinned, options->max_bytes));
+    CUdeviceptr device = check_device(NULL, options->max_bytes);
+    memset(pageable, 1, options->max_bytes);
+    memset(pinned, 1, options->max_bytes);
+    for (int i = 0; i < SIZE_COUNT && SIZES[i] <= options->max_bytes; i++) {
+        measure_copies(options, "pinned_in", copy_in, device, pinned, SIZES[i]);
+        measure_copies(options, "pinned_out", copy_out, device, pinned, SIZES[i]);
+        measure_copies(options, "pageable_in", copy_in, device, pageable, SIZES[i]);
+        measure_copies(options, "pageable_out", copy_out, device, pageable, SIZES[i]);
+    }
+    CU_OK(cuMemFree(device));
+    CU_OK(cuMemFreeHost(pinned));
+    free(pageable);
+}
+
+void benchmark_small_copies(const benchmark_options_t *options) {
+    long long value = 7, got = 0;
+    CUdeviceptr device = check_device(&value, sizeof(value));
+    double start = check_seconds();
+    for (int i = 0; i < options->small_copies; i++) {
+        value = i;
+        CU_OK(cuMemcpyHtoD(device, &value, sizeof(value)));
+    }
+    CU_OK(cuCtxSynchronize());
+    double middle = check_seconds();
+    for (int i = 0; i < options->small_copies; i++) {
+        CU_OK(cuMemcpyDtoH(&got, device, sizeof(got)));
+    }
+    double end = check_seconds();
+    check_equal("the last of the small copies", value, got);
+    benchmark_figure("small", "in", "us", (middle - start) / options->small_copies * 1e6);
+    benchmark_figure("small", "out", "us", (end - middle) / options->small_copies * 1e6);
+    CU_OK(cuMemFree(device));
+}
+
+void benchmark_limits(const benchmark_options_t *options) {
+    static double seconds[MOST_ROUNDS];
+    plain_socket_t plain = plain_socket_open(); /* forks, so it comes before anything else */
+    char *here = check_memory(options->max_bytes), *there = check_memory(options->max_bytes);
+    memset(here, 1, options->max_bytes);
+    memset(there, 1, options->max_bytes);
+    for (int i = -500; i < MOST_ROUNDS; i++) {
+        double start = check_seconds();
+        plain_socket_exchange(&plain, here, 64, 64);
+        seconds[i < 0 ? 0 : i] = check_seconds() - start; /* the first ones are written over */
+    }
+    benchmark_figure("limits", "socket_round_trip", "us", benchmark_median(seconds, MOST_ROUNDS) * 1e6);
+    benchmark_figure("limits", "memory_round_trip", "us", shared_memory_ping_pong(20000) * 1e6);
+    for (int i = 0; i < SIZE_COUNT && SIZES[i] <= options->max_bytes; i++) {
+        for (int kind = 0; kind < 3; kind++) {
+            int rounds = -2; /* these warm up */
+            for (double end = check_seconds() + options->budget_s;
+                    rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
+                double start = check_seconds(), took;
+                if (kind == 0) {
+                    plain_socket_exchange(&plain, here, SIZES[i], 32);
+                } else if (kind == 1) {
+                    plain_socket_exchange(&plain, here, 32, SIZES[i]);
+                } else {
+                    shared_memory_copy(there, here, SIZES[i]);
+                }
+                took = check_seconds() - start;
+                seconds[rounds < 0 ? 0 : rounds] = took;
+            }
+            print_rate("limits", kind == 0 ? "socket_in" : kind == 1 ? "socket_out" : "memory", SIZES[i], seconds, rounds);
+        }
+    }
+    plain_socket_close(&plain);
+    free(here);
+    free(there);
+}
