@@ -1,4 +1,4 @@
-# Shell functions of appliance/demo and appliance/benchmark: building what is missing, starting a broker. Sourced by
+# Shell functions of appliance/demo, appliance/benchmark and images/vm-test: building what is missing, starting a broker. Sourced by
 # bash; the sourcing script sets `root` and `me`.
 
 say() { printf '%s\n' "$*" >&2; }
@@ -28,7 +28,7 @@ build_all() {
     mkdir -p "$root/appliance/target"
     say "$me: building (output in $log); the first time takes a few minutes"
     local start=$SECONDS
-    if ! "$root/mvnw" -B verify -DskipTests -Dcheckstyle.skip -pl appliance/programs,host-broker/broker,host-broker/worker \
+    if ! "$root/mvnw" -B verify -DskipTests -Dcheckstyle.skip -pl appliance/programs,appliance/check,host-broker/broker,host-broker/worker \
             -am 2>&1 | tee "$log" | sed -un 's/^\[INFO\] Building \(Hawser[^[]*[^ [0-9]\).*\[\(.*\)\]$/  [\2] \1/p' >&2; then
         grep -m 5 'ERROR' "$log" >&2 || true
         die "the build failed; its output is in $log"
@@ -50,7 +50,8 @@ ensure_built() {
 }
 
 is_built() {
-    [ -e "$broker_jar" ] && [ -d "$worker_dir" ] && [ -e "$libraries/libcuda.so.1" ] && [ -d "$bin" ]
+    [ -e "$broker_jar" ] && [ -d "$worker_dir" ] && [ -e "$libraries/libcuda.so.1" ] && [ -x "$bin/hawser_benchmark" ] &&
+        [ -d "$root/appliance/check/target/app" ]
 }
 
 # Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
@@ -104,12 +105,6 @@ as_guest() {
         HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=60000 HAWSER_STATS="$statistics" "$@"
 }
 
-# Fails unless the counters in file $2 are of sessions over carrier $1.
-assert_carrier() {
-    grep -q "\"carrier\":\"$1\"" "$2" 2> /dev/null && ! grep -v "\"carrier\":\"$1\"" "$2" >&2 ||
-        die "a guest that should have used $1 did not"
-}
-
 # The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.
 rest_get() {
     local address=${http#http://}
@@ -134,13 +129,3 @@ children_of() {
 
 # The first child of a process.
 child_of() { children_of "$1" | head -n 1; }
-
-# Milliseconds of processor time that the processes have used.
-cpu_ms() {
-    local pid ticks=0
-    for pid in "$@"; do
-        # Field 2 is the name, which may hold anything, and ends with the last parenthesis.
-        ticks=$((ticks + $(sed 's/.*) //' "/proc/$pid/stat" | awk '{ print $12 + $13 }')))
-    done
-    echo $((ticks * 1000 / $(getconf CLK_TCK)))
-}

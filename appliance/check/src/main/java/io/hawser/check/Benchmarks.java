@@ -1,0 +1,301 @@
+package io.hawser.check;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Runs the benchmark in every way and collects its figures. One thread. */
+final class Benchmarks {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String READY = "READY";
+    private static final int LOOK_EVERY_MS = 2;
+    private static final int IDLE_SESSIONS = 16;
+    private static final int IDLE_S = 5;
+    /** Wait before idle processes are looked at: compilers that work in the background come to their end. */
+    private static final int SETTLE_MS = 3000;
+
+    /**
+     * How much is measured.
+     *
+     * @param arguments of the benchmark for all parts.
+     * @param starts how many sessions are started for one figure.
+     * @param tenants how many at once.
+     * @param idle whether idle sessions are looked at.
+     */
+    record Extent(List<String> arguments, int starts, List<Integer> tenants, boolean idle) {
+        /** For the options, a GPU in software or not, and copies of at most so many MiB. */
+        static Extent of(Options options, boolean software, long maxMib) {
+            List<String> arguments = new ArrayList<>(List.of("--max", Long.toString(Math.min(256, maxMib)),
+                "--light", software ? "1" : "0"));
+            if (options.quick()) {
+                arguments.addAll(List.of("--budget", "40", "--warm-up", "1000", "--small", "10000", "--scale", "25"));
+            }
+            return new Extent(arguments, options.quick() ? 3 : 7, options.tenants(), !options.quick());
+        }
+    }
+
+    private final Guests guests;
+    private final Extent extent;
+    private final Duration timeout;
+    private final Progress progress;
+    private final Figures figures = new Figures();
+    private final List<String> failures = new ArrayList<>();
+
+    Benchmarks(Guests guests, Extent extent, Duration timeout, Progress progress) {
+        this.guests = guests;
+        this.extent = extent;
+        this.timeout = timeout;
+        this.progress = progress;
+    }
+
+    Figures figures() {
+        return figures;
+    }
+
+    /** What could not be measured, and why; empty when all was. */
+    List<String> failures() {
+        return failures;
+    }
+
+    /** One thing that fails, be it by Hawser's fault, must not keep the rest from being measured. */
+    private void attempt(String what, Runnable measurement) {
+        try {
+            progress.phase("%s", what);
+            measurement.run();
+        } catch (CheckException e) {
+            if (Thread.currentThread().isInterrupted()) {
+                throw e;
+            }
+            failures.add(what + ": " + e.getMessage());
+            progress.phase("%s FAILED: %s", what, e.getMessage());
+        }
+    }
+
+    /** What the machine can do without CUDA. */
+    void limits(Way any, BrokerChild broker) {
+        attempt("limits of this machine: a plain socket, shared memory",
+            () -> lines(run(any, broker, List.of("limits"))).forEach(
+                line -> figures.putLimit(line.path("name").asText(), line.path("value").asDouble())));
+    }
+
+    /** Calls, copies and applications. */
+    void measure(Collection<Way> ways, BrokerChild broker) {
+        for (Way way : ways) {
+            attempt("calls, copies and loops: " + way.label(), () -> {
+                settle(way, broker);
+                for (JsonNode line : lines(run(way, broker, List.of("calls", "small", "copies", "applications")))) {
+                    String name = line.path("name").asText();
+                    figures.put(way, name, line.path("value").asDouble());
+                    if (line.has("mean")) {
+                        figures.putMean(way, name, line.path("mean").asDouble());
+                    }
+                }
+            });
+        }
+    }
+
+    /**
+     * Starts of sessions.
+     *
+     * @param prefix of the figures' names: {@code start.} or {@code start.cold_}.
+     */
+    void starts(Collection<Way> ways, BrokerChild broker, String prefix) {
+        for (Way way : ways) {
+            attempt("starts of sessions, " + (broker.poolSize() > 0 ? "from the pool: " : "without a pool: ")
+                + way.label(), () -> {
+                    Map<String, List<Double>> all = new HashMap<>();
+                    for (int i = 0; i < extent.starts(); i++) {
+                        settle(way, broker);
+                        for (JsonNode line : lines(run(way, broker, List.of("start")))) {
+                            all.computeIfAbsent(line.path("name").asText(), n -> new ArrayList<>())
+                                .add(line.path("value").asDouble());
+                        }
+                    }
+                    all.forEach((name, values) -> figures.put(way, name.replace("start.", prefix), median(values)));
+                });
+        }
+    }
+
+    private static double median(List<Double> values) {
+        return values.stream().sorted().toList().get(values.size() / 2);
+    }
+
+    /** Several identical programs at once, each with a fixed amount of work. */
+    void tenants(Collection<Way> ways, BrokerChild broker) {
+        for (int count : extent.tenants()) {
+            for (Way way : ways) {
+                attempt(count + (count == 1 ? " tenant: " : " tenants: ") + way.label(), () -> {
+                    settle(way, broker);
+                    List<Double> ms = new ArrayList<>();
+                    List<String> arguments = arguments("tenant");
+                    for (Guests.Started tenant : together(way, broker, count, Installation.BENCHMARK, arguments,
+                        () -> { })) {
+                        lines(tenant).forEach(line -> ms.add(line.path("value").asDouble()));
+                    }
+                    double slowest = ms.stream().mapToDouble(Double::doubleValue).max().orElseThrow();
+                    double fastest = ms.stream().mapToDouble(Double::doubleValue).min().orElseThrow();
+                    figures.put(way, "tenants." + count + ".spread", slowest / fastest);
+                    figures.put(way, "tenants." + count + ".total", count / slowest * 1e3);
+                });
+            }
+        }
+    }
+
+    /** Processor time and memory of what waits. */
+    void idle(Collection<Way> carriers, BrokerChild broker) {
+        if (!extent.idle()) {
+            return;
+        }
+        for (Way way : carriers) {
+            attempt(IDLE_SESSIONS + " idle sessions: " + way.label(), () -> {
+                settle(way, broker);
+                together(way, broker, IDLE_SESSIONS, "hold", List.of("--idle", "1", "--memory", "1"),
+                    () -> measureIdle(way, broker));
+                broker.awaitNoSession();
+            });
+        }
+    }
+
+    private void measureIdle(Way way, BrokerChild broker) {
+        broker.awaitReady(); // so that none is being started
+        pause(SETTLE_MS);
+        List<ProcessHandle> workers = broker.process().children().toList();
+        double before = cpuSeconds(List.of(broker.process()));
+        double workersBefore = cpuSeconds(workers);
+        pause(IDLE_S * 1000);
+        figures.put(way, "idle.broker", percent(before, cpuSeconds(List.of(broker.process()))));
+        figures.put(way, "idle.workers", percent(workersBefore, cpuSeconds(workers)));
+        figures.put(way, "idle.broker_memory", residentMib(broker.process()));
+    }
+
+    private static double percent(double before, double after) {
+        return 100 * (after - before) / IDLE_S;
+    }
+
+    private static double cpuSeconds(List<ProcessHandle> processes) {
+        return processes.stream().flatMap(p -> p.info().totalCpuDuration().stream())
+            .mapToDouble(d -> d.toNanos() * 1e-9).sum();
+    }
+
+    private static double residentMib(ProcessHandle process) {
+        try {
+            return Files.readAllLines(Path.of("/proc", Long.toString(process.pid()), "status")).stream()
+                .filter(line -> line.startsWith("VmRSS:"))
+                .mapToDouble(line -> Double.parseDouble(line.split("\\s+")[1])).findFirst().orElseThrow() / 1024;
+        } catch (IOException e) {
+            throw new CheckException("the memory of the broker cannot be read", e);
+        }
+    }
+
+    /** Starts several, lets them go when all are ready and the action is done, and waits for their ends. */
+    private List<Guests.Started> together(Way way, BrokerChild broker, int count, String name, List<String> arguments,
+        Runnable whenReady) {
+        List<Guests.Started> all = new ArrayList<>();
+        try {
+            for (int i = 0; i < count; i++) {
+                all.add(guests.start(way, broker, name, arguments));
+            }
+            all.forEach(this::awaitReady);
+            whenReady.run();
+            all.forEach(this::release);
+            all.forEach(this::awaitEnd);
+            return all;
+        } catch (CheckException e) {
+            all.forEach(program -> guests.children().end(program.process(), Duration.ofSeconds(1)));
+            throw e;
+        }
+    }
+
+    private void awaitReady(Guests.Started program) {
+        long end = System.nanoTime() + timeout.toNanos();
+        while (!text(program.out()).contains(READY)) {
+            if (!program.process().isAlive() || System.nanoTime() > end) {
+                throw failure(program);
+            }
+            pause(LOOK_EVERY_MS);
+        }
+    }
+
+    private void release(Guests.Started program) {
+        try {
+            program.process().getOutputStream().close();
+        } catch (IOException e) {
+            throw new CheckException("a program cannot be let go", e);
+        }
+    }
+
+    private void awaitEnd(Guests.Started program) {
+        if (!guests.children().await(program.process(), timeout) || program.process().exitValue() != 0) {
+            throw failure(program);
+        }
+    }
+
+    private Guests.Started run(Way way, BrokerChild broker, List<String> parts) {
+        Guests.Started program =
+            guests.start(way, broker, Installation.BENCHMARK, arguments(parts.toArray(new String[0])));
+        release(program);
+        awaitEnd(program);
+        return program;
+    }
+
+    private List<String> arguments(String... parts) {
+        List<String> arguments = new ArrayList<>(Arrays.asList(parts));
+        arguments.addAll(extent.arguments());
+        return arguments;
+    }
+
+    private CheckException failure(Guests.Started program) {
+        String how = program.process().isAlive() ? "did not come to its end within " + timeout.toSeconds() + " s"
+            : "ended with " + program.process().exitValue();
+        return new CheckException("a benchmark " + how + ": " + program.out() + "\n" + text(program.out())
+            + text(program.err()));
+    }
+
+    private static String text(Path file) {
+        try {
+            return Files.readString(file, StandardCharsets.ISO_8859_1);
+        } catch (IOException e) {
+            throw new CheckException("the output of a program cannot be read: " + file, e);
+        }
+    }
+
+    /** The figures that a program printed. */
+    static List<JsonNode> lines(Guests.Started program) {
+        List<JsonNode> lines = new ArrayList<>();
+        for (String line : text(program.out()).lines().filter(l -> l.startsWith("{")).toList()) {
+            try {
+                lines.add(JSON.readTree(line));
+            } catch (IOException e) {
+                throw new CheckException("not a line of JSON: " + line, e);
+            }
+        }
+        return lines;
+    }
+
+    /** Lets what ran before come to its end, and the pool fill up. */
+    private static void settle(Way way, BrokerChild broker) {
+        if (way != Way.NATIVE) {
+            broker.awaitNoSession();
+            broker.awaitReady();
+        }
+    }
+
+    private static void pause(int ms) {
+        try {
+            Thread.sleep(ms); // other processes have no way to tell
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new CheckException("interrupted", e);
+        }
+    }
+}

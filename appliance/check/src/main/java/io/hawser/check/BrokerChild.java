@@ -1,0 +1,170 @@
+package io.hawser.check;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.HttpURLConnection;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BooleanSupplier;
+
+/** A broker of hawser-check's own, with ports that nobody chose and a state folder that goes with it. */
+final class BrokerChild implements AutoCloseable {
+    private static final Duration START_LIMIT = Duration.ofSeconds(120);
+    private static final Duration END_LIMIT = Duration.ofSeconds(20);
+    private static final int HTTP_TIMEOUT_MS = 20_000;
+    private static final int LOOK_EVERY_MS = 10;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Children children;
+    private final Process process;
+    private final Path state;
+    private final Path log;
+    private final Path region;
+    private final int poolSize;
+    private String guest = "";
+    private String http = "";
+
+    private BrokerChild(Children children, Process process, Path state, Path log, Path region, int poolSize) {
+        this.children = children;
+        this.process = process;
+        this.state = state;
+        this.log = log;
+        this.region = region;
+        this.poolSize = poolSize;
+    }
+
+    /**
+     * Starts one and waits until its pool is ready.
+     *
+     * @param name of its state folder and log.
+     * @param poolSize workers kept ready, 0 for none.
+     * @param withRegion whether it serves the region of the workplace.
+     * @throws CheckException with the end of its log when it does not start.
+     */
+    static BrokerChild start(Installation installation, Children children, Workplace workplace, String backend,
+        String name, int poolSize, boolean withRegion) {
+        Path state = workplace.folder().resolve(name);
+        Path log = workplace.folder().resolve(name + ".log");
+        List<String> command = new ArrayList<>(List.of(installation.launcher().toString(),
+            "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + state,
+            "-Dhawser.gpu.backend=" + backend, "-Dhawser.worker.pool-size=" + poolSize,
+            // A machine that does much else at the same time is slow, not wrong.
+            "-Dhawser.worker.start-timeout=120s"));
+        Path region = withRegion ? workplace.region() : null;
+        if (region != null) {
+            command.addAll(List.of("-Dhawser.regions.check.path=" + region, "-Dhawser.regions.check.size="
+                + (workplace.regionMib() << 20), "-Dhawser.regions.check.vgpu=default"));
+        }
+        Map<String, String> environment = new HashMap<>(System.getenv());
+        // Settings of another broker of this user.
+        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
+        Process process = children.start(command, environment, log, log);
+        BrokerChild broker = new BrokerChild(children, process, state, log, region, poolSize);
+        try {
+            broker.awaitStart();
+        } catch (CheckException e) {
+            broker.close();
+            throw e;
+        }
+        return broker;
+    }
+
+    private void awaitStart() {
+        Path endpoints = state.resolve("endpoints.json");
+        await("the start of the broker", START_LIMIT, () -> Files.exists(endpoints));
+        try {
+            JsonNode node = JSON.readTree(endpoints.toFile());
+            guest = node.path("guest").asText();
+            http = node.path("http").asText();
+        } catch (IOException e) {
+            throw new CheckException("the broker's " + endpoints + " cannot be read: " + e.getMessage(), e);
+        }
+        awaitReady();
+    }
+
+    /** Waits until as many workers are ready as the pool is to have. */
+    void awaitReady() {
+        await(poolSize + " ready workers", START_LIMIT,
+            () -> get("/api/v1/broker").at("/pool/ready").asInt() >= poolSize);
+    }
+
+    /** Waits until there is no session. */
+    void awaitNoSession() {
+        await("the end of all sessions", START_LIMIT, () -> get("/api/v1/sessions").isEmpty());
+    }
+
+    private void await(String what, Duration limit, BooleanSupplier condition) {
+        long end = System.nanoTime() + limit.toNanos();
+        while (!condition.getAsBoolean()) {
+            if (!process.isAlive()) {
+                throw new CheckException("the broker ended with " + process.exitValue() + ":\n" + logEnd());
+            }
+            if (System.nanoTime() > end) {
+                throw new CheckException(what + " did not come within " + limit.toSeconds() + " s:\n" + logEnd());
+            }
+            try {
+                Thread.sleep(LOOK_EVERY_MS); // files and REST have no way to tell
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new CheckException("interrupted while waiting for " + what, e);
+            }
+        }
+    }
+
+    /** What the REST interface answers to a GET. */
+    JsonNode get(String path) {
+        try {
+            HttpURLConnection connection = (HttpURLConnection) URI.create(http + path).toURL().openConnection();
+            connection.setConnectTimeout(HTTP_TIMEOUT_MS);
+            connection.setReadTimeout(HTTP_TIMEOUT_MS);
+            connection.setRequestProperty("Authorization",
+                "Bearer " + Files.readString(state.resolve("admin.token")).strip());
+            return JSON.readTree(connection.getInputStream());
+        } catch (IOException e) {
+            throw new CheckException("the broker does not answer GET " + path + ": " + e + "\n" + logEnd(), e);
+        }
+    }
+
+    /** The variables by which a guest program reaches this broker over a carrier and no other way. */
+    Map<String, String> guestVariables(Way way) {
+        Map<String, String> variables = new HashMap<>();
+        variables.put("HAWSER_CARRIER", way.label());
+        if (way == Way.SHM) {
+            variables.put("HAWSER_REGION", region.toString());
+        } else {
+            variables.put("HAWSER_BROKER", guest);
+            variables.put("HAWSER_TOKEN_FILE", state.resolve("default.token").toString());
+        }
+        return variables;
+    }
+
+    /** Its process. */
+    ProcessHandle process() {
+        return process.toHandle();
+    }
+
+    int poolSize() {
+        return poolSize;
+    }
+
+    private String logEnd() {
+        try {
+            List<String> lines = Files.readAllLines(log);
+            return String.join("\n", lines.subList(Math.max(0, lines.size() - 15), lines.size()));
+        } catch (IOException e) {
+            return "(its log cannot be read: " + e + ")";
+        }
+    }
+
+    @Override
+    public void close() {
+        children.end(process, END_LIMIT);
+    }
+}

@@ -1,0 +1,86 @@
+package io.hawser.check;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Starts programs, each with the environment of the way in which it is to reach a GPU. Any thread. */
+final class Guests {
+    private static final AtomicInteger COUNT = new AtomicInteger();
+
+    private final Installation installation;
+    private final NativeCuda cuda;
+    private final Children children;
+    private final Path folder;
+
+    Guests(Installation installation, NativeCuda cuda, Children children, Path folder) {
+        this.installation = installation;
+        this.cuda = cuda;
+        this.children = children;
+        this.folder = folder;
+    }
+
+    /**
+     * A program that was started.
+     *
+     * @param out file of its standard output.
+     * @param err file of its standard error.
+     * @param statistics file with Hawser's counters, made at its end; not by a native program.
+     */
+    record Started(Process process, Path out, Path err, Path statistics) { }
+
+    /**
+     * Starts a program of the installation.
+     *
+     * @param broker serves it; null for a native one.
+     */
+    Started start(Way way, BrokerChild broker, String name, List<String> arguments) {
+        Path program = installation.program(name);
+        Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), name, way.label()));
+        Path out = base.resolveSibling(base.getFileName() + ".out");
+        Path err = base.resolveSibling(base.getFileName() + ".err");
+        Path statistics = base.resolveSibling(base.getFileName() + ".stats");
+        List<String> command = new ArrayList<>();
+        command.add(program.toString());
+        command.addAll(arguments);
+        Map<String, String> environment =
+            way == Way.NATIVE ? nativeEnvironment(program) : guestEnvironment(way, broker, statistics);
+        return new Started(children.start(command, environment, out, err), out, err, statistics);
+    }
+
+    private Map<String, String> nativeEnvironment(Path program) {
+        Map<String, String> environment = new HashMap<>(System.getenv());
+        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
+        Set<Path> folders = new LinkedHashSet<>();
+        NativeCuda.neededRuntime(program).flatMap(cuda::runtime).ifPresent(folders::add);
+        cuda.driver().ifPresent(folders::add);
+        environment.put("LD_LIBRARY_PATH", cuda.libraryPath(folders));
+        return environment;
+    }
+
+    private Map<String, String> guestEnvironment(Way way, BrokerChild broker, Path statistics) {
+        Map<String, String> environment = new HashMap<>(broker.guestVariables(way));
+        environment.put("PATH", System.getenv().getOrDefault("PATH", "/usr/bin:/bin"));
+        environment.put("LD_LIBRARY_PATH", installation.libraries().toString());
+        environment.put("HAWSER_STATS", statistics.toString());
+        // No configuration of the machine may take part.
+        environment.put("HAWSER_CONFIG", "/dev/null");
+        environment.put("HAWSER_CONNECT_TIMEOUT_MS", "60000");
+        return environment;
+    }
+
+    Children children() {
+        return children;
+    }
+
+    /** Why a program cannot run natively although there is a driver; empty when it can. */
+    String whyNotNative(String name) {
+        return NativeCuda.neededRuntime(installation.program(name)).filter(needed -> cuda.runtime(needed).isEmpty())
+            .map(needed -> "no " + needed + " found").orElse("");
+    }
+}

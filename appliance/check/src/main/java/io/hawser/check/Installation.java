@@ -1,0 +1,54 @@
+package io.hawser.check;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * Where the parts of Hawser are.
+ *
+ * @param launcher the program hawser-broker.
+ * @param libraries folder of the guest libraries.
+ * @param programs folder of the test programs.
+ */
+record Installation(Path launcher, Path libraries, Path programs) {
+    static final String BENCHMARK = "hawser_benchmark";
+    /** Programs that others start for their own purpose; they do not check a result by themselves. */
+    private static final List<String> HELPERS = List.of("hold", "static_cudart", BENCHMARK);
+
+    /** As the launcher script passes it. @throws CheckException when something is missing. */
+    static Installation ofLauncher() {
+        Installation installation = new Installation(folder("launcher"), folder("guest"), folder("programs"));
+        for (Path needed : List.of(installation.launcher, installation.libraries.resolve("libcuda.so.1"),
+            installation.program(BENCHMARK))) {
+            if (!Files.exists(needed)) {
+                throw new CheckException("the installation is not complete: " + needed + " is missing");
+            }
+        }
+        return installation;
+    }
+
+    private static Path folder(String name) {
+        String value = System.getProperty("hawser.check." + name);
+        if (value == null) {
+            throw new CheckException("hawser.check." + name + " must be set: start hawser-check by its launcher");
+        }
+        return Path.of(value).toAbsolutePath().normalize();
+    }
+
+    Path program(String name) {
+        return programs.resolve(name);
+    }
+
+    /** Names of all programs that check their own results, sorted. */
+    List<String> testPrograms() {
+        try (Stream<Path> files = Files.list(programs)) {
+            return files.filter(Files::isRegularFile).filter(Files::isExecutable)
+                .map(file -> file.getFileName().toString()).filter(name -> !HELPERS.contains(name)).sorted().toList();
+        } catch (IOException e) {
+            throw new CheckException("the folder of the programs cannot be read: " + programs, e);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+package io.hawser.check;
+
+import static io.hawser.check.Target.Kind.AT_LEAST_NATIVE_TIMES;
+import static io.hawser.check.Target.Kind.AT_LEAST_SOCKET_TIMES;
+import static io.hawser.check.Target.Kind.AT_MOST;
+import static io.hawser.check.Target.Kind.AT_MOST_NATIVE_PLUS;
+import static io.hawser.check.Target.Kind.AT_MOST_NATIVE_TIMES;
+import static io.hawser.check.Target.Kind.AT_MOST_SOCKET_PLUS;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A row of the table of figures.
+ *
+ * @param name of the figure, as the benchmark prints it.
+ * @param label for people.
+ * @param unit of the shown value.
+ * @param socket name of what a plain socket does beside it; empty for nothing.
+ * @param memory name of what shared memory alone does beside it; empty for nothing.
+ * @param tcp target over TCP.
+ * @param shm target over shared memory.
+ * @param timeOfBytes when above 0, the figure is a rate of copies of so many bytes and is shown as the time of one.
+ */
+record Measure(String name, String label, String unit, String socket, String memory, Target tcp, Target shm,
+    long timeOfBytes) {
+
+    private static final long KIB = 1 << 10;
+    private static final long MIB = 1 << 20;
+    private static final long[] SIZES = {64, KIB, 16 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB};
+    /** Up to this length a copy is told by its time, above by its rate. */
+    private static final long SHORT_COPY_BYTES = 16 * KIB;
+    private static final Target NEAR_NATIVE = new Target(AT_MOST_NATIVE_PLUS, 3);
+    private static final Target NEAR_SOCKET = new Target(AT_MOST_SOCKET_PLUS, 10);
+
+    /** The target over a carrier. */
+    Target target(Way way) {
+        return switch (way) {
+            case TCP -> tcp;
+            case SHM -> shm;
+            case NATIVE -> Target.NONE;
+        };
+    }
+
+    /** The value to be shown for a figure as the benchmark printed it. */
+    double shown(double figure) {
+        return timeOfBytes > 0 ? timeOfBytes / (figure * 1e9) * 1e6 : figure;
+    }
+
+    /** All rows, in the order in which they are shown. */
+    static List<Measure> all(List<Integer> tenants) {
+        List<Measure> rows = new ArrayList<>();
+        latency(rows, "calls.synchronize", "synchronise");
+        latency(rows, "calls.launch_synchronize", "launch and synchronise");
+        latency(rows, "calls.copy64_in", "64 B to the device");
+        latency(rows, "calls.copy64_in_synchronize", "64 B to the device, synchronise");
+        latency(rows, "calls.copy64_out", "64 B from the device");
+        latency(rows, "small.in", "8 B to the device, one of many");
+        latency(rows, "small.out", "8 B from the device, one of many");
+        rows.add(new Measure("calls.launch_cost", "asynchronous launch, cost in the caller", "us", "", "",
+            Target.NONE, new Target(AT_MOST_NATIVE_TIMES, 1), 0));
+        plain(rows, "calls.launches", "launches executed", "1/s");
+        plain(rows, "calls.events", "event records executed", "1/s");
+        plain(rows, "calls.malloc_free", "allocate and free 1 MiB", "us");
+        for (String memory : List.of("pinned", "pageable")) {
+            for (String direction : List.of("in", "out")) {
+                for (long bytes : SIZES) {
+                    rows.add(copy(memory, direction, bytes));
+                }
+            }
+        }
+        for (String[] loop : new String[][] {{"matrix_small", "loop of small matrix products"},
+            {"matrix_large", "loop of large matrix products"}, {"nbody", "loop of n-body steps"}}) {
+            rows.add(new Measure("applications." + loop[0], loop[1], "ms", "", "",
+                new Target(AT_MOST_NATIVE_TIMES, 1.04), new Target(AT_MOST_NATIVE_TIMES, 1.01), 0));
+        }
+        for (int count : tenants) {
+            rows.add(new Measure("tenants." + count + ".spread", count + " tenants, slowest over fastest", "", "", "",
+                new Target(AT_MOST, 1.1), new Target(AT_MOST, 1.1), 0));
+            plain(rows, "tenants." + count + ".total", count + " tenants, work done together", "1/s");
+        }
+        rows.add(new Measure("start.init", "session from the pool (cuInit)", "ms", "", "", new Target(AT_MOST, 5),
+            new Target(AT_MOST, 5), 0));
+        plain(rows, "start.first_kernel", "to the end of the first kernel", "ms");
+        rows.add(new Measure("start.cold_init", "session without a pool (cuInit)", "ms", "", "",
+            new Target(AT_MOST, 600), new Target(AT_MOST, 600), 0));
+        plain(rows, "start.cold_first_kernel", "to the end of the first kernel, no pool", "ms");
+        rows.add(new Measure("idle.broker", "16 idle sessions: broker", "% of a core", "", "", new Target(AT_MOST, 1),
+            new Target(AT_MOST, 1), 0));
+        plain(rows, "idle.workers", "16 idle sessions: all workers", "% of a core");
+        rows.add(new Measure("idle.broker_memory", "16 idle sessions: broker's memory", "MiB", "", "",
+            new Target(AT_MOST, 250), new Target(AT_MOST, 250), 0));
+        return rows;
+    }
+
+    private static void latency(List<Measure> rows, String name, String label) {
+        rows.add(new Measure(name, label, "us", "limits.socket_round_trip", "limits.memory_round_trip", NEAR_SOCKET,
+            NEAR_NATIVE, 0));
+    }
+
+    private static void plain(List<Measure> rows, String name, String label, String unit) {
+        rows.add(new Measure(name, label, unit, "", "", Target.NONE, Target.NONE, 0));
+    }
+
+    private static Measure copy(String memory, String direction, long bytes) {
+        boolean isShort = bytes <= SHORT_COPY_BYTES;
+        Target tcp = isShort ? NEAR_SOCKET : new Target(AT_LEAST_SOCKET_TIMES, 0.9);
+        Target shm = isShort ? NEAR_NATIVE
+            : new Target(AT_LEAST_NATIVE_TIMES, memory.equals("pinned") ? 0.98 : 2);
+        return new Measure("copies." + memory + "_" + direction + "." + bytes,
+            memory + ", " + size(bytes) + (direction.equals("in") ? " to the device" : " from the device"),
+            isShort ? "us" : "GB/s", "limits.socket_" + direction + "." + bytes, "limits.memory." + bytes, tcp, shm,
+            isShort ? bytes : 0);
+    }
+
+    private static String size(long bytes) {
+        return bytes >= MIB ? bytes / MIB + " MiB" : bytes >= KIB ? bytes / KIB + " KiB" : bytes + " B";
+    }
+}

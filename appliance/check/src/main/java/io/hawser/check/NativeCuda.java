@@ -1,0 +1,99 @@
+package io.hawser.check;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The machine's own CUDA: its driver library, and runtime libraries for native runs of programs that need one. */
+final class NativeCuda {
+    private static final Pattern RUNTIME = Pattern.compile("libcudart\\.so\\.[0-9]+");
+    private static final List<Path> RUNTIME_FOLDERS = List.of(Path.of("/usr/local/cuda/lib64"),
+        Path.of("/usr/local/cuda/targets/x86_64-linux/lib"), Path.of("/usr/lib/x86_64-linux-gnu"),
+        Path.of("/usr/lib64"));
+    private static final List<Path> DRIVER_FOLDERS = List.of(Path.of("/usr/lib/x86_64-linux-gnu"),
+        Path.of("/usr/lib64"), Path.of("/usr/lib/wsl/lib"), Path.of("/usr/local/nvidia/lib64"));
+
+    private final Optional<Path> cudaLibrary;
+    private final Set<Path> ownPath = new LinkedHashSet<>();
+    private final String linkerCache;
+
+    /**
+     * Looks around.
+     *
+     * @param cudaLibrary a folder to look in first.
+     * @param guestLibraries Hawser's own libraries, which must not be taken for NVIDIA's.
+     * @param ldconfig what {@code ldconfig -p} printed; empty when it could not be run.
+     */
+    NativeCuda(Optional<Path> cudaLibrary, Path guestLibraries, Map<String, String> environment, String ldconfig) {
+        this.cudaLibrary = cudaLibrary.map(Path::toAbsolutePath);
+        this.linkerCache = ldconfig;
+        for (String folder : environment.getOrDefault("LD_LIBRARY_PATH", "").split(":")) {
+            if (!folder.isEmpty() && !Path.of(folder).toAbsolutePath().normalize().equals(guestLibraries)) {
+                ownPath.add(Path.of(folder).toAbsolutePath());
+            }
+        }
+    }
+
+    /** The folder of the driver's library; empty when there is none. */
+    Optional<Path> driver() {
+        return find("libcuda.so.1", DRIVER_FOLDERS);
+    }
+
+    /** The folder of a runtime library; empty when there is none. */
+    Optional<Path> runtime(String name) {
+        List<Path> folders = new ArrayList<>();
+        cudaLibrary.ifPresent(folders::add);
+        folders.addAll(RUNTIME_FOLDERS);
+        try (DirectoryStream<Path> versions = Files.newDirectoryStream(Path.of("/usr/local"), "cuda-*")) {
+            for (Path version : versions) {
+                folders.add(version.resolve("lib64"));
+            }
+        } catch (IOException e) {
+            // No /usr/local that can be read: then no CUDA lies there either, and the caller says that none was found.
+            return find(name, folders);
+        }
+        return find(name, folders);
+    }
+
+    private Optional<Path> find(String name, List<Path> folders) {
+        if (cudaLibrary.isPresent() && Files.exists(cudaLibrary.get().resolve(name))) {
+            return cudaLibrary;
+        }
+        Matcher cached = Pattern.compile("\\s" + Pattern.quote(name) + " \\([^)]*x86-64[^)]*\\) => (\\S+)")
+            .matcher(linkerCache);
+        if (cached.find()) {
+            return Optional.of(Path.of(cached.group(1)).getParent());
+        }
+        List<Path> all = new ArrayList<>(ownPath);
+        all.addAll(folders);
+        return all.stream().filter(folder -> Files.exists(folder.resolve(name))).findFirst();
+    }
+
+    /** The runtime library that a program is linked with, such as libcudart.so.13; empty when it needs none. */
+    static Optional<String> neededRuntime(Path program) {
+        try {
+            // The name of a needed library is plain text in the program's string table.
+            Matcher name = RUNTIME.matcher(Files.readString(program, StandardCharsets.ISO_8859_1));
+            return name.find() ? Optional.of(name.group()) : Optional.empty();
+        } catch (IOException e) {
+            throw new CheckException("cannot read " + program, e);
+        }
+    }
+
+    /** LD_LIBRARY_PATH for a native run with these folders; empty when the linker needs none. */
+    String libraryPath(Iterable<Path> folders) {
+        Set<Path> all = new LinkedHashSet<>(ownPath);
+        folders.forEach(all::add);
+        return String.join(":", all.stream().map(Path::toString).toList());
+    }
+}

@@ -1,0 +1,166 @@
+package io.hawser.check;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * The command line.
+ *
+ * @param help only the usage is wanted.
+ * @param quick the short run.
+ * @param markdown the tables are for a document.
+ * @param json where the results go as JSON.
+ * @param programs names of programs; empty where all (or the quick choice) are wanted.
+ * @param runPrograms whether test programs run at all.
+ * @param benchmarks whether anything is measured.
+ * @param carriers TCP, SHM or both, never NATIVE.
+ * @param backend auto, software or nvidia.
+ * @param tenants how many at once, each 1 to {@link #MAX_TENANTS}; may be empty.
+ * @param timeout of every child process.
+ * @param keep logs and outputs stay.
+ * @param cudaLibrary folder of libcudart.so.13 for native runs.
+ */
+record Options(boolean help, boolean quick, boolean markdown, Optional<Path> json, List<String> programs,
+    boolean runPrograms, boolean benchmarks, Set<Way> carriers, String backend, List<Integer> tenants,
+    Duration timeout, boolean keep, Optional<Path> cudaLibrary) {
+
+    /** Each is a session with a worker of its own; a region has 16 slots. */
+    static final int MAX_TENANTS = 16;
+    private static final int MAX_TIMEOUT_S = 3600;
+
+    static final String USAGE = """
+        usage: hawser-check [--quick] [--json FILE] [--markdown] [--programs NAME,...|all|none] [--no-benchmarks]
+                            [--carriers tcp,shm] [--backend auto|software|nvidia] [--tenants 1,2,4,8]
+                            [--timeout SECONDS] [--cuda-lib DIR] [--keep]
+
+        Starts a broker of its own and runs test programs and benchmarks through it over each carrier and, where there
+        is an NVIDIA driver, natively; compares exit codes, output and times, and prints what came of it.
+
+          --quick          fewer programs, shorter measurements, no tenants
+          --json FILE      writes all results to FILE as well
+          --markdown       prints the tables as Markdown
+          --programs       which programs (all, with --quick a choice of them); none runs no program
+          --no-benchmarks  measures nothing
+          --carriers       which (tcp,shm)
+          --backend        which GPU the workers open (auto: NVIDIA's where there is one, else the software GPU)
+          --tenants        how many identical programs at once are measured (1,2,4,8); none for no such measurement
+          --timeout        seconds after which a program counts as hung (120)
+          --cuda-lib       folder of libcudart.so.13 for native runs, where the linker does not find it by itself
+          --keep           keeps logs and outputs, and says where
+
+        Exit code: 0 when all programs agree, 1 when one does not, 2 for a wrong command line, 3 when the check could
+        not be made. A program that Hawser refuses is named with what was refused, and is no failure.
+        """;
+
+    /** Reads the arguments. @throws UsageException with one line that says what is wrong. */
+    static Options parse(String... arguments) throws UsageException {
+        boolean help = false;
+        boolean quick = false;
+        boolean markdown = false;
+        boolean keep = false;
+        boolean benchmarks = true;
+        boolean runPrograms = true;
+        Optional<Path> json = Optional.empty();
+        Optional<Path> cudaLibrary = Optional.empty();
+        List<String> programs = List.of();
+        Set<Way> carriers = EnumSet.of(Way.TCP, Way.SHM);
+        String backend = "auto";
+        List<Integer> tenants = null;
+        Duration timeout = Duration.ofSeconds(120);
+        Iterator<String> rest = Arrays.asList(arguments).iterator();
+        while (rest.hasNext()) {
+            String option = rest.next();
+            switch (option) {
+                case "-h", "--help" -> help = true;
+                case "--quick" -> quick = true;
+                case "--markdown" -> markdown = true;
+                case "--keep" -> keep = true;
+                case "--no-benchmarks" -> benchmarks = false;
+                case "--json" -> json = Optional.of(Path.of(value(option, rest)));
+                case "--cuda-lib" -> cudaLibrary = Optional.of(Path.of(value(option, rest)));
+                case "--programs" -> {
+                    String names = value(option, rest);
+                    runPrograms = !names.equals("none");
+                    programs = switch (names) {
+                        case "none" -> List.of();
+                        case "all" -> List.of("all");
+                        default -> list(names);
+                    };
+                }
+                case "--carriers" -> carriers = carriers(value(option, rest));
+                case "--backend" -> backend = oneOf(option, value(option, rest), "auto", "software", "nvidia");
+                case "--tenants" -> tenants = tenants(value(option, rest));
+                case "--timeout" -> timeout = Duration.ofSeconds(number(option, value(option, rest), MAX_TIMEOUT_S));
+                default -> throw new UsageException("unknown argument: " + option);
+            }
+        }
+        if (tenants == null) {
+            tenants = quick ? List.of() : List.of(1, 2, 4, 8);
+        }
+        return new Options(help, quick, markdown, json, programs, runPrograms, benchmarks, carriers, backend, tenants,
+            timeout, keep, cudaLibrary);
+    }
+
+    private static String value(String option, Iterator<String> rest) throws UsageException {
+        if (!rest.hasNext()) {
+            throw new UsageException(option + " needs a value");
+        }
+        return rest.next();
+    }
+
+    private static List<String> list(String text) {
+        return Arrays.stream(text.split(",")).map(String::strip).filter(s -> !s.isEmpty()).distinct().toList();
+    }
+
+    private static Set<Way> carriers(String text) throws UsageException {
+        Set<Way> carriers = EnumSet.noneOf(Way.class);
+        for (String name : list(text)) {
+            carriers.add(switch (name) {
+                case "tcp" -> Way.TCP;
+                case "shm" -> Way.SHM;
+                default -> throw new UsageException("no such carrier: " + name + " (there are: tcp, shm)");
+            });
+        }
+        if (carriers.isEmpty()) {
+            throw new UsageException("--carriers needs tcp, shm or both");
+        }
+        return carriers;
+    }
+
+    private static List<Integer> tenants(String text) throws UsageException {
+        List<Integer> counts = new ArrayList<>();
+        if (!text.equals("none")) {
+            for (String count : list(text)) {
+                counts.add(number("--tenants", count, MAX_TENANTS));
+            }
+        }
+        return List.copyOf(counts);
+    }
+
+    private static int number(String option, String text, int most) throws UsageException {
+        int number;
+        try {
+            number = Integer.parseInt(text);
+        } catch (NumberFormatException e) {
+            throw new UsageException(option + " needs a number: " + text);
+        }
+        if (number < 1 || number > most) {
+            throw new UsageException(option + " needs a number of 1 to " + most + ": " + text);
+        }
+        return number;
+    }
+
+    private static String oneOf(String option, String value, String... allowed) throws UsageException {
+        if (!List.of(allowed).contains(value)) {
+            throw new UsageException(option + " needs one of " + String.join(", ", allowed) + ": " + value);
+        }
+        return value;
+    }
+}

@@ -1,0 +1,81 @@
+package io.hawser.check;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Runs the test programs in every way. */
+final class ProgramCheck {
+    /** With fewer processors the programs of the ways would only slow each other down. */
+    private static final int PROCESSORS_FOR_LANES = 6;
+
+    private final Guests guests;
+    private final Duration timeout;
+    private final Progress progress;
+
+    ProgramCheck(Guests guests, Duration timeout, Progress progress) {
+        this.guests = guests;
+        this.timeout = timeout;
+        this.progress = progress;
+    }
+
+    /**
+     * Runs each program in each way: one after the other in a way, and the ways side by side where there are
+     * processors for it.
+     *
+     * @param ways NATIVE only where there is a driver.
+     */
+    List<ProgramResult> run(List<String> names, Collection<Way> ways, BrokerChild broker) {
+        Map<String, Map<Way, ProgramRun>> runs = new ConcurrentHashMap<>();
+        names.forEach(name -> runs.put(name, new ConcurrentHashMap<>()));
+        AtomicInteger done = new AtomicInteger();
+        int all = names.size() * ways.size();
+        List<Callable<Void>> lanes = new ArrayList<>();
+        for (Way way : ways) {
+            lanes.add(() -> {
+                for (String name : names) {
+                    if (way != Way.NATIVE || guests.whyNotNative(name).isEmpty()) {
+                        runs.get(name).put(way, run(way, broker, name));
+                    }
+                    progress.step("programs: %d of %d runs, %s %s", done.incrementAndGet(), all, way.label(), name);
+                }
+                return null;
+            });
+        }
+        boolean sideBySide = Runtime.getRuntime().availableProcessors() >= PROCESSORS_FOR_LANES;
+        try (ExecutorService threads = Executors.newFixedThreadPool(sideBySide ? lanes.size() : 1)) {
+            for (Future<Void> lane : threads.invokeAll(lanes)) {
+                lane.get();
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new CheckException("interrupted", e);
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof CheckException check ? check
+                : new CheckException("programs: " + e.getCause(), e.getCause());
+        }
+        boolean wantsNative = ways.contains(Way.NATIVE);
+        return names.stream().map(name -> {
+            Map<Way, ProgramRun> ordered = new EnumMap<>(Way.class);
+            ordered.putAll(runs.get(name));
+            return new ProgramResult(name, ordered, wantsNative ? guests.whyNotNative(name) : "");
+        }).toList();
+    }
+
+    private ProgramRun run(Way way, BrokerChild broker, String name) {
+        long start = System.nanoTime();
+        Guests.Started program = guests.start(way, broker, name, List.of());
+        boolean ended = guests.children().await(program.process(), timeout);
+        return ProgramRun.of(program, !ended, (System.nanoTime() - start) * 1e-9);
+    }
+}

@@ -1,0 +1,67 @@
+package io.hawser.check;
+
+import java.util.Locale;
+import java.util.Optional;
+import java.util.OptionalDouble;
+
+/**
+ * What a figure is to reach.
+ *
+ * @param kind against what it is held.
+ * @param number a factor, an addition in the figure's unit, or the limit itself.
+ */
+record Target(Kind kind, double number) {
+    /** Against what a figure is held. */
+    enum Kind {
+        /** At least so many times the native figure. */
+        AT_LEAST_NATIVE_TIMES,
+        /** At most so many times the native figure. */
+        AT_MOST_NATIVE_TIMES,
+        /** At most so much more than the native figure. */
+        AT_MOST_NATIVE_PLUS,
+        /** At least so many times what a plain socket does. */
+        AT_LEAST_SOCKET_TIMES,
+        /** At most so much more than a plain socket takes. */
+        AT_MOST_SOCKET_PLUS,
+        /** At most this. */
+        AT_MOST,
+        /** None is set. */
+        NONE
+    }
+
+    static final Target NONE = new Target(Kind.NONE, 0);
+
+    /** Whether a figure reaches it; empty when there is no target, or nothing to hold the figure against. */
+    Optional<Boolean> isReached(double value, OptionalDouble nativeValue, OptionalDouble socket) {
+        OptionalDouble reference = switch (kind) {
+            case AT_LEAST_NATIVE_TIMES, AT_MOST_NATIVE_TIMES, AT_MOST_NATIVE_PLUS -> nativeValue;
+            case AT_LEAST_SOCKET_TIMES, AT_MOST_SOCKET_PLUS -> socket;
+            case AT_MOST -> OptionalDouble.of(0);
+            case NONE -> OptionalDouble.empty();
+        };
+        if (reference.isEmpty()) {
+            return Optional.empty();
+        }
+        double against = reference.getAsDouble();
+        return Optional.of(switch (kind) {
+            case AT_LEAST_NATIVE_TIMES, AT_LEAST_SOCKET_TIMES -> value >= against * number;
+            case AT_MOST_NATIVE_TIMES -> value <= against * number;
+            case AT_MOST_NATIVE_PLUS, AT_MOST_SOCKET_PLUS, AT_MOST -> value <= against + number;
+            case NONE -> throw new IllegalStateException();
+        });
+    }
+
+    /** In words, such as {@code <= native + 3}; empty when there is none. */
+    String text() {
+        String shown = String.format(Locale.ROOT, number == Math.rint(number) ? "%.0f" : "%.2f", number);
+        return switch (kind) {
+            case AT_LEAST_NATIVE_TIMES -> ">= " + shown + " native";
+            case AT_MOST_NATIVE_TIMES -> number == 1 ? "<= native" : "<= " + shown + " native";
+            case AT_MOST_NATIVE_PLUS -> "<= native + " + shown;
+            case AT_LEAST_SOCKET_TIMES -> ">= " + shown + " socket";
+            case AT_MOST_SOCKET_PLUS -> "<= socket + " + shown;
+            case AT_MOST -> "<= " + shown;
+            case NONE -> "";
+        };
+    }
+}

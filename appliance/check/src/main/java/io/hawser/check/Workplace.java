@@ -1,0 +1,116 @@
+package io.hawser.check;
+
+import java.io.IOException;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.attribute.BasicFileAttributes;
+
+/** What a run leaves on disk: logs and outputs in a temporary folder, a region in /dev/shm. */
+final class Workplace implements AutoCloseable {
+    private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+    private static final long MIB = 1 << 20;
+    private static final long MOST_REGION_MIB = 1024;
+    private static final long LEAST_REGION_MIB = 32;
+
+    private final Path folder;
+    private final Path region;
+    private final long regionMib;
+    private volatile boolean keep;
+
+    private Workplace(Path folder, Path region, long regionMib, boolean keep) {
+        this.folder = folder;
+        this.region = region;
+        this.regionMib = regionMib;
+        this.keep = keep;
+    }
+
+    /**
+     * Makes one, with a region only when that is wanted.
+     *
+     * @throws CheckException when there is no room for it.
+     */
+    static Workplace make(boolean withRegion, boolean keep) {
+        try {
+            Path folder = Files.createTempDirectory("hawser-check-");
+            if (!withRegion) {
+                return new Workplace(folder, null, 0, keep);
+            }
+            // What a container's small /dev/shm cannot hold is noticed only when it is touched, by a signal that ends
+            // the process; the other half is for whoever else uses it.
+            long mib = Math.min(MOST_REGION_MIB, Files.getFileStore(SHARED_MEMORY).getUsableSpace() / MIB / 2);
+            if (mib < LEAST_REGION_MIB) {
+                Files.delete(folder);
+                throw new CheckException("/dev/shm has room for a region of " + mib + " MiB only, at least "
+                    + LEAST_REGION_MIB + " are needed: enlarge it, or use --carriers tcp");
+            }
+            return new Workplace(folder, SHARED_MEMORY.resolve("hawser-check-" + ProcessHandle.current().pid()),
+                Long.highestOneBit(mib), keep);
+        } catch (IOException e) {
+            throw new CheckException("no temporary folder or shared memory: " + e, e);
+        }
+    }
+
+    Path folder() {
+        return folder;
+    }
+
+    /** The region's file; null when none was wanted. */
+    Path region() {
+        return region;
+    }
+
+    long regionMib() {
+        return regionMib;
+    }
+
+    /** Logs and outputs stay. */
+    void keep() {
+        keep = true;
+    }
+
+    boolean isKept() {
+        return keep;
+    }
+
+    /** Removes the region, and the folder unless it is kept. */
+    @Override
+    public void close() {
+        try {
+            if (region != null) {
+                Files.deleteIfExists(region);
+            }
+            if (!keep && Files.exists(folder)) {
+                Files.walkFileTree(folder, new Remover());
+            }
+        } catch (IOException e) {
+            System.err.println("hawser-check: not everything could be removed: " + e);
+        }
+    }
+
+    private static final class Remover extends SimpleFileVisitor<Path> {
+        @Override
+        public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+            Files.deleteIfExists(file);
+            return FileVisitResult.CONTINUE;
+        }
+
+        @Override
+        public FileVisitResult visitFileFailed(Path file, IOException e) throws IOException {
+            if (Files.exists(file)) {
+                throw e;
+            }
+            return FileVisitResult.CONTINUE; // its process has removed it meanwhile
+        }
+
+        @Override
+        public FileVisitResult postVisitDirectory(Path folder, IOException e) throws IOException {
+            if (e != null) {
+                throw e;
+            }
+            Files.deleteIfExists(folder);
+            return FileVisitResult.CONTINUE;
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** hawser-check: runs test programs and benchmarks natively and through Hawser, and compares. */
+package io.hawser.check;

@@ -1,0 +1,54 @@
+package io.hawser.check;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class OptionsTest {
+    @Test
+    void shouldCheckEverythingWithoutArguments() throws UsageException {
+        Options options = Options.parse();
+        assertTrue(options.runPrograms() && options.benchmarks());
+        assertEquals(EnumSet.of(Way.TCP, Way.SHM), options.carriers());
+        assertEquals(List.of(1, 2, 4, 8), options.tenants());
+        assertEquals("auto", options.backend());
+    }
+
+    @Test
+    void shouldMeasureNoTenantsInAQuickRunUnlessAsked() throws UsageException {
+        assertEquals(List.of(), Options.parse("--quick").tenants());
+        assertEquals(List.of(2), Options.parse("--tenants", "2", "--quick").tenants());
+        assertEquals(List.of(), Options.parse("--tenants", "none").tenants());
+    }
+
+    @Test
+    void shouldTakeEachOption() throws UsageException {
+        Options options = Options.parse("--markdown", "--keep", "--no-benchmarks", "--json", "f", "--cuda-lib", "d",
+            "--programs", "a, b,a", "--carriers", "shm", "--backend", "software", "--timeout", "7");
+        assertTrue(options.markdown() && options.keep());
+        assertFalse(options.benchmarks());
+        assertEquals(Optional.of(Path.of("f")), options.json());
+        assertEquals(Optional.of(Path.of("d")), options.cudaLibrary());
+        assertEquals(List.of("a", "b"), options.programs());
+        assertEquals(EnumSet.of(Way.SHM), options.carriers());
+        assertEquals(Duration.ofSeconds(7), options.timeout());
+        assertFalse(Options.parse("--programs", "none").runPrograms());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"--wrong", "--json", "--carriers rdma", "--carriers ,", "--backend amd", "--tenants 0",
+        "--tenants 17", "--tenants x", "--timeout 0", "--timeout 3601", "vector_add"})
+    void shouldRefuseAWrongCommandLine(String line) {
+        assertThrows(UsageException.class, () -> Options.parse(line.split(" ")));
+    }
+}
