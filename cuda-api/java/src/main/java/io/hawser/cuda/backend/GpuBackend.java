@@ -189,6 +189,11 @@ public interface GpuBackend extends AutoCloseable {
     /** Where the device's printf text goes, from any thread, before the completion of the work that printed it. */
     void output(Consumer<byte[]> sink);
 
+    /** Graphs; null where there are none. */
+    default GraphBackend graphs() {
+        return null;
+    }
+
     /** Whether a result means that the context is lost (CUDA_ERROR_ILLEGAL_ADDRESS and its like). */
     boolean isPoisoned(int cuResult);
 

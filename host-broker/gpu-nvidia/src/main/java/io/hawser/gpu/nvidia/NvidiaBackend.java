@@ -7,6 +7,7 @@ import io.hawser.cuda.backend.ArrayBackend;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.VirtualMemory;
+import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.HwsDeviceInfo;
 import java.lang.System.Logger;
@@ -50,6 +51,7 @@ final class NvidiaBackend implements GpuBackend {
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
+    private final Graphs graphs = new Graphs(markers, this::current);
     private final long[] primaries; // by device; 0 until made
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
     /** Those that exist: the driver reads the memory of one that it has destroyed. */
@@ -322,6 +324,15 @@ final class NvidiaBackend implements GpuBackend {
     public int hostFunction(long stream, Runnable function) {
         watches.seal();
         return hostFunctions.issue(stream, function);
+    }
+
+    private long current() {
+        return current;
+    }
+
+    @Override
+    public GraphBackend graphs() {
+        return graphs;
     }
 
     @Override

@@ -125,6 +125,28 @@ final class Context {
         work.issueInline();
     }
 
+    /** Begins a group of work in a stream: a point that follows what the stream waits for. */
+    Work beginGroup(Stream stream) {
+        Work work = Work.marker(scheduler);
+        followStream(stream, work);
+        return work;
+    }
+
+    /** Ends a group: what is issued to the stream from now on follows its end, which has been issued. */
+    void endGroup(Stream stream, Work end) {
+        stream.setLast(end);
+    }
+
+    /** Work outside of a stream's order, to be given its predecessors and issued. */
+    Work work(Work.Body body) {
+        return new Work(scheduler, guarded(body));
+    }
+
+    /** A point outside of a stream's order, to be given its predecessors and issued. */
+    Work point() {
+        return Work.marker(scheduler);
+    }
+
     /** Issues work that makes a stream wait for a point of another. */
     void await(Stream stream, Work point) {
         if (point.isDone()) {

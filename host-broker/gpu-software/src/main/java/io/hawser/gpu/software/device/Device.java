@@ -18,6 +18,7 @@ final class Device implements AutoCloseable {
     final HostMemory host;
     final Scheduler scheduler;
     final Handles handles = new Handles();
+    final GraphMemory graphMemory = new GraphMemory();
     private Context current;
     private Context primary;
     private volatile Consumer<byte[]> sink = text -> { };
@@ -179,6 +180,27 @@ final class Device implements AutoCloseable {
         synchronized (freed) {
             pendingFrees--;
             freed.notifyAll();
+        }
+    }
+
+    /** Frees memory of a graph's allocating node; false when it is not allocated. Its node keeps the place. */
+    boolean free(GraphMemory.Block block) {
+        if (!block.isLive()) {
+            return false;
+        }
+        graphMemory.free(block);
+        settle(block);
+        return true;
+    }
+
+    /** Gives such memory back, when nothing can use it any more and the work of the current context is done. */
+    void settle(GraphMemory.Block block) {
+        if (block.isGone() && graphMemory.remove(block)) {
+            if (current == null) {
+                memory.free(block.address);
+            } else {
+                freeAfterAll(block.address);
+            }
         }
     }
 

@@ -29,19 +29,37 @@ final class Launcher {
         this.device = device;
     }
 
-    /** Issues a launch; see GpuBackend.launch. */
-    int launch(KernelFunction function, int[] grid, int[] block, int sharedBytes, Stream stream, int flags,
-               MemorySegment packedParams, MemorySegment attributes) {
-        PtxKernel kernel = function.kernel;
-        int cooperative = cooperative(attributes, flags);
+    /**
+     * What a launch asks for; see GpuBackend.launch.
+     *
+     * @param params copied by {@link #body}.
+     */
+    record Request(KernelFunction function, int[] grid, int[] block, int sharedBytes, int flags, MemorySegment params,
+                   MemorySegment attributes) {
+        private long threads() {
+            return (long) block[0] * block[1] * block[2];
+        }
+
+        boolean isCooperative() {
+            return cooperative(attributes, flags) == COOPERATIVE;
+        }
+    }
+
+    /** Whether the device does such a launch: CUresult. */
+    int check(Request request) {
+        PtxKernel kernel = request.function.kernel;
+        int[] grid = request.grid;
+        int[] block = request.block;
+        int cooperative = cooperative(request.attributes, request.flags);
         if (cooperative < 0) {
             return CUDA_ERROR_NOT_SUPPORTED;
         }
-        long threads = (long) block[0] * block[1] * block[2];
+        long threads = request.threads();
         if (outside(grid[0], Properties.MAX_GRID_X) || outside(grid[1], Properties.MAX_GRID_YZ)
             || outside(grid[2], Properties.MAX_GRID_YZ) || outside(block[0], 1024) || outside(block[1], 1024)
-            || outside(block[2], 64) || threads > Properties.MAX_THREADS_PER_BLOCK || sharedBytes < 0
-            || sharedBytes > function.maxDynamicSharedBytes || packedParams.byteSize() < kernel.paramBytes()) {
+            || outside(block[2], 64) || threads > Properties.MAX_THREADS_PER_BLOCK || request.sharedBytes < 0
+            || request.sharedBytes > request.function.maxDynamicSharedBytes
+            || request.params.byteSize() < kernel.paramBytes()) {
             return CUDA_ERROR_INVALID_VALUE;
         }
         int[] required = kernel.requiredBlock();
@@ -51,39 +69,71 @@ final class Launcher {
         if (threads > kernel.maxThreadsPerBlock()) {
             return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         }
-        KernelLaunch launch = new KernelLaunch(grid[0], grid[1], grid[2], block[0], block[1], block[2], sharedBytes,
-            packedParams, device::output);
-        Context context = stream.context;
-        launch.heap(device.heap(context.limits[2])).stackBytes((int) context.limits[0]);
         if (cooperative == COOPERATIVE) {
-            return launchCooperative(function, launch, grid, (int) threads, sharedBytes, stream);
+            long resident = (long) Occupancy.blocksPerMultiprocessor(request.function, (int) threads,
+                request.sharedBytes) * device.scheduler.processors();
+            if ((long) grid[0] * grid[1] * grid[2] > resident) {
+                return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+            }
         }
-        boolean small = kernel.endsWithin(threads * grid[0], INLINE_STEPS / ((long) grid[1] * grid[2]));
-        context.issue(stream, () -> run(context, kernel, () ->
-            device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], !small)), small);
         return CUDA_SUCCESS;
     }
 
-    private int launchCooperative(KernelFunction function, KernelLaunch launch, int[] grid, int threads,
-                                  int sharedBytes, Stream stream) {
-        long resident = (long) Occupancy.blocksPerMultiprocessor(function, threads, sharedBytes)
-            * device.scheduler.processors();
-        if ((long) grid[0] * grid[1] * grid[2] > resident) {
-            return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    /** Issues a launch; see GpuBackend.launch. */
+    int launch(Request request, Stream stream) {
+        int check = check(request);
+        if (check != CUDA_SUCCESS) {
+            return check;
         }
-        long workspace = device.allocate(GRID_WORKSPACE_BYTES);
+        Context context = stream.context;
+        if (!request.isCooperative()) {
+            context.issue(stream, body(request, context, 0), isSmall(request));
+            return CUDA_SUCCESS;
+        }
+        long workspace = workspace();
         if (workspace == 0) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        device.memory.arena().slice(workspace, GRID_WORKSPACE_BYTES).fill((byte) 0);
-        launch.gridWorkspace(workspace);
-        Context context = stream.context;
+        Work.Body body = body(request, context, workspace);
         context.issue(stream, () -> {
-            run(context, function.kernel, () -> device.scheduler.runCooperative(function.kernel, launch, grid[0],
-                grid[1], grid[2], device.memory.arena()));
+            body.run();
             device.memory.free(workspace);
         }, false);
         return CUDA_SUCCESS;
+    }
+
+    /** Device memory that a cooperative launch needs while it runs; 0 when there is none. */
+    long workspace() {
+        return device.allocate(GRID_WORKSPACE_BYTES);
+    }
+
+    /**
+     * What a checked launch does, once.
+     *
+     * @param workspace of a cooperative launch.
+     */
+    Work.Body body(Request request, Context context, long workspace) {
+        int[] grid = request.grid;
+        int[] block = request.block;
+        PtxKernel kernel = request.function.kernel;
+        KernelLaunch launch = new KernelLaunch(grid[0], grid[1], grid[2], block[0], block[1], block[2],
+            request.sharedBytes, request.params, device::output);
+        launch.heap(device.heap(context.limits[2])).stackBytes((int) context.limits[0]);
+        if (request.isCooperative()) {
+            launch.gridWorkspace(workspace);
+            return () -> run(context, kernel, () -> {
+                device.memory.arena().slice(workspace, GRID_WORKSPACE_BYTES).fill((byte) 0);
+                device.scheduler.runCooperative(kernel, launch, grid[0], grid[1], grid[2], device.memory.arena());
+            });
+        }
+        boolean helped = !isSmall(request);
+        return () -> run(context, kernel, () ->
+            device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], helped));
+    }
+
+    private static boolean isSmall(Request request) {
+        return request.function.kernel.endsWithin(request.threads() * request.grid[0],
+            INLINE_STEPS / ((long) request.grid[1] * request.grid[2]));
     }
 
     private static void run(Context context, PtxKernel kernel, Runnable grid) {

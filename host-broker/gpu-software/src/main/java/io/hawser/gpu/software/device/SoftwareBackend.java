@@ -6,6 +6,7 @@ import io.hawser.cuda.backend.ArrayBackend;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.VirtualMemory;
+import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.CUfunction_attribute;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.gpu.software.compile.PtxKernel;
@@ -35,6 +36,7 @@ public final class SoftwareBackend implements GpuBackend {
     private final SoftwareDriver driver;
     private final Launcher launcher;
     private final SoftwareVirtualMemory virtualMemory;
+    private final Graphs graphs;
     private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
 
     /**
@@ -47,6 +49,7 @@ public final class SoftwareBackend implements GpuBackend {
         driver = new SoftwareDriver(device, arrays);
         launcher = new Launcher(device);
         virtualMemory = SoftwareVirtualMemory.of(device.memory);
+        graphs = new Graphs(device, launcher);
     }
 
     @Override
@@ -188,8 +191,8 @@ public final class SoftwareBackend implements GpuBackend {
         if (function == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
-        return launcher.launch(function, new int[] {gridX, gridY, gridZ}, new int[] {blockX, blockY, blockZ},
-            sharedBytes, stream, flags, packedParams, attributes);
+        return launcher.launch(new Launcher.Request(function, new int[] {gridX, gridY, gridZ},
+            new int[] {blockX, blockY, blockZ}, sharedBytes, flags, packedParams, attributes), stream);
     }
 
     @Override
@@ -362,6 +365,11 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public void output(Consumer<byte[]> sink) {
         device.setOutput(sink);
+    }
+
+    @Override
+    public GraphBackend graphs() {
+        return graphs;
     }
 
     @Override

@@ -232,6 +232,9 @@ final class SoftwareDriver implements CudaDriver {
         if (device.memory.sizeOf(pointer) == 0) {
             return CUDA_ERROR_INVALID_VALUE;
         }
+        if (device.graphMemory.at(pointer) != null) {
+            return device.free(device.graphMemory.at(pointer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        }
         device.disownAllocation(pointer);
         device.freeAfterAll(pointer);
         return CUDA_SUCCESS;
@@ -311,6 +314,9 @@ final class SoftwareDriver implements CudaDriver {
         }
         if (device.memory.sizeOf(pointer) == 0) {
             return CUDA_ERROR_INVALID_VALUE;
+        }
+        if (device.graphMemory.at(pointer) != null) {
+            return device.free(device.graphMemory.at(pointer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         }
         device.disownAllocation(pointer);
         device.freeLater();

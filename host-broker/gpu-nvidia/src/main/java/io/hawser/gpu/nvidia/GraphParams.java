@@ -1,0 +1,109 @@
+package io.hawser.gpu.nvidia;
+
+import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUDA_CHILD_GRAPH_NODE_PARAMS;
+import io.hawser.cuda.generated.CUDA_HOST_NODE_PARAMS;
+import io.hawser.cuda.generated.CUDA_KERNEL_NODE_PARAMS_v2;
+import io.hawser.cuda.generated.CUDA_MEMCPY3D;
+import io.hawser.cuda.generated.CUDA_MEMSET_NODE_PARAMS;
+import io.hawser.cuda.generated.CUgraphNodeParams;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** The driver's structures for parameters of nodes; they live as long as the arena that is given. Any thread. */
+final class GraphParams {
+    // cuda.h: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE
+    private static final long BUFFER_POINTER = 1;
+    private static final long BUFFER_SIZE = 2;
+    // CUmemorytype
+    private static final int HOST = 1;
+    private static final int DEVICE = 2;
+    private static final int TYPE_GRAPH = 4; // CU_GRAPH_NODE_TYPE_GRAPH
+    private static final int MOVE = 1; // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE
+
+    private GraphParams() {
+    }
+
+    /** A copy in native memory, aligned; the null pointer for nothing. */
+    static MemorySegment owned(Arena arena, MemorySegment bytes) {
+        return bytes.byteSize() == 0 ? MemorySegment.NULL
+            : arena.allocate(bytes.byteSize(), Long.BYTES).copyFrom(bytes);
+    }
+
+    /** CUDA_KERNEL_NODE_PARAMS_v2: parameters packed, by {@code extra}. */
+    static MemorySegment kernel(Arena arena, GraphNode.Kernel kernel, long context) {
+        MemorySegment params = arena.allocate(CUDA_KERNEL_NODE_PARAMS_v2.BYTES, Long.BYTES);
+        params.set(ValueLayout.JAVA_LONG, CUDA_KERNEL_NODE_PARAMS_v2.FUNC_OFFSET, kernel.function());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.GRID_DIM_X_OFFSET, kernel.gridX());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.GRID_DIM_Y_OFFSET, kernel.gridY());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.GRID_DIM_Z_OFFSET, kernel.gridZ());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.BLOCK_DIM_X_OFFSET, kernel.blockX());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.BLOCK_DIM_Y_OFFSET, kernel.blockY());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.BLOCK_DIM_Z_OFFSET, kernel.blockZ());
+        params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.SHARED_MEM_BYTES_OFFSET, kernel.sharedBytes());
+        params.set(ValueLayout.JAVA_LONG, CUDA_KERNEL_NODE_PARAMS_v2.CTX_OFFSET, context);
+        MemorySegment bytes = owned(arena, kernel.params());
+        MemorySegment extra = arena.allocate(5L * Long.BYTES, Long.BYTES);
+        extra.setAtIndex(ValueLayout.JAVA_LONG, 0, BUFFER_POINTER);
+        extra.setAtIndex(ValueLayout.JAVA_LONG, 1, bytes.address());
+        extra.setAtIndex(ValueLayout.JAVA_LONG, 2, BUFFER_SIZE);
+        extra.setAtIndex(ValueLayout.JAVA_LONG, 3,
+            arena.allocateFrom(ValueLayout.JAVA_LONG, kernel.params().byteSize()).address());
+        if (kernel.params().byteSize() > 0) {
+            params.set(ValueLayout.JAVA_LONG, CUDA_KERNEL_NODE_PARAMS_v2.EXTRA_OFFSET, extra.address());
+        }
+        return params;
+    }
+
+    /** CUDA_MEMCPY3D. */
+    static MemorySegment copy(Arena arena, GraphNode.Copy copy) {
+        MemorySegment params = arena.allocate(CUDA_MEMCPY3D.BYTES, Long.BYTES);
+        GraphNode.End source = copy.source();
+        params.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.SRC_MEMORY_TYPE_OFFSET, source.isHost() ? HOST : DEVICE);
+        params.set(ValueLayout.JAVA_LONG, source.isHost() ? CUDA_MEMCPY3D.SRC_HOST_OFFSET
+            : CUDA_MEMCPY3D.SRC_DEVICE_OFFSET, source.address());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.SRC_PITCH_OFFSET, source.pitch());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.SRC_HEIGHT_OFFSET, source.height());
+        GraphNode.End destination = copy.destination();
+        params.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.DST_MEMORY_TYPE_OFFSET, destination.isHost() ? HOST : DEVICE);
+        params.set(ValueLayout.JAVA_LONG, destination.isHost() ? CUDA_MEMCPY3D.DST_HOST_OFFSET
+            : CUDA_MEMCPY3D.DST_DEVICE_OFFSET, destination.address());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DST_PITCH_OFFSET, destination.pitch());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DST_HEIGHT_OFFSET, destination.height());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.WIDTH_IN_BYTES_OFFSET, copy.widthBytes());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.HEIGHT_OFFSET, copy.rows());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DEPTH_OFFSET, copy.slices());
+        return params;
+    }
+
+    /** CUDA_MEMSET_NODE_PARAMS. */
+    static MemorySegment fill(Arena arena, GraphNode.Fill fill) {
+        MemorySegment params = arena.allocate(CUDA_MEMSET_NODE_PARAMS.BYTES, Long.BYTES);
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMSET_NODE_PARAMS.DST_OFFSET, fill.address());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMSET_NODE_PARAMS.PITCH_OFFSET, fill.pitch());
+        params.set(ValueLayout.JAVA_INT, CUDA_MEMSET_NODE_PARAMS.VALUE_OFFSET, fill.value());
+        params.set(ValueLayout.JAVA_INT, CUDA_MEMSET_NODE_PARAMS.ELEMENT_SIZE_OFFSET, fill.elementBytes());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMSET_NODE_PARAMS.WIDTH_OFFSET, fill.width());
+        params.set(ValueLayout.JAVA_LONG, CUDA_MEMSET_NODE_PARAMS.HEIGHT_OFFSET, fill.rows());
+        return params;
+    }
+
+    /** CUDA_HOST_NODE_PARAMS: an entry of ours and the node's number. */
+    static MemorySegment host(Arena arena, MemorySegment entry, GraphNode.Host host) {
+        MemorySegment params = arena.allocate(CUDA_HOST_NODE_PARAMS.BYTES, Long.BYTES);
+        params.set(ValueLayout.JAVA_LONG, CUDA_HOST_NODE_PARAMS.FN_OFFSET, entry.address());
+        params.set(ValueLayout.JAVA_LONG, CUDA_HOST_NODE_PARAMS.USER_DATA_OFFSET, host.id());
+        return params;
+    }
+
+    /** CUgraphNodeParams of a child that belongs to its node from then on. */
+    static MemorySegment movedChild(Arena arena, GraphNode.Child child) {
+        MemorySegment params = arena.allocate(CUgraphNodeParams.BYTES, Long.BYTES);
+        params.set(ValueLayout.JAVA_INT, CUgraphNodeParams.TYPE_OFFSET, TYPE_GRAPH);
+        MemorySegment own = params.asSlice(4L * Integer.BYTES); // behind type and reserved0[3]
+        own.set(ValueLayout.JAVA_LONG, CUDA_CHILD_GRAPH_NODE_PARAMS.GRAPH_OFFSET, child.graph());
+        own.set(ValueLayout.JAVA_INT, CUDA_CHILD_GRAPH_NODE_PARAMS.OWNERSHIP_OFFSET, MOVE);
+        return params;
+    }
+}

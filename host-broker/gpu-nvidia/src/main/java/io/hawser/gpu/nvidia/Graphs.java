@@ -1,0 +1,299 @@
+package io.hawser.gpu.nvidia;
+
+import static io.hawser.cuda.generated.CUresult.CUDA_ERROR_INVALID_VALUE;
+
+import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUDA_GRAPH_INSTANTIATE_PARAMS;
+import io.hawser.cuda.generated.CUDA_MEM_ALLOC_NODE_PARAMS;
+import io.hawser.cuda.generated.CUgraphExecUpdateResultInfo;
+import io.hawser.cuda.generated.CUlaunchAttribute;
+import io.hawser.cuda.generated.CUmemLocation;
+import io.hawser.cuda.generated.CUmemPoolProps;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.function.LongConsumer;
+import java.util.function.LongSupplier;
+
+/** Graphs by the driver's own. Session thread only, except what host nodes run. */
+final class Graphs implements GraphBackend {
+    private static final Logger LOG = System.getLogger(Graphs.class.getName());
+    private static final int COOPERATIVE = 2; // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+    private static final int COOPERATIVE_FLAG = 1;
+    private static final int ALLOCATION_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
+    private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+
+    private final Markers markers;
+    private final LongSupplier context;
+    private final MemorySegment entry;
+    private volatile LongConsumer hostFunction = id -> { };
+
+    /**
+     * @param markers told before a host node runs, since what it tells of comes after what was done before it.
+     * @param context answers the current one.
+     */
+    Graphs(Markers markers, LongSupplier context) {
+        this.markers = markers;
+        this.context = context;
+        try {
+            entry = Linker.nativeLinker().upcallStub(
+                MethodHandles.lookup().bind(this, "run", MethodType.methodType(void.class, long.class)),
+                FunctionDescriptor.ofVoid(ValueLayout.JAVA_LONG), Arena.global());
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("run(long) is in this class", e);
+        }
+    }
+
+    /** Called by the driver at each execution of a host node; nothing may be thrown into it, that would end the JVM. */
+    void run(long id) {
+        try {
+            markers.catchUp();
+            hostFunction.accept(id);
+        } catch (RuntimeException e) {
+            LOG.log(Level.ERROR, "a graph's host node failed inside the worker", e);
+        }
+    }
+
+    @Override
+    public void hostFunctions(LongConsumer function) {
+        hostFunction = function;
+    }
+
+    @Override
+    public int create(MemorySegment out) {
+        return GraphDriver.cuGraphCreate(out, 0);
+    }
+
+    @Override
+    public int destroy(long graph) {
+        return GraphDriver.cuGraphDestroy(graph);
+    }
+
+    private static MemorySegment list(Arena arena, long[] handles) {
+        return handles.length == 0 ? MemorySegment.NULL : arena.allocateFrom(ValueLayout.JAVA_LONG, handles);
+    }
+
+    @Override
+    public int add(long graph, long[] dependencies, GraphNode node, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment before = list(arena, dependencies);
+            int count = dependencies.length;
+            return switch (node) {
+                case GraphNode.Kernel kernel -> addKernel(arena, graph, before, count, kernel, out);
+                case GraphNode.Copy copy -> GraphDriver.cuGraphAddMemcpyNode(out, graph, before, count,
+                    GraphParams.copy(arena, copy), context.getAsLong());
+                case GraphNode.Fill fill -> GraphDriver.cuGraphAddMemsetNode(out, graph, before, count,
+                    GraphParams.fill(arena, fill), context.getAsLong());
+                case GraphNode.Host host -> GraphDriver.cuGraphAddHostNode(out, graph, before, count,
+                    GraphParams.host(arena, entry, host));
+                case GraphNode.Empty empty -> GraphDriver.cuGraphAddEmptyNode(out, graph, before, count);
+                // Moved in, so that the nodes of the graph inside keep their handles.
+                case GraphNode.Child child -> GraphDriver.cuGraphAddNode_v2(out, graph, before, MemorySegment.NULL,
+                    count, GraphParams.movedChild(arena, child));
+                case GraphNode.EventRecord record -> GraphDriver.cuGraphAddEventRecordNode(out, graph, before, count,
+                    record.event());
+                case GraphNode.EventWait wait -> GraphDriver.cuGraphAddEventWaitNode(out, graph, before, count,
+                    wait.event());
+                case GraphNode.Free free -> GraphDriver.cuGraphAddMemFreeNode(out, graph, before, count,
+                    free.address());
+            };
+        }
+    }
+
+    private int addKernel(Arena arena, long graph, MemorySegment before, int count, GraphNode.Kernel kernel,
+            MemorySegment out) {
+        int result = GraphDriver.cuGraphAddKernelNode_v2(out, graph, before, count,
+            GraphParams.kernel(arena, kernel, context.getAsLong()));
+        if (result != 0) {
+            return result;
+        }
+        long node = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        result = setAttributes(arena, node, kernel);
+        if (result != 0) {
+            GraphDriver.cuGraphDestroyNode(node);
+        }
+        return result;
+    }
+
+    private static int setAttributes(Arena arena, long node, GraphNode.Kernel kernel) {
+        MemorySegment attributes = kernel.attributes();
+        for (long at = 0; at < attributes.byteSize(); at += CUlaunchAttribute.BYTES) {
+            MemorySegment value = arena.allocate(CUlaunchAttribute.BYTES - CUlaunchAttribute.VALUE_OFFSET, Long.BYTES);
+            value.copyFrom(attributes.asSlice(at + CUlaunchAttribute.VALUE_OFFSET, value.byteSize()));
+            int id = attributes.get(ValueLayout.JAVA_INT_UNALIGNED, at + CUlaunchAttribute.ID_OFFSET);
+            int result = id == 0 ? 0 : GraphDriver.cuGraphKernelNodeSetAttribute(node, id, value);
+            if (result != 0) {
+                return result;
+            }
+        }
+        if ((kernel.flags() & COOPERATIVE_FLAG) == 0) {
+            return 0;
+        }
+        MemorySegment one = arena.allocate(CUlaunchAttribute.BYTES - CUlaunchAttribute.VALUE_OFFSET, Long.BYTES);
+        one.set(ValueLayout.JAVA_INT, 0, 1);
+        return GraphDriver.cuGraphKernelNodeSetAttribute(node, COOPERATIVE, one);
+    }
+
+    @Override
+    public int addAlloc(long graph, long[] dependencies, int device, long bytes, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment params = arena.allocate(CUDA_MEM_ALLOC_NODE_PARAMS.BYTES, Long.BYTES);
+            MemorySegment props = params.asSlice(CUDA_MEM_ALLOC_NODE_PARAMS.POOL_PROPS_OFFSET);
+            props.set(ValueLayout.JAVA_INT, CUmemPoolProps.ALLOC_TYPE_OFFSET, ALLOCATION_PINNED);
+            props.set(ValueLayout.JAVA_INT, CUmemPoolProps.LOCATION_OFFSET + CUmemLocation.TYPE_OFFSET,
+                LOCATION_DEVICE);
+            props.set(ValueLayout.JAVA_INT, CUmemPoolProps.LOCATION_OFFSET + CUmemLocation.ID_OFFSET, device);
+            params.set(ValueLayout.JAVA_LONG, CUDA_MEM_ALLOC_NODE_PARAMS.BYTESIZE_OFFSET, bytes);
+            int result = GraphDriver.cuGraphAddMemAllocNode(out, graph, list(arena, dependencies),
+                dependencies.length, params);
+            if (result == 0) {
+                out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES,
+                    params.get(ValueLayout.JAVA_LONG, CUDA_MEM_ALLOC_NODE_PARAMS.DPTR_OFFSET));
+            }
+            return result;
+        }
+    }
+
+    @Override
+    public int set(long node, GraphNode parameters) {
+        try (Arena arena = Arena.ofConfined()) {
+            return switch (parameters) {
+                case GraphNode.Kernel kernel -> {
+                    int result = GraphDriver.cuGraphKernelNodeSetParams_v2(node,
+                        GraphParams.kernel(arena, kernel, context.getAsLong()));
+                    yield result != 0 ? result : setAttributes(arena, node, kernel);
+                }
+                case GraphNode.Copy copy -> GraphDriver.cuGraphMemcpyNodeSetParams(node,
+                    GraphParams.copy(arena, copy));
+                case GraphNode.Fill fill -> GraphDriver.cuGraphMemsetNodeSetParams(node,
+                    GraphParams.fill(arena, fill));
+                case GraphNode.Host host -> GraphDriver.cuGraphHostNodeSetParams(node,
+                    GraphParams.host(arena, entry, host));
+                case GraphNode.EventRecord record -> GraphDriver.cuGraphEventRecordNodeSetEvent(node, record.event());
+                case GraphNode.EventWait wait -> GraphDriver.cuGraphEventWaitNodeSetEvent(node, wait.event());
+                case GraphNode.Empty empty -> 0;
+                case GraphNode.Child child -> CUDA_ERROR_INVALID_VALUE;
+                case GraphNode.Free free -> CUDA_ERROR_INVALID_VALUE;
+            };
+        }
+    }
+
+    @Override
+    public int addEdges(long graph, long[] from, long[] to, MemorySegment edgeData) {
+        try (Arena arena = Arena.ofConfined()) {
+            return GraphDriver.cuGraphAddDependencies_v2(graph, list(arena, from), list(arena, to),
+                GraphParams.owned(arena, edgeData), from.length);
+        }
+    }
+
+    @Override
+    public int removeEdges(long graph, long[] from, long[] to, MemorySegment edgeData) {
+        try (Arena arena = Arena.ofConfined()) {
+            return GraphDriver.cuGraphRemoveDependencies_v2(graph, list(arena, from), list(arena, to),
+                GraphParams.owned(arena, edgeData), from.length);
+        }
+    }
+
+    @Override
+    public int removeNode(long node) {
+        return GraphDriver.cuGraphDestroyNode(node);
+    }
+
+    @Override
+    public int instantiate(long graph, long flags, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment params = arena.allocate(CUDA_GRAPH_INSTANTIATE_PARAMS.BYTES, Long.BYTES);
+            params.set(ValueLayout.JAVA_LONG, CUDA_GRAPH_INSTANTIATE_PARAMS.FLAGS_OFFSET, flags);
+            int result = GraphDriver.cuGraphInstantiateWithParams(out, graph, params);
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES,
+                params.get(ValueLayout.JAVA_LONG, CUDA_GRAPH_INSTANTIATE_PARAMS.H_ERR_NODE_OUT_OFFSET));
+            out.set(ValueLayout.JAVA_INT_UNALIGNED, 2L * Long.BYTES,
+                params.get(ValueLayout.JAVA_INT, CUDA_GRAPH_INSTANTIATE_PARAMS.RESULT_OUT_OFFSET));
+            return result;
+        }
+    }
+
+    @Override
+    public int destroyExec(long exec) {
+        return GraphDriver.cuGraphExecDestroy(exec);
+    }
+
+    @Override
+    public int setInExec(long exec, long node, GraphNode parameters) {
+        try (Arena arena = Arena.ofConfined()) {
+            return switch (parameters) {
+                case GraphNode.Kernel kernel -> GraphDriver.cuGraphExecKernelNodeSetParams_v2(exec, node,
+                    GraphParams.kernel(arena, kernel, context.getAsLong()));
+                case GraphNode.Copy copy -> GraphDriver.cuGraphExecMemcpyNodeSetParams(exec, node,
+                    GraphParams.copy(arena, copy), context.getAsLong());
+                case GraphNode.Fill fill -> GraphDriver.cuGraphExecMemsetNodeSetParams(exec, node,
+                    GraphParams.fill(arena, fill), context.getAsLong());
+                case GraphNode.Host host -> GraphDriver.cuGraphExecHostNodeSetParams(exec, node,
+                    GraphParams.host(arena, entry, host));
+                case GraphNode.Child child -> GraphDriver.cuGraphExecChildGraphNodeSetParams(exec, node,
+                    child.graph());
+                case GraphNode.EventRecord record -> GraphDriver.cuGraphExecEventRecordNodeSetEvent(exec, node,
+                    record.event());
+                case GraphNode.EventWait wait -> GraphDriver.cuGraphExecEventWaitNodeSetEvent(exec, node,
+                    wait.event());
+                case GraphNode.Empty empty -> 0;
+                case GraphNode.Free free -> CUDA_ERROR_INVALID_VALUE;
+            };
+        }
+    }
+
+    @Override
+    public int update(long exec, long graph, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment info = arena.allocate(CUgraphExecUpdateResultInfo.BYTES, Long.BYTES);
+            int result = GraphDriver.cuGraphExecUpdate_v2(exec, graph, info);
+            out.set(ValueLayout.JAVA_INT_UNALIGNED, 0,
+                info.get(ValueLayout.JAVA_INT, CUgraphExecUpdateResultInfo.RESULT_OFFSET));
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES,
+                info.get(ValueLayout.JAVA_LONG, CUgraphExecUpdateResultInfo.ERROR_NODE_OFFSET));
+            out.set(ValueLayout.JAVA_LONG_UNALIGNED, 2L * Long.BYTES,
+                info.get(ValueLayout.JAVA_LONG, CUgraphExecUpdateResultInfo.ERROR_FROM_NODE_OFFSET));
+            return result;
+        }
+    }
+
+    @Override
+    public int enable(long exec, long node, boolean isEnabled) {
+        return GraphDriver.cuGraphNodeSetEnabled(exec, node, isEnabled ? 1 : 0);
+    }
+
+    @Override
+    public int launch(long exec, long stream) {
+        return GraphDriver.cuGraphLaunch(exec, stream);
+    }
+
+    @Override
+    public int upload(long exec, long stream) {
+        return GraphDriver.cuGraphUpload(exec, stream);
+    }
+
+    @Override
+    public int trim(int device) {
+        return GraphDriver.cuDeviceGraphMemTrim(device);
+    }
+
+    @Override
+    public int memoryAttribute(int device, int attribute, MemorySegment out) {
+        return GraphDriver.cuDeviceGetGraphMemAttribute(device, attribute, out);
+    }
+
+    @Override
+    public int setMemoryAttribute(int device, int attribute, long value) {
+        try (Arena arena = Arena.ofConfined()) {
+            return GraphDriver.cuDeviceSetGraphMemAttribute(device, attribute,
+                arena.allocateFrom(ValueLayout.JAVA_LONG, value));
+        }
+    }
+}

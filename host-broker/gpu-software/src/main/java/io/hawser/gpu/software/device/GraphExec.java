@@ -1,0 +1,76 @@
+package io.hawser.gpu.software.device;
+
+import io.hawser.cuda.backend.GraphNode;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.Set;
+
+/** An executable graph. Decoder's thread only. */
+final class GraphExec {
+    /** CU_GRAPH_EXEC_UPDATE_...: of CUgraphExecUpdateResult, CUDA 13.0 cuda.h. */
+    static final int TOPOLOGY_CHANGED = 2;
+    static final int NODE_TYPE_CHANGED = 3;
+    static final int PARAMETERS_CHANGED = 5;
+
+    final GraphPlan plan;
+    final long flags;
+    /** Memory that its launches allocate. */
+    final Set<GraphMemory.Block> memories = new LinkedHashSet<>();
+    /** The end of the launch before; null before the first. */
+    Work last;
+
+    GraphExec(GraphPlan plan, long flags) {
+        this.plan = plan;
+        this.flags = flags;
+        plan.forEach(step -> {
+            if (step.memory != null) {
+                memories.add(step.memory);
+            }
+        });
+    }
+
+    /** Where two plans differ: a CUgraphExecUpdateResult and a node of the new one. */
+    record Difference(int result, long node) { }
+
+    /** Why another plan's parameters cannot be taken over; null when they can. */
+    static Difference difference(GraphPlan mine, GraphPlan other) {
+        if (mine.steps.size() != other.steps.size()) {
+            return new Difference(TOPOLOGY_CHANGED, 0);
+        }
+        for (int i = 0; i < mine.steps.size(); i++) {
+            GraphPlan.Step own = mine.steps.get(i);
+            GraphPlan.Step theirs = other.steps.get(i);
+            if (!Arrays.equals(own.before, theirs.before)) {
+                return new Difference(TOPOLOGY_CHANGED, theirs.node);
+            }
+            if (own.parameters.getClass() != theirs.parameters.getClass()) {
+                return new Difference(NODE_TYPE_CHANGED, theirs.node);
+            }
+            if (own.memory != theirs.memory || !sameKind(own.parameters, theirs.parameters)) {
+                return new Difference(PARAMETERS_CHANGED, theirs.node);
+            }
+            Difference inside = own.child == null ? null : difference(own.child, theirs.child);
+            if (inside != null) {
+                return inside;
+            }
+        }
+        return null;
+    }
+
+    /** Whether a node may take over parameters: CUDA holds a copy to the kinds of memory that it was made with. */
+    static boolean sameKind(GraphNode mine, GraphNode other) {
+        return !(mine instanceof GraphNode.Copy own && other instanceof GraphNode.Copy theirs)
+            || own.source().isHost() == theirs.source().isHost()
+            && own.destination().isHost() == theirs.destination().isHost();
+    }
+
+    /** Takes over the parameters of a plan without a {@link #difference}. */
+    static void take(GraphPlan mine, GraphPlan other) {
+        for (int i = 0; i < mine.steps.size(); i++) {
+            mine.steps.get(i).parameters = other.steps.get(i).parameters;
+            if (mine.steps.get(i).child != null) {
+                take(mine.steps.get(i).child, other.steps.get(i).child);
+            }
+        }
+    }
+}

@@ -1,0 +1,486 @@
+package io.hawser.gpu.software.device;
+
+import static io.hawser.cuda.generated.CUresult.*;
+
+import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GraphNode;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.LongConsumer;
+
+/** Graphs on the software GPU: a launch issues the nodes as {@link Work} with their dependencies. */
+final class Graphs implements GraphBackend {
+    private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
+    private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
+    // CUDA 13.0 cuda.h, CUgraphInstantiate_flags: AUTO_FREE_ON_LAUNCH, UPLOAD, DEVICE_LAUNCH, USE_NODE_PRIORITY
+    private static final long AUTO_FREE_ON_LAUNCH = 1;
+    private static final long DEVICE_LAUNCH = 4;
+    private static final long ALL_FLAGS = 15;
+    // CUgraphInstantiateResult: CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
+    private static final int INSTANTIATE_ERROR = 1;
+    private static final int INVALID_STRUCTURE = 2;
+    // CUgraphMem_attribute: ..._USED_MEM_CURRENT, _USED_MEM_HIGH, _RESERVED_MEM_CURRENT, _RESERVED_MEM_HIGH
+    private static final int MEMORY_ATTRIBUTES = 4;
+
+    private final Device device;
+    private final Launcher launcher;
+    private final GraphBodies bodies;
+    private LongConsumer hostFunction = id -> { };
+
+    Graphs(Device device, Launcher launcher) {
+        this.device = device;
+        this.launcher = launcher;
+        this.bodies = new GraphBodies(device.memory.arena());
+    }
+
+    @Override
+    public void hostFunctions(LongConsumer function) {
+        hostFunction = function;
+    }
+
+    @Override
+    public int create(MemorySegment out) {
+        out.set(LONG, 0, make().handle);
+        return CUDA_SUCCESS;
+    }
+
+    private Graph make() {
+        Graph graph = new Graph(device.handles.peek());
+        device.handles.add(graph);
+        return graph;
+    }
+
+    private Graph graph(long handle) {
+        return device.handles.get(handle, Graph.class);
+    }
+
+    private Graph.Node node(long handle) {
+        return device.handles.get(handle, Graph.Node.class);
+    }
+
+    private GraphExec exec(long handle) {
+        return device.handles.get(handle, GraphExec.class);
+    }
+
+    @Override
+    public int destroy(long handle) {
+        Graph graph = graph(handle);
+        if (graph == null || graph.isInside) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        forget(graph);
+        return CUDA_SUCCESS;
+    }
+
+    private void forget(Graph graph) {
+        List.copyOf(graph.nodes).forEach(this::forget);
+        device.handles.remove(graph.handle);
+    }
+
+    private void forget(Graph.Node node) {
+        node.graph.remove(node);
+        device.handles.remove(node.handle);
+        if (node.child != null) {
+            forget(node.child);
+        }
+        if (node.memory != null) {
+            node.memory.holders--;
+            device.settle(node.memory);
+        }
+    }
+
+    @Override
+    public int add(long graphHandle, long[] dependencies, GraphNode parameters, MemorySegment out) {
+        Graph graph = graph(graphHandle);
+        int check = graph == null ? CUDA_ERROR_INVALID_VALUE : check(parameters);
+        if (check != CUDA_SUCCESS) {
+            return check;
+        }
+        Graph.Node node = new Graph.Node(graph, owned(parameters));
+        if (parameters instanceof GraphNode.Child child) {
+            node.child = graph(child.graph());
+            if (node.child.isInside || node.child == graph || node.child.holds(graph)) {
+                return CUDA_ERROR_INVALID_VALUE;
+            }
+        }
+        if (!follow(node, dependencies)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        if (node.child != null) {
+            node.child.isInside = true;
+        }
+        append(node);
+        out.set(LONG, 0, node.handle);
+        return CUDA_SUCCESS;
+    }
+
+    private boolean follow(Graph.Node node, long[] dependencies) {
+        List<Graph.Node> before = new ArrayList<>();
+        for (long dependency : dependencies) {
+            Graph.Node other = node(dependency);
+            if (other == null || other.graph != node.graph) {
+                return false;
+            }
+            before.add(other);
+        }
+        for (Graph.Node other : before) {
+            if (!Graph.link(other, node)) {
+                before.forEach(linked -> Graph.unlink(linked, node));
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void append(Graph.Node node) {
+        node.handle = device.handles.add(node);
+        node.graph.nodes.add(node);
+    }
+
+    /** Parameters whose memory is the graph's own. */
+    private static GraphNode owned(GraphNode parameters) {
+        if (parameters instanceof GraphNode.Kernel k) {
+            return new GraphNode.Kernel(k.function(), k.gridX(), k.gridY(), k.gridZ(), k.blockX(), k.blockY(),
+                k.blockZ(), k.sharedBytes(), k.flags(), owned(k.params()), owned(k.attributes()));
+        }
+        return parameters;
+    }
+
+    private static MemorySegment owned(MemorySegment bytes) {
+        return Arena.ofAuto().allocate(Math.max(bytes.byteSize(), 1), Long.BYTES).asSlice(0, bytes.byteSize())
+            .copyFrom(bytes);
+    }
+
+    private int check(GraphNode parameters) {
+        return switch (parameters) {
+            case GraphNode.Kernel kernel -> {
+                Launcher.Request request = request(kernel);
+                yield request == null ? CUDA_ERROR_INVALID_HANDLE : launcher.check(request);
+            }
+            case GraphNode.Child child -> graph(child.graph()) == null ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+            case GraphNode.EventRecord record -> checkEvent(record.event());
+            case GraphNode.EventWait wait -> checkEvent(wait.event());
+            case GraphNode.Free free -> device.graphMemory.at(free.address()) == null ? CUDA_ERROR_INVALID_VALUE
+                : CUDA_SUCCESS;
+            default -> CUDA_SUCCESS;
+        };
+    }
+
+    private int checkEvent(long event) {
+        return device.handles.get(event, Event.class) == null ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    }
+
+    private Launcher.Request request(GraphNode.Kernel k) {
+        KernelFunction function = device.handles.get(k.function(), KernelFunction.class);
+        return function == null ? null : new Launcher.Request(function, new int[] {k.gridX(), k.gridY(), k.gridZ()},
+            new int[] {k.blockX(), k.blockY(), k.blockZ()}, k.sharedBytes(), k.flags(), k.params(), k.attributes());
+    }
+
+    @Override
+    public int addAlloc(long graphHandle, long[] dependencies, int ordinal, long bytes, MemorySegment out) {
+        Graph graph = graph(graphHandle);
+        if (graph == null || ordinal != 0 || bytes <= 0) {
+            return ordinal != 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+        }
+        Graph.Node node = new Graph.Node(graph, new GraphNode.Empty());
+        if (!follow(node, dependencies)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        long address = device.allocate(bytes);
+        if (address == 0) {
+            graph.remove(node);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        node.memory = device.graphMemory.add(address, device.memory.sizeOf(address));
+        node.memory.holders = 1;
+        append(node);
+        out.set(LONG, 0, node.handle);
+        out.set(LONG, Long.BYTES, address);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int set(long handle, GraphNode parameters) {
+        Graph.Node node = node(handle);
+        if (node == null || node.parameters.getClass() != parameters.getClass() || node.child != null) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        int check = check(parameters);
+        if (check == CUDA_SUCCESS) {
+            node.parameters = owned(parameters);
+        }
+        return check;
+    }
+
+    @Override
+    public int addEdges(long graph, long[] from, long[] to, MemorySegment edgeData) {
+        return edges(graph, from, to, true);
+    }
+
+    @Override
+    public int removeEdges(long graph, long[] from, long[] to, MemorySegment edgeData) {
+        return edges(graph, from, to, false);
+    }
+
+    /** Edge data lets a follower start early, which it need not. All or nothing. */
+    private int edges(long handle, long[] from, long[] to, boolean add) {
+        Graph graph = graph(handle);
+        int done = 0;
+        while (graph != null && done < from.length) {
+            Graph.Node first = node(from[done]);
+            Graph.Node second = node(to[done]);
+            if (first == null || second == null || first.graph != graph || second.graph != graph
+                || !(add ? Graph.link(first, second) : Graph.unlink(first, second))) {
+                break;
+            }
+            done++;
+        }
+        if (graph != null && done == from.length) {
+            return CUDA_SUCCESS;
+        }
+        while (--done >= 0) {
+            boolean undone = add ? Graph.unlink(node(from[done]), node(to[done]))
+                : Graph.link(node(from[done]), node(to[done]));
+            assert undone;
+        }
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+
+    @Override
+    public int removeNode(long handle) {
+        Graph.Node node = node(handle);
+        if (node == null) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        forget(node);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int instantiate(long handle, long flags, MemorySegment out) {
+        Graph graph = graph(handle);
+        out.set(LONG, Long.BYTES, 0);
+        out.set(INT, 2L * Long.BYTES, INSTANTIATE_ERROR);
+        if ((flags & DEVICE_LAUNCH) != 0) {
+            return CUDA_ERROR_NOT_SUPPORTED; // kernels here cannot launch graphs
+        }
+        GraphPlan plan = graph == null || (flags & ~ALL_FLAGS) != 0 ? null : GraphPlan.of(graph);
+        if (plan == null) {
+            out.set(INT, 2L * Long.BYTES, INVALID_STRUCTURE);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        out.set(INT, 2L * Long.BYTES, 0);
+        GraphExec exec = new GraphExec(plan, flags);
+        exec.memories.forEach(memory -> memory.holders++);
+        out.set(LONG, 0, device.handles.add(exec));
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int destroyExec(long handle) {
+        GraphExec exec = exec(handle);
+        if (exec == null) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        device.handles.remove(handle);
+        exec.memories.forEach(memory -> {
+            memory.holders--;
+            device.settle(memory);
+        });
+        List<Long> workspaces = new ArrayList<>();
+        exec.plan.forEach(step -> {
+            if (step.workspace != 0) {
+                workspaces.add(step.workspace);
+            }
+        });
+        Work free = new Work(device.scheduler, () -> workspaces.forEach(device.memory::free));
+        free.follow(exec.last);
+        free.issueInline();
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int setInExec(long handle, long node, GraphNode parameters) {
+        GraphExec exec = exec(handle);
+        GraphPlan.Step step = exec == null ? null : exec.plan.find(node);
+        if (step == null || step.parameters.getClass() != parameters.getClass()
+            || !GraphExec.sameKind(step.parameters, parameters)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        int check = check(parameters);
+        if (check != CUDA_SUCCESS) {
+            return check;
+        }
+        if (parameters instanceof GraphNode.Child child) {
+            GraphPlan plan = GraphPlan.of(graph(child.graph()));
+            if (plan == null || GraphExec.difference(step.child, plan) != null) {
+                return CUDA_ERROR_INVALID_VALUE;
+            }
+            GraphExec.take(step.child, plan);
+        } else {
+            step.parameters = owned(parameters);
+        }
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int update(long handle, long graphHandle, MemorySegment out) {
+        GraphExec exec = exec(handle);
+        Graph graph = graph(graphHandle);
+        GraphPlan plan = exec == null || graph == null ? null : GraphPlan.of(graph);
+        if (plan == null) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        GraphExec.Difference difference = GraphExec.difference(exec.plan, plan);
+        out.asSlice(0, 3L * Long.BYTES).fill((byte) 0);
+        if (difference != null) {
+            out.set(INT, 0, difference.result());
+            out.set(LONG, Long.BYTES, difference.node());
+            return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+        }
+        GraphExec.take(exec.plan, plan);
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int enable(long handle, long node, boolean isEnabled) {
+        GraphExec exec = exec(handle);
+        GraphPlan.Step step = exec == null ? null : exec.plan.find(node);
+        if (step == null || !(step.parameters instanceof GraphNode.Kernel
+            || step.parameters instanceof GraphNode.Copy || step.parameters instanceof GraphNode.Fill)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        step.isEnabled = isEnabled;
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int upload(long handle, long streamHandle) {
+        return exec(handle) == null ? CUDA_ERROR_INVALID_VALUE : device.check(device.stream(streamHandle));
+    }
+
+    @Override
+    public int trim(int ordinal) {
+        return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; // nothing is kept that is not used
+    }
+
+    @Override
+    public int memoryAttribute(int ordinal, int attribute, MemorySegment out) {
+        if (ordinal != 0 || attribute < 0 || attribute >= MEMORY_ATTRIBUTES) {
+            return ordinal != 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+        }
+        out.set(LONG, 0, device.graphMemory.bytes(attribute));
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int setMemoryAttribute(int ordinal, int attribute, long value) {
+        if (ordinal != 0 || value != 0 || !device.graphMemory.reset(attribute)) {
+            return ordinal != 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+        }
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int launch(long handle, long streamHandle) {
+        GraphExec exec = exec(handle);
+        Stream stream = device.stream(streamHandle);
+        int check = exec == null ? CUDA_ERROR_INVALID_VALUE : device.check(stream);
+        if (check == CUDA_SUCCESS) {
+            check = prepare(exec);
+        }
+        if (check != CUDA_SUCCESS) {
+            return check;
+        }
+        Work begin = stream.context.beginGroup(stream);
+        begin.follow(exec.last);
+        begin.issue();
+        exec.last = issue(exec.plan, begin, stream.context);
+        stream.context.endGroup(stream, exec.last);
+        return CUDA_SUCCESS;
+    }
+
+    /** Settles which memory a launch allocates and frees, and gives cooperative kernels theirs. */
+    private int prepare(GraphExec exec) {
+        List<GraphPlan.Step> steps = new ArrayList<>();
+        exec.plan.forEach(steps::add);
+        for (GraphPlan.Step step : steps) {
+            if (step.memory != null && step.memory.isLive() && (exec.flags & AUTO_FREE_ON_LAUNCH) == 0) {
+                return CUDA_ERROR_INVALID_VALUE; // CUDA: what the launch before has allocated must have been freed
+            }
+            if (step.parameters instanceof GraphNode.Kernel kernel) {
+                Launcher.Request request = request(kernel);
+                if (request == null) {
+                    return CUDA_ERROR_INVALID_HANDLE;
+                }
+                if (request.isCooperative() && step.workspace == 0) {
+                    step.workspace = launcher.workspace();
+                    if (step.workspace == 0) {
+                        return CUDA_ERROR_OUT_OF_MEMORY;
+                    }
+                }
+            }
+        }
+        steps.stream().filter(step -> step.memory != null).forEach(step -> device.graphMemory.allocate(step.memory));
+        for (GraphPlan.Step step : steps) {
+            if (step.parameters instanceof GraphNode.Free free && device.graphMemory.at(free.address()) != null) {
+                device.free(device.graphMemory.at(free.address()));
+            }
+        }
+        return CUDA_SUCCESS;
+    }
+
+    /** Issues all steps of a plan behind a point; the result is the point behind them. */
+    private Work issue(GraphPlan plan, Work begin, Context context) {
+        Work[] works = new Work[plan.steps.size()];
+        Work end = context.point();
+        end.follow(begin);
+        for (int index : plan.order) {
+            GraphPlan.Step step = plan.steps.get(index);
+            Work.Body body = step.isEnabled ? body(step, context) : null;
+            Work work = body == null ? context.point() : context.work(body);
+            if (step.before.length == 0) {
+                work.follow(begin);
+            }
+            for (int before : step.before) {
+                work.follow(works[before]);
+            }
+            if (step.parameters instanceof GraphNode.EventWait wait) {
+                Event event = device.handles.get(wait.event(), Event.class);
+                work.follow(event == null ? null : event.recorded());
+            }
+            work.issue();
+            if (step.child != null) {
+                work = issue(step.child, work, context);
+            } else if (step.parameters instanceof GraphNode.EventRecord record) {
+                Event event = device.handles.get(record.event(), Event.class);
+                if (event != null) {
+                    event.record(work, context);
+                }
+            }
+            works[index] = work;
+            end.follow(work);
+        }
+        end.issue();
+        return end;
+    }
+
+    /** What is to be done; null for a point. */
+    private Work.Body body(GraphPlan.Step step, Context context) {
+        return switch (step.parameters) {
+            case GraphNode.Kernel kernel -> launcher.body(request(kernel), context, step.workspace);
+            case GraphNode.Copy copy -> bodies.copy(copy, context);
+            case GraphNode.Fill fill -> bodies.fill(fill, context);
+            case GraphNode.Host host -> () -> {
+                // As CUDA: not called once the context has failed.
+                if (context.error() == 0) {
+                    hostFunction.accept(host.id());
+                }
+            };
+            default -> null;
+        };
+    }
+}
