@@ -30,7 +30,7 @@ public final class Calls implements CallDispatcher {
         region = new RegionCalls(session, shared);
         dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
             new WireCalls(session, contexts, region),
-            new GraphCalls(),
+            new GraphCalls(session, shared),
             new ArrayCalls(session, region),
             new TextureCalls(session),
             new VmmCalls(session),

@@ -1,122 +1,384 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.CallContext;
+import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUgraphNodeType;
+import io.hawser.cuda.generated.CUmemAccessDesc;
+import io.hawser.cuda.generated.CUmemLocation;
 import io.hawser.cuda.generated.GraphManualCalls;
+import io.hawser.cuda.generated.GraphReplies;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GraphCallbacks;
+import io.hawser.worker.session.GraphExecState;
+import io.hawser.worker.session.GraphParameters;
+import io.hawser.worker.session.GraphState;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
 
-/** Graphs: no backend offers them yet, so that no graph comes into being. */
+/**
+ * Graphs: the mirrors of what the guest has, and what is made executable from them. What the backend refuses while a
+ * graph travels is told when it is instantiated, too. Session thread.
+ */
 final class GraphCalls implements GraphManualCalls {
-    private static void refuse(CallContext call) {
-        call.finish(CudaResult.NOT_SUPPORTED);
+    private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+    private static final int INSTANTIATE_ERROR = 1; // CUDA_GRAPH_INSTANTIATE_ERROR
+    private static final int UPDATE_ERROR = 1; // CU_GRAPH_EXEC_UPDATE_ERROR
+    /** CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH and USE_NODE_PRIORITY: others need what the guest lacks. */
+    private static final long ALLOWED_FLAGS = 1 | 8;
+    /** Where the id of the executable graph lies in a request that names a graph as well. */
+    private static final int EXEC_OFFSET = 0;
+
+    private final Session session;
+    private final GuestObjects objects;
+    private final GraphBackend graphs;
+    private final GraphCallbacks callbacks;
+    private final GraphMirror mirror;
+    private final GraphBuilder builder;
+
+    /**
+     * Makes the calls of a session.
+     *
+     * @param session whose objects they use.
+     * @param region of its guest; null when its carrier is another.
+     */
+    GraphCalls(Session session, SharedRegion region) {
+        this.session = session;
+        this.objects = session.objects();
+        this.graphs = session.backend().graphs();
+        this.callbacks = session.graphCallbacks();
+        this.builder = new GraphBuilder(objects, graphs);
+        this.mirror = new GraphMirror(objects, callbacks, builder, new GraphDecoder(objects, callbacks, region));
+        if (graphs != null) {
+            graphs.hostFunctions(callbacks::run);
+        }
+    }
+
+    private static GraphState state(Call call) {
+        return call.lastObject().info(GraphState.class);
+    }
+
+    private GraphExecState exec(Call call) {
+        return objects.handles().find(HandleKind.GRAPH_EXEC, call.in().i64(EXEC_OFFSET)).info(GraphExecState.class);
     }
 
     @Override
-    public void hwsGraphCreate(CallContext call, long graphId, int flags) {
-        call.registerFailed(HandleKind.GRAPH, graphId);
-        refuse(call);
+    public void hwsGraphCreate(CallContext context, long graphId, int flags) {
+        Call call = Call.of(context);
+        MemorySegment out = call.scratch(Long.BYTES);
+        int result = graphs == null ? CudaResult.NOT_SUPPORTED : graphs.create(out);
+        long handle = result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : 0;
+        objects.register(call, HandleKind.GRAPH, graphId, handle, null,
+            result == 0 ? new GraphState(graphId, handle) : null);
+        if (call.isRejected() && handle != 0) {
+            graphs.destroy(handle);
+        }
+        call.finish(result);
     }
 
     @Override
-    public void hwsGraphDestroy(CallContext call, long graph, long graphId) {
-        refuse(call);
+    public void hwsGraphDestroy(CallContext context, long graph, long graphId) {
+        Call call = Call.of(context);
+        GraphState state = state(call);
+        int result = 0;
+        if (!state.isGone() && state.outer() == null) {
+            result = graphs.destroy(graph);
+            mirror.forget(state);
+        }
+        objects.drop(HandleKind.GRAPH, graphId);
+        call.finish(result);
     }
 
     @Override
-    public void hwsGraphAddNodes(CallContext call, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
-        refuse(call);
+    public void hwsGraphAddNodes(CallContext context, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state != null) {
+            mirror.add(call, state, Integer.toUnsignedLong(nodeCount), blob);
+        }
+    }
+
+    /** The graph of a call; null, and the call has ended, when it was inside of one that has been destroyed. */
+    private static GraphState live(Call call) {
+        GraphState state = state(call);
+        if (state.isGone()) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return null;
+        }
+        return state;
     }
 
     @Override
-    public void hwsGraphSetNodes(CallContext call, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
-        refuse(call);
+    public void hwsGraphSetNodes(CallContext context, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state != null) {
+            mirror.set(call, state, Integer.toUnsignedLong(nodeCount), blob);
+        }
     }
 
     @Override
-    public void hwsGraphAddAlloc(CallContext call, long graph, int index, int device, long bytesize,
+    public void hwsGraphAddAlloc(CallContext context, long graph, int index, int device, long bytesize,
             int dependencyCount, MemorySegment dependencies, int accessCount, MemorySegment accessDescs) {
-        refuse(call);
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        Handle owner = objects.currentContext();
+        if (state == null) {
+            return;
+        }
+        int check = owner == null ? CudaResult.INVALID_CONTEXT : bytesize <= 0 ? CudaResult.INVALID_VALUE
+            : device < 0 || device >= session.backend().deviceCount() ? CudaResult.INVALID_DEVICE
+            : !objects.fitsQuota(bytesize) ? CudaResult.OUT_OF_MEMORY : access(device, accessDescs);
+        if (check != 0) {
+            call.fail(check);
+            return;
+        }
+        GraphState.Node node = mirror.begin(call, state, index, dependencies);
+        if (node == null) {
+            return;
+        }
+        MemorySegment out = call.scratch(2L * Long.BYTES);
+        long[] before = node.before().keySet().stream().mapToLong(GraphState.Node::last).toArray();
+        int result = graphs.addAlloc(graph, before, device, bytesize, out);
+        if (result != 0) {
+            mirror.undo(node);
+            call.fail(result);
+            return;
+        }
+        long handle = out.get(ValueLayout.JAVA_LONG, 0);
+        long address = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
+        node.made(new GraphParameters(CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_ALLOC, owner,
+            new GraphNode.Empty(), 0, GraphParameters.Form.PLAIN, List.of()), handle,
+            handle);
+        node.memory(objects.graphMemory().add(address, bytesize, owner));
+        if (node.memory() == null) {
+            throw new IllegalStateException("the backend gave memory that is in use: address=0x"
+                + Long.toHexString(address) + " bytes=" + bytesize);
+        }
+        GraphReplies.hwsGraphAddAlloc(call.reply(), address);
+        call.finish(0);
+    }
+
+    /** Access by the memory's own device is a matter of course; that of others is not given. */
+    private static int access(int device, MemorySegment descriptions) {
+        for (long at = 0; at + CUmemAccessDesc.BYTES <= descriptions.byteSize(); at += CUmemAccessDesc.BYTES) {
+            long location = at + CUmemAccessDesc.LOCATION_OFFSET;
+            if (descriptions.get(ValueLayout.JAVA_INT_UNALIGNED, location + CUmemLocation.TYPE_OFFSET)
+                != LOCATION_DEVICE
+                || descriptions.get(ValueLayout.JAVA_INT_UNALIGNED, location + CUmemLocation.ID_OFFSET) != device) {
+                return CudaResult.NOT_SUPPORTED;
+            }
+        }
+        return 0;
     }
 
     @Override
-    public void hwsGraphAddEdges(CallContext call, long graph, int linkCount, MemorySegment links) {
-        refuse(call);
+    public void hwsGraphAddEdges(CallContext context, long graph, int linkCount, MemorySegment links) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state != null) {
+            mirror.edges(call, state, links, true);
+        }
     }
 
     @Override
-    public void hwsGraphRemoveEdges(CallContext call, long graph, int linkCount, MemorySegment links) {
-        refuse(call);
+    public void hwsGraphRemoveEdges(CallContext context, long graph, int linkCount, MemorySegment links) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state != null) {
+            mirror.edges(call, state, links, false);
+        }
     }
 
     @Override
-    public void hwsGraphRemoveNode(CallContext call, long graph, int index) {
-        refuse(call);
+    public void hwsGraphRemoveNode(CallContext context, long graph, int index) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        GraphState.Node node = state == null ? null : mirror.find(call, state, index);
+        if (node != null) {
+            builder.remove(node);
+            mirror.forget(node);
+            call.finish(0);
+        }
     }
 
     @Override
-    public void hwsGraphInstantiate(CallContext call, long execId, long graph, long flags) {
-        call.registerFailed(HandleKind.GRAPH_EXEC, execId);
-        refuse(call);
+    public void hwsGraphInstantiate(CallContext context, long execId, long graph, long flags) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state == null) {
+            return;
+        }
+        MemorySegment out = call.scratch(3L * Long.BYTES);
+        out.set(ValueLayout.JAVA_INT, 2L * Long.BYTES, INSTANTIATE_ERROR);
+        int outcome = (flags & ~ALLOWED_FLAGS) != 0 ? CudaResult.NOT_SUPPORTED : GraphMirror.error(state);
+        if (outcome == 0) {
+            outcome = graphs.instantiate(graph, flags, out);
+        }
+        if (outcome == 0) {
+            long handle = out.get(ValueLayout.JAVA_LONG, 0);
+            objects.register(call, HandleKind.GRAPH_EXEC, execId, handle, null,
+                new GraphExecState(handle, state, callbacks, objects.graphMemory()));
+            if (call.isRejected()) {
+                graphs.destroyExec(handle);
+                return;
+            }
+        }
+        GraphState.Node blamed = outcome == 0 ? null : state.find(out.get(ValueLayout.JAVA_LONG, Long.BYTES));
+        GraphReplies.hwsGraphInstantiate(call.reply(), outcome, out.get(ValueLayout.JAVA_INT, 2L * Long.BYTES),
+            blamed == null ? 0 : blamed.graph().id(), blamed == null ? 0 : blamed.index());
+        call.finish(0);
     }
 
     @Override
-    public void hwsGraphExecUpdate(CallContext call, long exec, long graph) {
-        refuse(call);
+    public void hwsGraphExecUpdate(CallContext context, long exec, long graph) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state == null) {
+            return;
+        }
+        MemorySegment out = call.scratch(3L * Long.BYTES);
+        out.set(ValueLayout.JAVA_INT, 0, UPDATE_ERROR);
+        int outcome = GraphMirror.error(state);
+        if (outcome == 0) {
+            outcome = graphs.update(exec, graph, out);
+        }
+        if (outcome == 0) {
+            exec(call).update(state);
+        }
+        GraphState.Node blamed = state.find(out.get(ValueLayout.JAVA_LONG, Long.BYTES));
+        GraphState.Node from = state.find(out.get(ValueLayout.JAVA_LONG, 2L * Long.BYTES));
+        GraphReplies.hwsGraphExecUpdate(call.reply(), outcome, out.get(ValueLayout.JAVA_INT, 0),
+            blamed == null ? 0 : blamed.graph().id(), blamed == null ? 0 : blamed.index(),
+            from == null ? 0 : from.graph().id(), from == null ? 0 : from.index());
+        call.finish(0);
     }
 
     @Override
-    public void hwsGraphExecDestroy(CallContext call, long exec, long execId) {
-        refuse(call);
+    public void hwsGraphExecDestroy(CallContext context, long exec, long execId) {
+        Call call = Call.of(context);
+        GraphExecState state = call.lastObject().info(GraphExecState.class);
+        objects.drop(HandleKind.GRAPH_EXEC, execId);
+        int result = graphs.destroyExec(exec);
+        state.destroyed();
+        call.finish(result);
     }
 
     @Override
-    public void hwsGraphExecSetNode(CallContext call, long exec, long graph, int blobBytes, MemorySegment blob) {
-        refuse(call);
+    public void hwsGraphExecSetNode(CallContext context, long exec, long graph, int blobBytes, MemorySegment blob) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        if (state != null) {
+            mirror.setInExec(call, exec(call), state, blob);
+        }
     }
 
     @Override
-    public void hwsGraphExecSetKernel(CallContext call, long exec, long graph, int blobBytes, MemorySegment blob) {
-        refuse(call);
+    public void hwsGraphExecSetKernel(CallContext context, long exec, long graph, int blobBytes, MemorySegment blob) {
+        hwsGraphExecSetNode(context, exec, graph, blobBytes, blob);
     }
 
     @Override
-    public void hwsGraphEnable(CallContext call, long exec, long graph, int index, int enabled) {
-        refuse(call);
+    public void hwsGraphEnable(CallContext context, long exec, long graph, int index, int enabled) {
+        Call call = Call.of(context);
+        GraphState state = live(call);
+        GraphState.Node node = state == null ? null : mirror.find(call, state, index);
+        if (node == null) {
+            return;
+        }
+        GraphExecState executable = exec(call);
+        if (executable.parameters(node) == null) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        int result = builder.enable(executable, node, enabled != 0);
+        if (result == 0) {
+            executable.enable(node, enabled != 0);
+        }
+        call.finish(result);
     }
 
     @Override
-    public void hwsGraphNodeWrite(CallContext call, long callbackId, long offset, long byteCount, MemorySegment data) {
-        refuse(call);
+    public void hwsGraphNodeWrite(CallContext context, long callbackId, long offset, long byteCount,
+            MemorySegment data) {
+        Call call = Call.of(context);
+        MemorySegment staging = staging(call, callbackId, offset, data.byteSize(), true);
+        if (staging != null) {
+            staging.copyFrom(data);
+            call.finish(0);
+        }
     }
 
     @Override
-    public void hwsGraphNodeRead(CallContext call, long callbackId, long offset, int byteCount) {
-        refuse(call);
+    public void hwsGraphNodeRead(CallContext context, long callbackId, long offset, int byteCount) {
+        Call call = Call.of(context);
+        MemorySegment staging = staging(call, callbackId, offset, Integer.toUnsignedLong(byteCount), false);
+        if (staging != null) {
+            GraphReplies.hwsGraphNodeRead(call.reply(), staging);
+            call.finish(0);
+        }
+    }
+
+    /** A part of a copy's staging memory that the guest may use now; null, and the session ends, for any other. */
+    private MemorySegment staging(Call call, long callbackId, long offset, long bytes, boolean toDevice) {
+        MemorySegment staging = callbacks.unanswered(callbackId, toDevice);
+        if (staging == null || offset < 0 || offset > staging.byteSize() || bytes > staging.byteSize() - offset) {
+            call.fatal("bytes of a graph's copy must be asked for: callbackId=" + callbackId + " offset=" + offset
+                + " bytes=" + bytes + " asked=" + (staging == null ? 0 : staging.byteSize()));
+            return null;
+        }
+        return staging.asSlice(offset, bytes);
     }
 
     @Override
-    public void cuGraphLaunch(CallContext call, long hGraphExec, long hStream) {
-        refuse(call);
+    public void cuGraphLaunch(CallContext context, long hGraphExec, long hStream) {
+        Call call = Call.of(context);
+        GraphExecState exec = call.lastObject().info(GraphExecState.class);
+        long[] ids = exec.launches();
+        // What has been freed since a copy of it was checked may be another's by now.
+        int result = exec.isAllowed(objects.allocations()) ? graphs.launch(hGraphExec, hStream)
+            : CudaResult.INVALID_VALUE;
+        if (result == 0) {
+            exec.launched();
+            session.countKernel();
+        }
+        if (ids != null && result == 0) {
+            session.work().whenReached(call.lastStream(), status -> exec.ended(ids, status));
+        } else if (ids != null) {
+            exec.ended(ids, result);
+        }
+        call.finish(result);
     }
 
     @Override
-    public void cuGraphUpload(CallContext call, long hGraphExec, long hStream) {
-        refuse(call);
+    public void cuGraphUpload(CallContext context, long hGraphExec, long hStream) {
+        context.finish(graphs.upload(hGraphExec, hStream));
     }
 
     @Override
-    public void cuDeviceGraphMemTrim(CallContext call, int device) {
-        refuse(call);
+    public void cuDeviceGraphMemTrim(CallContext context, int device) {
+        context.finish(graphs == null ? CudaResult.NOT_SUPPORTED : graphs.trim(device));
     }
 
     @Override
-    public void hwsGraphMemGetAttribute(CallContext call, int device, int attr) {
-        refuse(call);
+    public void hwsGraphMemGetAttribute(CallContext context, int device, int attr) {
+        MemorySegment out = context.scratch(Long.BYTES);
+        int result = graphs == null ? CudaResult.NOT_SUPPORTED : graphs.memoryAttribute(device, attr, out);
+        if (result == 0) {
+            GraphReplies.hwsGraphMemGetAttribute(context.reply(), out.get(ValueLayout.JAVA_LONG, 0));
+        }
+        context.finish(result);
     }
 
     @Override
-    public void hwsGraphMemSetAttribute(CallContext call, int device, int attr, long value) {
-        refuse(call);
+    public void hwsGraphMemSetAttribute(CallContext context, int device, int attr, long value) {
+        context.finish(graphs == null ? CudaResult.NOT_SUPPORTED : graphs.setMemoryAttribute(device, attr, value));
     }
 }

@@ -7,23 +7,9 @@ import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.util.Set;
 
 /** Kernels and host functions. */
 final class LaunchCalls {
-    /** Size of a CUlaunchAttribute: id, padding, a value of 64 bytes (CUDA 13.0 cuda.h). */
-    private static final int ATTRIBUTE_BYTES = 72;
-    private static final int VALUE_OFFSET = 8;
-    private static final int ACCESS_POLICY_WINDOW = 1; // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: holds an address
-    /**
-     * Attributes whose values are plain numbers, by CUlaunchAttributeID: ignore, cooperative, synchronization policy,
-     * cluster dimension, cluster scheduling policy, programmatic stream serialization, priority, memory
-     * synchronization domain map and domain, preferred cluster dimension, shared memory carveout. Others hold
-     * handles or pointers of the guest.
-     */
-    private static final Set<Integer> PLAIN_ATTRIBUTES = Set.of(0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 14);
-
     private final Session session;
     private final GpuBackend backend;
 
@@ -63,24 +49,15 @@ final class LaunchCalls {
     }
 
     private boolean check(Call call, MemorySegment attributes) {
-        if (attributes.byteSize() % ATTRIBUTE_BYTES != 0) {
+        if (attributes.byteSize() % LaunchAttributes.BYTES != 0) {
             call.fatal("launch attributes are whole: bytes=" + attributes.byteSize());
             return false;
         }
-        for (long at = 0; at < attributes.byteSize(); at += ATTRIBUTE_BYTES) {
-            int id = attributes.get(ValueLayout.JAVA_INT_UNALIGNED, at);
-            if (id == ACCESS_POLICY_WINDOW) {
-                long address = attributes.get(ValueLayout.JAVA_LONG_UNALIGNED, at + VALUE_OFFSET);
-                long bytes = attributes.get(ValueLayout.JAVA_LONG_UNALIGNED, at + VALUE_OFFSET + Long.BYTES);
-                if (!call.checkDevice(address, bytes)) {
-                    return false;
-                }
-            } else if (!PLAIN_ATTRIBUTES.contains(id)) {
-                call.fail(CudaResult.NOT_SUPPORTED);
-                return false;
-            }
+        int result = LaunchAttributes.check(attributes, session.objects().allocations());
+        if (result != 0) {
+            call.fail(result);
         }
-        return true;
+        return result == 0;
     }
 
     void hwsHostFunction(Call call, long callbackId) {

@@ -8,6 +8,7 @@ import io.hawser.cuda.generated.MemoryReplies;
 import io.hawser.cuda.generated.PoolManualCalls;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GraphMemory;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
@@ -127,6 +128,12 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
+        GraphMemory.Block block = objects.graphMemory().at(dptr);
+        if (block != null) { // its node keeps the address
+            session.gates().whenClosed(() -> freeOfGraph(context, block));
+            call.finish(0);
+            return;
+        }
         // Gone for later copies at once; given back when work that may still use it is done.
         long bytes = objects.allocations().remove(dptr);
         objects.freeBegins(bytes);
@@ -147,6 +154,17 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         if (objects.isLive(context)) { // else it went with its context
             int entered = objects.enter(context);
             session.deferError(entered != 0 ? entered : driver.cuMemFree_v2(dptr));
+        }
+    }
+
+    private void freeOfGraph(Handle context, GraphMemory.Block block) {
+        if (objects.isLive(context)) {
+            int entered = objects.enter(context);
+            int result = entered != 0 ? entered : driver.cuMemFree_v2(block.address());
+            session.deferError(result);
+            if (result == 0) {
+                objects.graphMemory().freed(block);
+            }
         }
     }
 
@@ -180,8 +198,11 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
+        GraphMemory.Block block = objects.graphMemory().at(dptr);
         int result = driver.cuMemFreeAsync(dptr, hStream);
-        if (result == 0) {
+        if (result == 0 && block != null) {
+            objects.graphMemory().freed(block); // its node keeps the address
+        } else if (result == 0) {
             objects.allocations().remove(dptr);
         }
         call.finish(result);

@@ -15,6 +15,7 @@ public final class AllocationMap {
     private Handle[] owners = new Handle[INITIAL_CAPACITY];
     private int count;
     private long ownedBytes;
+    private long removals;
 
     /**
      * Adds a range.
@@ -169,7 +170,17 @@ public final class AllocationMap {
         }
     }
 
+    /**
+     * How often something has been removed: who has found a range inside can tell by it whether that still holds.
+     *
+     * @return counts up.
+     */
+    public long removals() {
+        return removals;
+    }
+
     private void removeAt(int at) {
+        removals++;
         if (isAllocation(at)) {
             ownedBytes -= lengths[at];
         }

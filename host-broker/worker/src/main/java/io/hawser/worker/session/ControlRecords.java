@@ -79,7 +79,7 @@ final class ControlRecords {
         if (!isWhole(call)) {
             return;
         }
-        if (!session.callbacks().done(callbackId)) {
+        if (!session.graphCallbacks().done(callbackId) && !session.callbacks().done(callbackId)) {
             call.fatal("CALLBACK_DONE must answer a CALLBACK: callbackId=" + callbackId);
             return;
         }

@@ -10,6 +10,7 @@ public final class GuestObjects {
     private final HandleTable handles = new HandleTable();
     private final AllocationMap allocations = new AllocationMap();
     private final BlobStore blobs = new BlobStore();
+    private final GraphMemory graphMemory = new GraphMemory(allocations);
     private final StreamTable streams;
     private final long memoryBytes;
 
@@ -51,6 +52,15 @@ public final class GuestObjects {
      */
     public AllocationMap allocations() {
         return allocations;
+    }
+
+    /**
+     * Memory of graphs' allocating nodes.
+     *
+     * @return never null.
+     */
+    public GraphMemory graphMemory() {
+        return graphMemory;
     }
 
     /**
@@ -194,6 +204,9 @@ public final class GuestObjects {
 
     /** Destroys all that is left, context by context. */
     void close() {
+        if (backend.graphs() != null) {
+            GraphState.closeAll(handles, backend.graphs());
+        }
         for (Handle context : handles.all(HandleKind.CONTEXT)) {
             if (!context.isFailed()) {
                 backend.destroyContext(context.nativeHandle());

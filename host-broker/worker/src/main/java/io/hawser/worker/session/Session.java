@@ -39,6 +39,7 @@ public final class Session implements RecordHandler {
     private final CreditWindow credit;
     private final StreamWork work;
     private final Callbacks callbacks;
+    private final GraphCallbacks graphCallbacks;
     private final Gates gates = new Gates();
     private final HeldRecords held = new HeldRecords();
     private final RecordHeader heldHeader = new RecordHeader();
@@ -78,6 +79,7 @@ public final class Session implements RecordHandler {
         credit = new CreditWindow(options.creditWindowBytes());
         work = new StreamWork(backend, completions, credit, pool, outbox, gates);
         callbacks = new Callbacks(completions, work, outbox, gates);
+        graphCallbacks = new GraphCallbacks(completions, outbox, gates);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memoryBytes());
     }
 
@@ -351,6 +353,7 @@ public final class Session implements RecordHandler {
             LogText.clean(reason));
         link.discard();
         callbacks.cancel();
+        graphCallbacks.cancel();
         work.cancel();
         dropHeld();
         if (lostResult != 0) {
@@ -488,6 +491,15 @@ public final class Session implements RecordHandler {
      */
     public Callbacks callbacks() {
         return callbacks;
+    }
+
+    /**
+     * Nodes of graphs that call the guest.
+     *
+     * @return never null.
+     */
+    public GraphCallbacks graphCallbacks() {
+        return graphCallbacks;
     }
 
     /**

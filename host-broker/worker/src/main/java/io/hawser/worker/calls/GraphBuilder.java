@@ -1,0 +1,226 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GraphNode;
+import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GraphExecState;
+import io.hawser.worker.session.GraphParameters;
+import io.hawser.worker.session.GraphParameters.Form;
+import io.hawser.worker.session.GraphState;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+
+/** Makes and changes the backend's nodes for a guest's: one, or two for a copy with the guest's memory. */
+final class GraphBuilder {
+    private final GuestObjects objects;
+    private final GraphBackend graphs;
+    private final MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
+
+    /** The backend's nodes for one of the guest's. */
+    private record Natives(long first, long last) { }
+
+    /**
+     * Makes nodes for a session.
+     *
+     * @param objects of the session.
+     * @param graphs of the backend.
+     */
+    GraphBuilder(GuestObjects objects, GraphBackend graphs) {
+        this.objects = objects;
+        this.graphs = graphs;
+    }
+
+    /** Makes the context of a node current: CUresult. */
+    int enter(Handle context) {
+        if (context == null) {
+            return 0;
+        }
+        return objects.isLive(context) ? objects.enter(context) : CudaResult.INVALID_CONTEXT;
+    }
+
+    /**
+     * Makes a node.
+     *
+     * @param node whose dependencies are known and made.
+     * @param parameters what it does.
+     * @return CUresult; when it is 0 the node has its parameters.
+     */
+    int make(GraphState.Node node, GraphParameters parameters) {
+        Natives[] made = new Natives[1];
+        int result = make(node, parameters, made);
+        if (result == 0) {
+            node.made(parameters, made[0].first, made[0].last);
+        }
+        return result;
+    }
+
+    private int make(GraphState.Node node, GraphParameters parameters, Natives[] made) {
+        int result = enter(parameters.context());
+        if (result != 0) {
+            return result;
+        }
+        long graph = node.graph().nativeHandle();
+        boolean isPlain = node.before().values().stream().allMatch(data -> data == 0);
+        long[] dependencies = isPlain ? lasts(node.before().keySet()) : new long[0];
+        GraphNode firstNode = parameters.form() == Form.HOST || parameters.form() == Form.WRITE ? parameters.host()
+            : parameters.node();
+        result = graphs.add(graph, dependencies, firstNode, out);
+        if (result != 0) {
+            return result;
+        }
+        long first = out.get(ValueLayout.JAVA_LONG, 0);
+        long last = first;
+        if (parameters.form() == Form.WRITE || parameters.form() == Form.READ) {
+            result = graphs.add(graph, new long[] {first},
+                parameters.form() == Form.WRITE ? parameters.node() : parameters.host(), out);
+            last = out.get(ValueLayout.JAVA_LONG, 0);
+        }
+        if (result != 0) {
+            graphs.removeNode(first);
+            return result;
+        }
+        made[0] = new Natives(first, last);
+        if (!isPlain) {
+            result = link(node, first);
+            if (result != 0) {
+                remove(made[0]);
+            }
+        }
+        return result;
+    }
+
+    private static long[] lasts(Collection<GraphState.Node> nodes) {
+        return nodes.stream().mapToLong(GraphState.Node::last).toArray();
+    }
+
+    /** Adds a node's dependencies with their data. */
+    private int link(GraphState.Node node, long first) {
+        long[] to = new long[node.before().size()];
+        Arrays.fill(to, first);
+        return graphs.addEdges(node.graph().nativeHandle(), lasts(node.before().keySet()), to,
+            data(List.copyOf(node.before().values())));
+    }
+
+    /** CUgraphEdgeData as the backend takes it: nothing when all are plain. */
+    static MemorySegment data(List<Long> edges) {
+        if (edges.stream().allMatch(data -> data == 0)) {
+            return MemorySegment.NULL;
+        }
+        MemorySegment list = Arena.ofAuto().allocate((long) edges.size() * Long.BYTES, Long.BYTES);
+        for (int i = 0; i < edges.size(); i++) {
+            list.setAtIndex(ValueLayout.JAVA_LONG, i, edges.get(i));
+        }
+        return list;
+    }
+
+    private void remove(Natives natives) {
+        if (natives.last != natives.first) {
+            graphs.removeNode(natives.last);
+        }
+        graphs.removeNode(natives.first);
+    }
+
+    /** Removes the backend's nodes for one. */
+    void remove(GraphState.Node node) {
+        if (node.isMade()) {
+            remove(new Natives(node.first(), node.last()));
+        }
+    }
+
+    /**
+     * Changes what a node does.
+     *
+     * @param node made.
+     * @param parameters of a kind that it may turn to.
+     * @return CUresult; when it is 0 the node has its parameters.
+     */
+    int set(GraphState.Node node, GraphParameters parameters) {
+        if (node.parameters().form() != parameters.form()) {
+            return replace(node, parameters);
+        }
+        int result = enter(parameters.context());
+        if (result == 0 && parameters.callsGuest()) {
+            result = graphs.set(parameters.form() == Form.READ ? node.last() : node.first(), parameters.host());
+        }
+        if (result == 0 && parameters.form() != Form.HOST) {
+            result = graphs.set(node.main(), parameters.node());
+        }
+        if (result == 0) {
+            node.parameters(parameters);
+        }
+        return result;
+    }
+
+    /** Other nodes in the place of those that are there: they cannot turn into what is wanted. */
+    private int replace(GraphState.Node node, GraphParameters parameters) {
+        Natives old = new Natives(node.first(), node.last());
+        Natives[] made = new Natives[1];
+        int result = make(node, parameters, made);
+        if (result != 0) {
+            return result;
+        }
+        for (GraphState.Node follower : node.after()) {
+            if (result == 0 && follower.isMade()) {
+                result = graphs.addEdges(node.graph().nativeHandle(), new long[] {made[0].last},
+                    new long[] {follower.first()}, data(List.of(follower.before().get(node))));
+            }
+        }
+        if (result != 0) {
+            remove(made[0]);
+            return result;
+        }
+        remove(old);
+        node.made(parameters, made[0].first, made[0].last);
+        return 0;
+    }
+
+    /**
+     * Changes what a node does in an executable graph.
+     *
+     * @param exec which.
+     * @param node in it.
+     * @param parameters as the node has them there, but for the values.
+     * @return CUresult; when it is not 0 nothing has changed.
+     */
+    int setInExec(GraphExecState exec, GraphState.Node node, GraphParameters parameters) {
+        GraphParameters old = exec.parameters(node);
+        if (old.form() != parameters.form() || !node.isMade() || node.parameters().form() != old.form()) {
+            // Known deviation: CUDA lets a copy turn between pinned and pageable host memory, which are two forms here.
+            return CudaResult.NOT_SUPPORTED;
+        }
+        int result = enter(parameters.context());
+        long host = parameters.form() == Form.READ ? node.last() : node.first();
+        if (result == 0 && parameters.form() != Form.HOST) {
+            result = graphs.setInExec(exec.nativeHandle(), node.main(), parameters.node());
+        }
+        if (result == 0 && parameters.callsGuest()) {
+            result = graphs.setInExec(exec.nativeHandle(), host, parameters.host());
+            if (result != 0 && parameters.form() != Form.HOST) {
+                graphs.setInExec(exec.nativeHandle(), node.main(), old.node());
+            }
+        }
+        return result;
+    }
+
+    /** Has a node of an executable graph executed, or not; a node that only calls the guest is not the backend's. */
+    int enable(GraphExecState exec, GraphState.Node node, boolean isEnabled) {
+        return node.parameters().form() == Form.HOST ? 0
+            : graphs.enable(exec.nativeHandle(), node.main(), isEnabled);
+    }
+
+    /** Adds or removes dependencies whose nodes are made. */
+    int edges(GraphState graph, List<Map.Entry<GraphState.Node, GraphState.Node>> links, List<Long> data,
+            boolean add) {
+        long[] from = links.stream().mapToLong(link -> link.getKey().last()).toArray();
+        long[] to = links.stream().mapToLong(link -> link.getValue().first()).toArray();
+        return add ? graphs.addEdges(graph.nativeHandle(), from, to, data(data))
+            : graphs.removeEdges(graph.nativeHandle(), from, to, data(data));
+    }
+}
