@@ -102,3 +102,56 @@ HWS_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMo
     *mode = (enum cudaStreamCaptureMode)exchanged;
     return cudaSuccess;
 }
+
+HWS_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                  const cudaGraphNode_t *dependencies,
+                                                  const cudaGraphEdgeData *dependencyData, size_t numDependencies,
+                                                  enum cudaStreamCaptureMode mode) {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuStreamBeginCaptureToGraph(stream, graph, dependencies,
+                                                  (const CUgraphEdgeData *)dependencyData, numDependencies,
+                                                  (CUstreamCaptureMode)mode));
+}
+HWS_PTSZ(cudaStreamBeginCaptureToGraph,
+         (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+          const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode),
+         (hws_stream_ptsz(stream), graph, dependencies, dependencyData, numDependencies, mode))
+
+#define HWS_UPDATE_CAPTURE                                                                                             \
+    (cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,                      \
+     size_t numDependencies, unsigned int flags)
+#define HWS_UPDATE_CAPTURE_PTSZ (hws_stream_ptsz(stream), dependencies, dependencyData, numDependencies, flags)
+
+static cudaError_t hws_update_capture HWS_UPDATE_CAPTURE {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuStreamUpdateCaptureDependencies_v2(stream, dependencies,
+                                                           (const CUgraphEdgeData *)dependencyData, numDependencies,
+                                                           flags));
+}
+
+#if HWS_CUDART_MAJOR >= 13
+
+HWS_API cudaError_t cudaStreamUpdateCaptureDependencies HWS_UPDATE_CAPTURE {
+    return hws_update_capture(stream, dependencies, dependencyData, numDependencies, flags);
+}
+HWS_PTSZ(cudaStreamUpdateCaptureDependencies, HWS_UPDATE_CAPTURE, HWS_UPDATE_CAPTURE_PTSZ)
+
+#else
+
+HWS_API cudaError_t cudaStreamUpdateCaptureDependencies_v2 HWS_UPDATE_CAPTURE;
+HWS_API cudaError_t cudaStreamUpdateCaptureDependencies_v2 HWS_UPDATE_CAPTURE {
+    return hws_update_capture(stream, dependencies, dependencyData, numDependencies, flags);
+}
+HWS_PTSZ(cudaStreamUpdateCaptureDependencies_v2, HWS_UPDATE_CAPTURE, HWS_UPDATE_CAPTURE_PTSZ)
+
+HWS_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies,
+                                                        size_t numDependencies, unsigned int flags);
+HWS_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies,
+                                                        size_t numDependencies, unsigned int flags) {
+    return hws_update_capture(stream, dependencies, NULL, numDependencies, flags);
+}
+HWS_PTSZ(cudaStreamUpdateCaptureDependencies,
+         (cudaStream_t stream, cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags),
+         (hws_stream_ptsz(stream), dependencies, numDependencies, flags))
+
+#endif

@@ -239,6 +239,24 @@ cudaError_t hws_kernel_resolve(const void *func, CUkernel *kernel_p) {
     return cudaSuccess;
 }
 
+const void *hws_kernel_host(CUkernel kernel) {
+    const void *found = NULL;
+    pthread_mutex_lock(&registryLock);
+    for (hws_image_t *image = images; image != NULL && found == NULL; image = image->next) {
+        for (hws_symbol_t *symbol = image->symbols; symbol != NULL && found == NULL; symbol = symbol->next) {
+            if (symbol->kind == HWS_SYMBOL_KERNEL
+                && atomic_load_explicit(&symbol->kernel, memory_order_relaxed) == kernel) {
+                found = symbol->key;
+            }
+        }
+    }
+    if (found == NULL && hws_table_find(&symbolTable, kernel) != NULL) {
+        found = kernel; /* a cudaKernel_t is its own name */
+    }
+    pthread_mutex_unlock(&registryLock);
+    return found;
+}
+
 cudaError_t hws_symbol_resolve(const void *key, CUdeviceptr *address, size_t *bytes) {
     hws_symbol_t *symbol = hws_table_find(&symbolTable, key);
     if (symbol == NULL || symbol->kind == HWS_SYMBOL_KERNEL) {

@@ -122,6 +122,9 @@ static inline cudaError_t hws_kernel_find(const void *func, CUkernel *kernel) {
     return error == cudaErrorInvalidDeviceFunction && HWS_CUDART_MAJOR >= 13 ? cudaErrorInvalidResourceHandle : error;
 }
 
+/* The host function, or cudaKernel_t, that was resolved to a kernel; NULL when none was. */
+const void *hws_kernel_host(CUkernel kernel);
+
 /* A variable's address and size in the current context, its image loaded at the first use. cudaErrorInvalidSymbol. */
 cudaError_t hws_symbol_resolve(const void *symbol, CUdeviceptr *address, size_t *bytes);
 

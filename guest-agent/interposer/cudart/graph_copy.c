@@ -1,0 +1,157 @@
+/* Copy nodes: one-dimensional ones, boxes, and those that name variables. Arrays are opaque to this library. */
+#include <string.h>
+
+#include "graph.h"
+
+static CUmemorytype hws_graph_place(enum cudaMemcpyKind kind, bool isSource) {
+    bool host = isSource ? kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice
+                         : kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
+    return kind == cudaMemcpyDefault ? CU_MEMORYTYPE_UNIFIED : host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
+static void hws_graph_ends(CUDA_MEMCPY3D *driver, void *dst, const void *src, enum cudaMemcpyKind kind) {
+    driver->srcMemoryType = hws_graph_place(kind, true);
+    driver->dstMemoryType = hws_graph_place(kind, false);
+    if (driver->srcMemoryType == CU_MEMORYTYPE_HOST) {
+        driver->srcHost = src;
+    } else {
+        driver->srcDevice = (CUdeviceptr)(uintptr_t)src;
+    }
+    if (driver->dstMemoryType == CU_MEMORYTYPE_HOST) {
+        driver->dstHost = dst;
+    } else {
+        driver->dstDevice = (CUdeviceptr)(uintptr_t)dst;
+    }
+}
+
+cudaError_t hws_graph_copy(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *driver) {
+    static atomic_flag named = ATOMIC_FLAG_INIT;
+    memset(driver, 0, sizeof *driver);
+    if ((unsigned int)params->kind > cudaMemcpyDefault) {
+        return cudaErrorInvalidMemcpyDirection;
+    }
+    if (params->srcArray != NULL || params->dstArray != NULL) {
+        return hws_unsupported("a graph's copy with an array", &named);
+    }
+    hws_graph_ends(driver, params->dstPtr.ptr, params->srcPtr.ptr, params->kind);
+    driver->srcXInBytes = params->srcPos.x;
+    driver->srcY = params->srcPos.y;
+    driver->srcZ = params->srcPos.z;
+    driver->srcPitch = params->srcPtr.pitch;
+    driver->srcHeight = params->srcPtr.ysize != 0 ? params->srcPtr.ysize : params->srcPos.y + params->extent.height;
+    driver->dstXInBytes = params->dstPos.x;
+    driver->dstY = params->dstPos.y;
+    driver->dstZ = params->dstPos.z;
+    driver->dstPitch = params->dstPtr.pitch;
+    driver->dstHeight = params->dstPtr.ysize != 0 ? params->dstPtr.ysize : params->dstPos.y + params->extent.height;
+    driver->WidthInBytes = params->extent.width;
+    driver->Height = params->extent.height;
+    driver->Depth = params->extent.depth;
+    return cudaSuccess;
+}
+
+void hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3DParms *params) {
+    bool srcHost = driver->srcMemoryType == CU_MEMORYTYPE_HOST;
+    bool dstHost = driver->dstMemoryType == CU_MEMORYTYPE_HOST;
+    memset(params, 0, sizeof *params);
+    params->srcPtr.ptr = srcHost ? (void *)(uintptr_t)driver->srcHost : (void *)(uintptr_t)driver->srcDevice;
+    params->srcPtr.pitch = driver->srcPitch;
+    params->srcPtr.xsize = driver->WidthInBytes;
+    params->srcPtr.ysize = driver->srcHeight;
+    params->srcPos = (struct cudaPos){driver->srcXInBytes, driver->srcY, driver->srcZ};
+    params->dstPtr.ptr = dstHost ? driver->dstHost : (void *)(uintptr_t)driver->dstDevice;
+    params->dstPtr.pitch = driver->dstPitch;
+    params->dstPtr.xsize = driver->WidthInBytes;
+    params->dstPtr.ysize = driver->dstHeight;
+    params->dstPos = (struct cudaPos){driver->dstXInBytes, driver->dstY, driver->dstZ};
+    params->extent = (struct cudaExtent){driver->WidthInBytes, driver->Height, driver->Depth};
+    params->kind = driver->srcMemoryType == CU_MEMORYTYPE_UNIFIED || driver->dstMemoryType == CU_MEMORYTYPE_UNIFIED
+                       ? cudaMemcpyDefault
+                   : srcHost ? (dstHost ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+                             : (dstHost ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+}
+
+static cudaError_t hws_graph_copy_1d(CUDA_MEMCPY3D *driver, void *dst, const void *src, size_t count,
+                                     enum cudaMemcpyKind kind) {
+    memset(driver, 0, sizeof *driver);
+    if ((unsigned int)kind > cudaMemcpyDefault) {
+        return cudaErrorInvalidMemcpyDirection;
+    }
+    if (count == 0 || dst == NULL || src == NULL) {
+        return cudaErrorInvalidValue;
+    }
+    hws_graph_ends(driver, dst, src, kind);
+    driver->srcPitch = count;
+    driver->srcHeight = 1;
+    driver->dstPitch = count;
+    driver->dstHeight = 1;
+    driver->WidthInBytes = count;
+    driver->Height = 1;
+    driver->Depth = 1;
+    return cudaSuccess;
+}
+
+/* A copy with a variable: the one end lies in it, the kind says what the other is. */
+static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symbol, const void *other, size_t count,
+                                         size_t offset, enum cudaMemcpyKind kind, bool toSymbol) {
+    CUdeviceptr address;
+    size_t bytes;
+    enum cudaMemcpyKind wanted = toSymbol ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    if (kind != wanted && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
+        return cudaErrorInvalidMemcpyDirection;
+    }
+    cudaError_t error = hws_symbol_resolve(symbol, &address, &bytes);
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (offset > bytes || count > bytes - offset) {
+        return cudaErrorInvalidValue;
+    }
+    void *place = (void *)(uintptr_t)(address + offset);
+    return toSymbol ? hws_graph_copy_1d(driver, place, other, count, kind)
+                    : hws_graph_copy_1d(driver, (void *)(uintptr_t)other, place, count, kind);
+}
+
+/*
+ * The three functions of one way to describe a copy: add a node, set a node, set it in an executable graph.
+ * params are the parameters that describe it, fill the expression that turns them into a CUDA_MEMCPY3D called copy.
+ */
+#define HWS_COPY_NODE(suffix, fill, ...)                                                                               \
+    HWS_API cudaError_t cudaGraphAddMemcpyNode##suffix(HWS_GRAPH_ADD, __VA_ARGS__) {                                   \
+        CUDA_MEMCPY3D copy;                                                                                            \
+        HWS_REQUIRE(pGraphNode != NULL);                                                                               \
+        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_TRY(fill);                                                                                                 \
+        return hws_result(cuGraphAddMemcpyNode(HWS_GRAPH_ADD_ARGS, &copy, hws_graph_context()));                       \
+    }                                                                                                                  \
+    HWS_API cudaError_t cudaGraphMemcpyNodeSetParams##suffix(cudaGraphNode_t node, __VA_ARGS__) {                      \
+        CUDA_MEMCPY3D copy;                                                                                            \
+        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_TRY(fill);                                                                                                 \
+        return hws_result(cuGraphMemcpyNodeSetParams(node, &copy));                                                    \
+    }                                                                                                                  \
+    HWS_API cudaError_t cudaGraphExecMemcpyNodeSetParams##suffix(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,     \
+                                                                 __VA_ARGS__) {                                        \
+        CUDA_MEMCPY3D copy;                                                                                            \
+        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_TRY(fill);                                                                                                 \
+        return hws_result(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, hws_graph_context()));               \
+    }
+
+HWS_COPY_NODE(, pNodeParams == NULL ? cudaErrorInvalidValue : hws_graph_copy(pNodeParams, &copy),
+              const struct cudaMemcpy3DParms *pNodeParams)
+HWS_COPY_NODE(1D, hws_graph_copy_1d(&copy, dst, src, count, kind), void *dst, const void *src, size_t count,
+              enum cudaMemcpyKind kind)
+HWS_COPY_NODE(ToSymbol, hws_graph_copy_symbol(&copy, symbol, src, count, offset, kind, true), const void *symbol,
+              const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
+HWS_COPY_NODE(FromSymbol, hws_graph_copy_symbol(&copy, symbol, dst, count, offset, kind, false), void *dst,
+              const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
+
+HWS_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms *pNodeParams) {
+    CUDA_MEMCPY3D copy;
+    HWS_REQUIRE(pNodeParams != NULL);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_error_from_driver(cuGraphMemcpyNodeGetParams(node, &copy)));
+    hws_graph_copy_back(&copy, pNodeParams);
+    return cudaSuccess;
+}
