@@ -264,29 +264,6 @@ HWS_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-HWS_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
-    ENTER_DEVICE(dev, info);
-    (void) info;
-    HWS_REQUIRE(canAccessPeer != NULL);
-    if (hws_device_get(peerDev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
-    *canAccessPeer = 0;
-    return CUDA_SUCCESS;
-}
-
-HWS_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
-                                            CUdevice dstDevice) {
-    ENTER_DEVICE(srcDevice, info);
-    (void) info;
-    HWS_REQUIRE(value != NULL && (int) attrib > 0);
-    if (hws_device_get(dstDevice) == NULL || srcDevice == dstDevice) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
-    *value = 0;
-    return CUDA_SUCCESS;
-}
-
 HWS_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev) {
     ENTER_DEVICE(dev, info);
     (void) info;

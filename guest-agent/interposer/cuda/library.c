@@ -1,4 +1,4 @@
-/* Libraries: the newer face of modules, independent of a context until first used. */
+/* Libraries: the newer face of modules, independent of contexts; each context that uses one has its own variables. */
 #include "module.h"
 
 #include <stdlib.h>
@@ -44,10 +44,7 @@ HWS_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int nu
     return hws_module_functions((CUmodule) lib, (CUfunction *) kernels, numKernels, NULL);
 }
 
-/*
- * Known deviation: a library is loaded into the context that first uses it, and its module is that one's in every
- * other context too. Programs that use one library from several contexts of one process are affected.
- */
+/* The worker knows what a library is in each context, so that one handle is its module in all of them. */
 HWS_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pMod != NULL);

@@ -16,6 +16,7 @@
 
 #define INLINE_IMAGE_BYTES 65536u /* wire.yaml, hwsImageLoad: larger images are staged */
 #define LOG_CAPACITY 8192u
+#define OPTION_LIBRARY 1u /* wire.yaml, hwsImageLoad */
 
 pthread_mutex_t hws_module_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -57,7 +58,8 @@ static void put_log(const char *log, char *target, unsigned capacity, void **siz
 }
 
 /* Sends an image; the worker's verdict comes with a log. */
-static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_options_t *jit, CUmodule *module_p) {
+static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
+                           CUmodule *module_p) {
     uint64_t blob_id = 0;
     bool fits = bytes <= INLINE_IMAGE_BYTES;
     if (!fits) {
@@ -69,9 +71,9 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
     if (handle == 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult result = hws_call_hwsImageLoad((CUmodule) (uintptr_t) handle, blob_id, 0, sizeof log - 1,
-                                            fits ? (uint32_t) bytes : 0, fits ? image : NULL, &verdict, log,
-                                            &log_bytes);
+    CUresult result = hws_call_hwsImageLoad((CUmodule) (uintptr_t) handle, blob_id, library ? OPTION_LIBRARY : 0,
+                                            sizeof log - 1, fits ? (uint32_t) bytes : 0, fits ? image : NULL, &verdict,
+                                            log, &log_bytes);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
         return result;
@@ -102,7 +104,7 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
     }
     *kept = (hws_module_t) {.library = library, .context = (uint64_t) (uintptr_t) hws_context_current(),
                             .device = device};
-    CUresult result = load_image(image, bytes, jit, module_p);
+    CUresult result = load_image(image, bytes, jit, library, module_p);
     if (result != CUDA_SUCCESS) {
         free(kept);
         return result;
@@ -154,7 +156,7 @@ CUresult hws_module_make_ready(CUmodule module) {
     CUresult result = hws_tls.context == 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS && kept->context == 0) {
         result = hws_context_device(&device);
-        result = result != CUDA_SUCCESS ? result : load_image(kept->image, kept->image_bytes, NULL, &loaded);
+        result = result != CUDA_SUCCESS ? result : load_image(kept->image, kept->image_bytes, NULL, true, &loaded);
         if (result == CUDA_SUCCESS) {
             kept->serves = (uint64_t) (uintptr_t) loaded;
             kept->device = device;

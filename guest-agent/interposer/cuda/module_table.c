@@ -1,6 +1,7 @@
 /* Kernels and variables of a module: asked for once, then known. */
 #include "module_table.h"
 
+#include "context.h"
 #include "hws_channel.h"
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
@@ -108,7 +109,14 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
     HWS_TRY(hws_module_make_ready(module));
     pthread_mutex_lock(&hws_module_lock);
     hws_global_t *global = kept->globals;
-    while (global != NULL && strcmp(global->name, name) != 0) {
+    /* A module is used in its own context, a library in each, with variables of its own. */
+    uint64_t context = kept->library ? (uint64_t) (uintptr_t) hws_context_current() : kept->context;
+    CUdevice device = kept->device;
+    if (kept->library && hws_context_device(&device) != CUDA_SUCCESS) {
+        pthread_mutex_unlock(&hws_module_lock);
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    while (global != NULL && (global->context != context || strcmp(global->name, name) != 0)) {
         global = global->next;
     }
     CUresult result = CUDA_SUCCESS;
@@ -120,11 +128,12 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
                                 : hws_call_hwsGlobalGet(wire_module(module, kept), name, &global->address, &bytes);
         if (result == CUDA_SUCCESS) {
             global->bytes = bytes;
+            global->context = context;
             memcpy(global->name, name, name_bytes);
             global->next = kept->globals;
             kept->globals = global;
             hws_range_t range = {.base = global->address, .bytes = bytes, .memory = HWS_MEMORY_VARIABLE,
-                                 .context = kept->context, .device = kept->device,
+                                 .context = context, .device = device,
                                  .owner = (uint64_t) (uintptr_t) module};
             hws_interval_insert(&range); /* refused when empty or known: then there is nothing to copy to */
         } else {

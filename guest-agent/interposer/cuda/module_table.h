@@ -8,6 +8,7 @@
 
 typedef struct hws_global {
     struct hws_global *next;
+    uint64_t context;  /* where it is: a library has its own in each */
     CUdeviceptr address;
     size_t bytes;
     char name[];
@@ -16,7 +17,7 @@ typedef struct hws_global {
 /* What is kept about a module. Its lists are under the lock. */
 typedef struct hws_module {
     bool library;
-    uint64_t context;  /* of the load; 0 while a library waits for one */
+    uint64_t context;  /* of the load; 0 while a library waits for one, and one of those that use it later */
     CUdevice device;
     hws_function_t *functions;
     hws_global_t *globals;

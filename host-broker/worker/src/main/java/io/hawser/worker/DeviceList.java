@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
-/** What a worker says of its GPUs; making it also makes the primary context, so that a session finds it ready. */
+/** What a worker says of its GPUs; making it also makes the first one's primary context, for a session. */
 final class DeviceList {
     private static final int MAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
     private static final int MINOR = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
@@ -31,7 +31,9 @@ final class DeviceList {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment context = arena.allocate(ValueLayout.JAVA_LONG);
             for (int ordinal = 0; ordinal < backend.deviceCount(); ordinal++) {
-                check("createContext", backend.createContext(ordinal, 0, true, context));
+                if (ordinal == 0) { // where programs begin; others cost memory that most sessions never use
+                    check("createContext", backend.createContext(ordinal, 0, true, context));
+                }
                 devices.add(describe(backend, ordinal, arena));
             }
         }

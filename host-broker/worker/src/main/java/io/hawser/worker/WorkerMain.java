@@ -5,13 +5,15 @@ import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.worker.control.ControlSocket;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.List;
 
 /**
  * The session process. It opens the GPU, says {@code ready} on its control socket, serves the one session that the
  * broker assigns, and exits: when the session or the broker ends, in any case within seconds.
  *
- * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. It reads no
- * environment variable, and opens no file once it is ready: a jail can be closed then.
+ * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. It opens no file once
+ * it is ready: a jail can be closed then. The environment variable {@value #GPUS} names the GPUs that it serves, by
+ * their UUIDs; NVIDIA's driver is told by CUDA_VISIBLE_DEVICES as well.
  *
  * <p>Exit status: 0 after a session or when the broker let it go; 1 when something failed, which the log names; 2 for a
  * wrong command line.
@@ -29,7 +31,16 @@ public final class WorkerMain {
 
     private static final Logger LOG = System.getLogger(WorkerMain.class.getName());
 
+    /** UUIDs of the GPUs to serve, with commas; without it all that there are. */
+    private static final String GPUS = "HAWSER_GPUS";
+
     private WorkerMain() { }
+
+    private static BackendOptions backendOptions(WorkerOptions options) {
+        String gpus = System.getenv(GPUS);
+        List<String> chosen = gpus == null || gpus.isBlank() ? List.of() : List.of(gpus.split(","));
+        return new BackendOptions(0, options.threads(), options.devices(), chosen);
+    }
 
     /**
      * Runs the worker.
@@ -49,11 +60,11 @@ public final class WorkerMain {
         int status;
         try {
             ControlSocket control = new ControlSocket(options.controlFd());
-            GpuBackend backend = Backends.open(options.backend(), new BackendOptions(0, options.threads()));
+            GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
             Worker worker = new Worker(control, backend);
             worker.warmUp();
             status = worker.run() ? 0 : 1;
-        } catch (IllegalStateException e) { // a GPU that cannot be opened says why
+        } catch (IllegalArgumentException | IllegalStateException e) { // a GPU that cannot be opened says why
             LOG.log(Level.ERROR, "the worker cannot go on: {0}", e.getMessage());
             LOG.log(Level.DEBUG, "the worker cannot go on", e);
             status = 1;

@@ -6,11 +6,13 @@ package io.hawser.worker;
  * @param controlFd descriptor of the control socket.
  * @param backend {@code auto}, {@code software} or {@code nvidia}.
  * @param threads processors that a software GPU may use; 0 for all.
+ * @param devices how many GPUs a software GPU is.
  */
-public record WorkerOptions(int controlFd, String backend, int threads) {
+public record WorkerOptions(int controlFd, String backend, int threads, int devices) {
     /** How to call the worker. */
     public static final String USAGE =
-        "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N]";
+        "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
+        + "[--devices N]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -25,6 +27,7 @@ public record WorkerOptions(int controlFd, String backend, int threads) {
         int controlFd = DEFAULT_CONTROL_FD;
         String backend = "auto";
         int threads = 0;
+        int devices = 1;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
                 throw new IllegalArgumentException("an option needs a value: " + args[i]);
@@ -34,10 +37,11 @@ public record WorkerOptions(int controlFd, String backend, int threads) {
                 case "--control-fd" -> controlFd = number(args[i], value);
                 case "--backend" -> backend = value;
                 case "--threads" -> threads = number(args[i], value);
+                case "--devices" -> devices = number(args[i], value);
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
-        return new WorkerOptions(controlFd, backend, threads);
+        return new WorkerOptions(controlFd, backend, threads, devices);
     }
 
     private static int number(String option, String value) {

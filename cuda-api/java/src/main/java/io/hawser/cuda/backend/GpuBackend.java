@@ -3,6 +3,7 @@ package io.hawser.cuda.backend;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaDriver;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
@@ -105,7 +106,19 @@ public interface GpuBackend extends AutoCloseable {
      */
     int loadImage(MemorySegment image, MemorySegment out, StringBuilder log);
 
-    /** Unloads a module; its functions are gone. */
+    /**
+     * Loads device code that belongs to no context: its functions can be launched in each, and each has variables of
+     * its own. The handle serves where a module's does; {@link #global} answers for the current context.
+     *
+     * @param image as for {@link #loadImage}.
+     * @param out receives the native handle (8 bytes).
+     * @param log as for {@link #loadImage}.
+     */
+    default int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
+        return loadImage(image, out, log);
+    }
+
+    /** Unloads a module or library; its functions are gone. */
     int unloadImage(long module);
 
     /** Finds a kernel. */
@@ -192,6 +205,20 @@ public interface GpuBackend extends AutoCloseable {
     /** Graphs; null where there are none. */
     default GraphBackend graphs() {
         return null;
+    }
+
+    /**
+     * What two devices can do with each other.
+     *
+     * @param device the one that would access, from 0.
+     * @param peer the one that has the memory.
+     * @param attribute a CUdevice_P2PAttribute; 0 asks what cuDeviceCanAccessPeer answers.
+     * @param value receives an int.
+     * @return CUresult.
+     */
+    default int peerAttribute(int device, int peer, int attribute, MemorySegment value) {
+        value.set(ValueLayout.JAVA_INT_UNALIGNED, 0, 0);
+        return CUresult.CUDA_SUCCESS;
     }
 
     /** Whether a result means that the context is lost (CUDA_ERROR_ILLEGAL_ADDRESS and its like). */

@@ -26,6 +26,10 @@ final class Driver {
     private static final MethodHandle CU_DEVICE_TOTAL_MEM_V2 = find("cuDeviceTotalMem_v2", ADDRESS, JAVA_INT);
     private static final MethodHandle CU_DEVICE_GET_ATTRIBUTE = find("cuDeviceGetAttribute", ADDRESS, JAVA_INT,
         JAVA_INT);
+    private static final MethodHandle CU_DEVICE_CAN_ACCESS_PEER = find("cuDeviceCanAccessPeer", ADDRESS, JAVA_INT,
+        JAVA_INT);
+    private static final MethodHandle CU_DEVICE_GET_P2P_ATTRIBUTE = find("cuDeviceGetP2PAttribute", ADDRESS, JAVA_INT,
+        JAVA_INT, JAVA_INT);
     private static final MethodHandle CU_DEVICE_PRIMARY_CTX_RETAIN = find("cuDevicePrimaryCtxRetain", ADDRESS,
         JAVA_INT);
     private static final MethodHandle CU_DEVICE_PRIMARY_CTX_RESET_V2 = find("cuDevicePrimaryCtxReset_v2", JAVA_INT);
@@ -150,6 +154,22 @@ final class Driver {
     static int cuDeviceGetAttribute(MemorySegment value, int attribute, int device) {
         try {
             return (int) CU_DEVICE_GET_ATTRIBUTE.invokeExact(value, attribute, device);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuDeviceCanAccessPeer(MemorySegment can, int device, int peer) {
+        try {
+            return (int) CU_DEVICE_CAN_ACCESS_PEER.invokeExact(can, device, peer);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    static int cuDeviceGetP2PAttribute(MemorySegment value, int attribute, int device, int peer) {
+        try {
+            return (int) CU_DEVICE_GET_P2P_ATTRIBUTE.invokeExact(value, attribute, device, peer);
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);
         }

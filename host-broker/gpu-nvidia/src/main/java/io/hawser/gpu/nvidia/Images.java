@@ -32,6 +32,15 @@ final class Images {
     }
 
     int load(MemorySegment image, MemorySegment out, StringBuilder log) {
+        return load(image, out, log, false);
+    }
+
+    /** As {@link #load}, for every context: {@code out} receives a library. */
+    int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
+        return load(image, out, log, true);
+    }
+
+    private int load(MemorySegment image, MemorySegment out, StringBuilder log, boolean library) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment options = arena.allocateFrom(ValueLayout.JAVA_INT, JIT_OPTIONS);
             MemorySegment info = arena.allocate(LOG_BYTES);
@@ -39,10 +48,13 @@ final class Images {
             MemorySegment values = arena.allocateFrom(ValueLayout.JAVA_LONG, info.address(), LOG_BYTES,
                 error.address(), LOG_BYTES);
             MemorySegment readable = readable(image, arena);
-            if (readable.byteSize() == WRAPPER_BYTES && image.byteSize() != WRAPPER_BYTES) {
+            if (!library && readable.byteSize() == WRAPPER_BYTES && image.byteSize() != WRAPPER_BYTES) {
                 return linked(readable, out);
             }
-            int result = Driver.cuModuleLoadDataEx(out, readable, JIT_OPTIONS.length, options, values);
+            int result = library
+                ? Driver.cuLibraryLoadData(out, readable, options, values, JIT_OPTIONS.length, MemorySegment.NULL,
+                    MemorySegment.NULL, 0)
+                : Driver.cuModuleLoadDataEx(out, readable, JIT_OPTIONS.length, options, values);
             log.append(text(info)).append(text(error));
             return result;
         }

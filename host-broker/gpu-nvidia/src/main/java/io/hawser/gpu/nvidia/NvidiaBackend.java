@@ -41,13 +41,14 @@ final class NvidiaBackend implements GpuBackend {
     private static final long PATIENCE_NS = patienceNs(Runtime.getRuntime().availableProcessors());
 
     private final int devices;
-    private final NvidiaDriver driver = new NvidiaDriver();
+    private final NvidiaDriver driver = new NvidiaDriver(this::functionHere);
     private final NvidiaArrays arrays = new NvidiaArrays(driver);
     private final DeviceText text = new DeviceText();
     private final Markers markers = new Markers(new DriverEvents(text));
     private final Watches watches = new Watches(new DriverStreams(text), markers);
     private final StagingSlabs slabs = new StagingSlabs();
     private final Images images = new Images();
+    private final Libraries libraries = new Libraries();
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
@@ -179,6 +180,7 @@ final class NvidiaBackend implements GpuBackend {
         Belongings own = belongings.get(context);
         if (own == null) {
             contexts.remove(context);
+            libraries.forget(context);
             markers.forget(context);
             return Driver.cuCtxDestroy_v2(context);
         }
@@ -339,8 +341,8 @@ final class NvidiaBackend implements GpuBackend {
     public int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
             int sharedBytes, long stream, int flags, MemorySegment packedParams, MemorySegment attributes) {
         watches.seal();
-        return launches.launch(function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, flags,
-            packedParams, attributes);
+        return launches.launch(libraries.here(function, current), gridX, gridY, gridZ, blockX, blockY, blockZ,
+            sharedBytes, stream, flags, packedParams, attributes);
     }
 
     @Override
@@ -348,36 +350,68 @@ final class NvidiaBackend implements GpuBackend {
         int result = images.load(image, out, log);
         if (result == 0) {
             driver.belongings().modules.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            if (PrintSearch.mayPrint(image)) {
-                printing.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            }
+            notePrinting(image, out);
         }
         return result;
     }
 
     @Override
+    public int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
+        int result = images.loadLibrary(image, out, log);
+        if (result == 0) {
+            libraries.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
+            notePrinting(image, out);
+        }
+        return result;
+    }
+
+    private void notePrinting(MemorySegment image, MemorySegment out) {
+        if (PrintSearch.mayPrint(image)) {
+            printing.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
+        }
+    }
+
+    @Override
     public int unloadImage(long module) {
-        driver.belongings().modules.remove(module);
         printing.remove(module);
+        if (libraries.has(module)) {
+            return libraries.unload(module);
+        }
+        driver.belongings().modules.remove(module);
         return images.unload(module);
     }
 
     @Override
     public int function(long module, String name, FunctionInfo out) {
+        long here = libraries.module(module, current);
+        if (here < 0) {
+            return (int) -here;
+        }
         if (printing.contains(module)) {
             text.expect(); // whatever way the kernel is launched
         }
-        return Images.function(module, name, out);
+        int result = Images.function(here, name, out);
+        if (result == 0) {
+            libraries.note(module, name, current, out.handle());
+        }
+        return result;
+    }
+
+    /** A kernel as the current context knows it: one of a library has another handle in each. */
+    long functionHere(long function) {
+        return libraries.here(function, current);
     }
 
     @Override
     public List<String> functionNames(long module) {
-        return Images.functionNames(module);
+        long here = libraries.module(module, current);
+        return here < 0 ? null : Images.functionNames(here);
     }
 
     @Override
     public int global(long module, String name, MemorySegment outPointerAndBytes) {
-        return Images.global(module, name, outPointerAndBytes);
+        long here = libraries.module(module, current);
+        return here < 0 ? (int) -here : Images.global(here, name, outPointerAndBytes);
     }
 
     @Override
@@ -439,6 +473,12 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public void freeStaging(MemorySegment staging) {
         slabs.give(staging);
+    }
+
+    @Override
+    public int peerAttribute(int device, int peer, int attribute, MemorySegment value) {
+        return attribute == 0 ? Driver.cuDeviceCanAccessPeer(value, device, peer)
+            : Driver.cuDeviceGetP2PAttribute(value, attribute, device, peer);
     }
 
     @Override

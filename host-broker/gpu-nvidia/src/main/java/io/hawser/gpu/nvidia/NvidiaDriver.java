@@ -4,11 +4,18 @@ import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaForeign;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.function.LongUnaryOperator;
 
 /** The Driver API, noting what a session makes in a primary context. Session thread only. */
 final class NvidiaDriver extends CudaForeign {
     private final Belongings nothing = new Belongings();
+    private final LongUnaryOperator functionHere;
     private Belongings current = nothing;
+
+    /** @param functionHere says what a kernel's handle is in the current context. */
+    NvidiaDriver(LongUnaryOperator functionHere) {
+        this.functionHere = functionHere;
+    }
 
     /** What is made from now on belongs here; null when it goes with its context. */
     void belongTo(Belongings belongings) {
@@ -154,5 +161,34 @@ final class NvidiaDriver extends CudaForeign {
 
     int destroySurface(long surfObject) {
         return super.cuSurfObjectDestroy(surfObject);
+    }
+
+    @Override
+    public int cuFuncSetAttribute(long hfunc, int attrib, int value) {
+        return super.cuFuncSetAttribute(functionHere.applyAsLong(hfunc), attrib, value);
+    }
+
+    @Override
+    public int cuFuncSetCacheConfig(long hfunc, int config) {
+        return super.cuFuncSetCacheConfig(functionHere.applyAsLong(hfunc), config);
+    }
+
+    @Override
+    public int cuFuncSetSharedMemConfig(long hfunc, int config) {
+        return super.cuFuncSetSharedMemConfig(functionHere.applyAsLong(hfunc), config);
+    }
+
+    @Override
+    public int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(MemorySegment numBlocks, long func, int blockSize,
+            long dynamicSMemSize, int flags) {
+        return super.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, functionHere.applyAsLong(func),
+            blockSize, dynamicSMemSize, flags);
+    }
+
+    @Override
+    public int cuOccupancyAvailableDynamicSMemPerBlock(MemorySegment dynamicSmemSize, long func, int numBlocks,
+            int blockSize) {
+        return super.cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, functionHere.applyAsLong(func),
+            numBlocks, blockSize);
     }
 }

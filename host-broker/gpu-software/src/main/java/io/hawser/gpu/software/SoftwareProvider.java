@@ -6,6 +6,7 @@ import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GpuBackendProvider;
 import io.hawser.gpu.software.device.SoftwareBackend;
 import java.lang.management.ManagementFactory;
+import java.util.stream.IntStream;
 
 /** Opens the software GPU, which every machine has. */
 public final class SoftwareProvider implements GpuBackendProvider {
@@ -31,6 +32,17 @@ public final class SoftwareProvider implements GpuBackendProvider {
         }
         int all = Runtime.getRuntime().availableProcessors();
         int processors = options.threads() == 0 ? all : Math.min(all, options.threads());
-        return new SoftwareBackend(bytes, processors);
+        int[] numbers = numbers(options);
+        return new SoftwareBackend(bytes / options.devices() * numbers.length, processors, numbers);
+    }
+
+    private static int[] numbers(BackendOptions options) {
+        int[] all = IntStream.range(0, options.devices()).toArray();
+        if (options.chosen().isEmpty()) {
+            return all;
+        }
+        return options.chosen().stream().mapToInt(uuid -> IntStream.of(all)
+            .filter(number -> SoftwareBackend.uuid(number).equalsIgnoreCase(uuid)).findFirst()
+            .orElseThrow(() -> new IllegalStateException("no software GPU has this UUID: " + uuid))).toArray();
     }
 }

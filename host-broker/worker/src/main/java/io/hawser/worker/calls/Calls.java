@@ -34,7 +34,8 @@ public final class Calls implements CallDispatcher {
             new ArrayCalls(session, region),
             new TextureCalls(session),
             new VmmCalls(session),
-            new ManagedCalls(session, shared));
+            new ManagedCalls(session, shared),
+            new PeerCalls(session));
     }
 
     /**

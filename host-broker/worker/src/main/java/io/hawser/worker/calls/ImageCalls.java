@@ -9,6 +9,7 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.LibraryVariables;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.Session;
 import java.io.ByteArrayOutputStream;
@@ -28,6 +29,7 @@ final class ImageCalls {
 
     private static final int MAX_LOG_BYTES = 65536; // of the description; sizes a reply
     private static final int MAX_NAMES_BYTES = 65536; // likewise
+    private static final int LIBRARY = 1; // of hwsImageLoad's optionFlags: the code belongs to no context
     private static final int PARAM_BYTES = 8; // struct HwsParam: offset, size
     private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
@@ -48,14 +50,15 @@ final class ImageCalls {
      */
     record Parameters(int bytes) { }
 
-    void hwsImageLoad(Call call, long mod, long blobId, int logCapacity, MemorySegment inline) {
+    void hwsImageLoad(Call call, long mod, long blobId, int optionFlags, int logCapacity, MemorySegment inline) {
         StringBuilder log = new StringBuilder();
+        boolean library = (optionFlags & LIBRARY) != 0;
         if (blobId == 0) {
             if (inline == null) {
                 call.fatal("an image is inline or staged: blobId=0");
                 return;
             }
-            load(call, mod, inline, logCapacity, log);
+            load(call, mod, inline, library, logCapacity, log);
             return;
         }
         BlobStore blobs = objects.blobs();
@@ -65,17 +68,23 @@ final class ImageCalls {
             return;
         }
         try {
-            load(call, mod, blobs.bytes(content), logCapacity, log);
+            load(call, mod, blobs.bytes(content), library, logCapacity, log);
         } finally {
             blobs.release(content);
         }
     }
 
-    private void load(Call call, long mod, MemorySegment image, int logCapacity, StringBuilder log) {
+    private void load(Call call, long mod, MemorySegment image, boolean library, int logCapacity,
+            StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
-        int result = backend.loadImage(image, out, log);
+        int result = library ? backend.loadLibrary(image, out, log) : backend.loadImage(image, out, log);
         if (result == 0) {
-            call.register(HandleKind.MODULE, mod, out.get(ValueLayout.JAVA_LONG, 0));
+            long loaded = out.get(ValueLayout.JAVA_LONG, 0);
+            if (library) {
+                objects.register(call, HandleKind.MODULE, mod, loaded, null, new LibraryVariables());
+            } else {
+                call.register(HandleKind.MODULE, mod, loaded);
+            }
         } else {
             LOG.log(Level.WARNING, "session {0}: an image was not loaded: CUresult={1} bytes={2} log={3}",
                 session.id(), result, Long.toString(image.byteSize()), LogText.clean(log.toString()));
@@ -93,17 +102,34 @@ final class ImageCalls {
         // Its names go at once, its code when work that may still run it is done.
         objects.drop(HandleKind.MODULE, module.id());
         Handle context = module.owner();
-        Runnable unload = () -> {
+        List<Handle> users = context == null
+            ? objects.handles().all(HandleKind.CONTEXT).stream().filter(user -> !user.isFailed()).toList()
+            : List.of(context);
+        unloadAfter(users, () -> {
             if (context == null || objects.isLive(context)) {
                 session.deferError(backend.unloadImage(module.nativeHandle()));
             }
-        };
-        int wait = context == null ? -1 : backend.whenContextReached(context.nativeHandle(),
-            status -> session.completions().add(() -> session.gates().whenClosed(unload)));
-        if (wait != 0) {
-            session.gates().whenClosed(unload);
-        }
+        });
         call.finish(0);
+    }
+
+    /** Runs when all work of these contexts is done that has been issued so far. */
+    private void unloadAfter(List<Handle> users, Runnable unload) {
+        int[] running = {1}; // and one for the loop
+        Runnable ended = () -> {
+            if (--running[0] == 0) {
+                session.gates().whenClosed(unload);
+            }
+        };
+        for (Handle user : users) {
+            running[0]++;
+            int wait = backend.whenContextReached(user.nativeHandle(),
+                status -> session.completions().add(ended));
+            if (wait != 0) { // a lost context does not wait
+                ended.run();
+            }
+        }
+        ended.run();
     }
 
     void hwsFunctionGet(Call call, String name, long function) {
@@ -145,6 +171,10 @@ final class ImageCalls {
         long bytes = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
         if (bytes > 0 && !objects.allocations().contains(address, bytes)) {
             objects.allocations().add(address, bytes, module);
+            LibraryVariables library = module.info(LibraryVariables.class);
+            if (library != null) {
+                library.add(objects.currentContext(), address);
+            }
         }
         WireReplies.hwsGlobalGet(call.reply(), address, bytes);
         call.finish(0);

@@ -42,7 +42,7 @@ final class WireCalls implements WireManualCalls {
     @Override
     public void hwsImageLoad(CallContext call, long modId, long blobId, int optionFlags, int logCapacity,
             int imageBytes, MemorySegment image) {
-        images.hwsImageLoad(Call.of(call), modId, blobId, logCapacity, image);
+        images.hwsImageLoad(Call.of(call), modId, blobId, optionFlags, logCapacity, image);
     }
 
     @Override

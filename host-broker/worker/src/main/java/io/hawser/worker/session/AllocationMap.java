@@ -158,6 +158,18 @@ public final class AllocationMap {
     }
 
     /**
+     * Removes a module's variable.
+     *
+     * @param address its first byte.
+     */
+    void removeVariable(long address) {
+        int at = floor(address);
+        if (at >= 0 && starts[at] == address && owners[at] != null && owners[at].kind() == HandleKind.MODULE) {
+            removeAt(at);
+        }
+    }
+
+    /**
      * Removes what goes with a module or a context.
      *
      * @param owner which.

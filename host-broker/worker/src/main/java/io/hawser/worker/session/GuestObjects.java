@@ -194,10 +194,20 @@ public final class GuestObjects {
                 streams.forget(gone).forEach(work::abandon);
                 work.forget(gone.nativeHandle());
                 allocations.removeOwner(gone);
+                forgetLibraries(gone);
                 if (gone == currentContext) {
                     currentContext = null;
                     currentContextId = -1;
                 }
+            }
+        }
+    }
+
+    /** Forgets the variables that libraries, which belong to no context, have in one that has ended. */
+    private void forgetLibraries(Handle context) {
+        for (Handle module : handles.all(HandleKind.MODULE)) {
+            if (module.owner() == null && module.info(LibraryVariables.class) != null) {
+                module.info(LibraryVariables.class).forget(context, allocations);
             }
         }
     }

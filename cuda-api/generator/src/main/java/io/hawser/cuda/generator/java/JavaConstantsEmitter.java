@@ -55,7 +55,8 @@ final class JavaConstantsEmitter {
         out.line("/** What the generator read. */");
         out.open("public final class Description");
         out.line("/** Compared by both ends at the handshake: it changes with the bytes of any record. */");
-        out.line("public static final long HASH = 0x%016xL;", description.hash()).line();
+        // No constant: javac would copy it into classes that an incremental build does not compile again.
+        out.line("public static final long HASH = Long.parseUnsignedLong(\"%016x\", 16);", description.hash()).line();
         out.open("private Description()").close();
         return out.close();
     }

@@ -2,6 +2,7 @@ package io.hawser.gpu.software.device;
 
 import io.hawser.cuda.generated.CUresult;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -17,6 +18,7 @@ final class Context {
     final long[] limits = {1024, 1 << 20, 8 << 20};
 
     final long id;
+    final int ordinal; // of its device
     final int flags;
     final boolean primary;
     final Stream legacy;
@@ -24,10 +26,13 @@ final class Context {
     private final Set<Stream> streams = new LinkedHashSet<>();
     private final List<Work> retired = new ArrayList<>();
     private final List<Work> retiredBlocking = new ArrayList<>();
+    /** Contexts whose memory it was given access to; all devices are one memory, so that nothing follows from it. */
+    private final Set<Context> peers = new HashSet<>();
     private volatile int error;
 
-    Context(long id, int flags, boolean primary, Scheduler scheduler) {
+    Context(long id, int ordinal, int flags, boolean primary, Scheduler scheduler) {
         this.id = id;
+        this.ordinal = ordinal;
         this.flags = flags;
         this.primary = primary;
         this.scheduler = scheduler;
@@ -53,6 +58,10 @@ final class Context {
                 retiredBlocking.add(last);
             }
         }
+    }
+
+    Set<Context> peers() {
+        return peers;
     }
 
     Set<Stream> streams() {

@@ -1,17 +1,26 @@
 package io.hawser.gpu.software.device;
 
 import io.hawser.cuda.generated.CUresult;
+import io.hawser.gpu.software.compile.PtxKernel;
+import io.hawser.gpu.software.exec.GlobalMemory;
 import io.hawser.gpu.software.exec.KernelLaunch;
+import io.hawser.gpu.software.image.ImageException;
+import io.hawser.gpu.software.ptx.PtxException;
+import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * The device's state that the object groups share. Its methods belong to the decoder's thread, except {@link #output}
- * and {@link #heap}.
+ * The state of the devices that the object groups share. All are one memory and one set of processors, of which each
+ * device has its part of the memory: kernels of one reach what another has, whether or not that was enabled. Its
+ * methods belong to the decoder's thread, except {@link #output} and {@link #heap}.
  */
 final class Device implements AutoCloseable {
+    private static final System.Logger LOG = System.getLogger(Device.class.getName());
     private static final long PENDING_FREE_TIMEOUT_MS = 2000;
 
     final DeviceMemory memory;
@@ -20,7 +29,10 @@ final class Device implements AutoCloseable {
     final Handles handles = new Handles();
     final GraphMemory graphMemory = new GraphMemory();
     private Context current;
-    private Context primary;
+    private final Context[] primaries; // by device
+    private final long memoryOfEach;
+    private final long[] used; // by device, where there are several; guarded by freed
+    private final Map<Long, Integer> deviceOf = new HashMap<>(); // of allocations, likewise
     private volatile Consumer<byte[]> sink = text -> { };
     private final AtomicLong heapBytes = new AtomicLong();
     private final Object freed = new Object();
@@ -28,9 +40,14 @@ final class Device implements AutoCloseable {
     // What goes with which context: addresses of allocations and handles of modules. The decoder's thread only.
     private final Map<Long, Context> allocationOwners = new HashMap<>();
     private final Map<Long, Context> moduleOwners = new HashMap<>();
+    private final Set<Library> libraries = new HashSet<>();
 
-    Device(long memoryBytes, int processors) {
+    /** @param memoryBytes of all devices together. */
+    Device(long memoryBytes, int processors, int devices) {
         memory = new DeviceMemory(memoryBytes);
+        primaries = new Context[devices];
+        used = new long[devices];
+        memoryOfEach = memory.totalBytes() / devices & -GlobalMemory.GRANULE_BYTES;
         host = new HostMemory(memory.arena());
         scheduler = new Scheduler(memory.arena(), processors);
     }
@@ -44,12 +61,35 @@ final class Device implements AutoCloseable {
         current = context;
     }
 
-    Context primary() {
-        return primary;
+    int count() {
+        return primaries.length;
     }
 
-    void setPrimary(Context context) {
-        primary = context;
+    Context primary(int ordinal) {
+        return primaries[ordinal];
+    }
+
+    void setPrimary(int ordinal, Context context) {
+        primaries[ordinal] = context;
+    }
+
+    /** Memory of each device in bytes. */
+    long memoryOfEach() {
+        return memoryOfEach;
+    }
+
+    /** Memory of the current context's device that is not allocated, in bytes. */
+    long freeBytes() {
+        if (primaries.length == 1) {
+            return memory.freeBytes();
+        }
+        synchronized (freed) {
+            return Math.min(memoryOfEach - used[ordinal()], memory.freeBytes());
+        }
+    }
+
+    private int ordinal() {
+        return current == null ? 0 : current.ordinal;
     }
 
     /** A stream of the current context, or another one by its handle; null if there is none. */
@@ -93,7 +133,7 @@ final class Device implements AutoCloseable {
             synchronized (freed) {
                 pending = pendingFrees;
             }
-            long address = memory.allocate(bytes);
+            long address = take(bytes);
             long leftMs = (deadlineNs - System.nanoTime()) / 1_000_000;
             if (address != 0 || pending == 0 || leftMs <= 0) {
                 return address;
@@ -108,6 +148,31 @@ final class Device implements AutoCloseable {
                     }
                 }
             }
+        }
+    }
+
+    private long take(long bytes) {
+        if (primaries.length == 1) {
+            return memory.allocate(bytes);
+        }
+        synchronized (freed) {
+            long address = bytes <= memoryOfEach - used[ordinal()] ? memory.allocate(bytes) : 0;
+            if (address != 0) {
+                used[ordinal()] += memory.sizeOf(address);
+                deviceOf.put(address, ordinal());
+            }
+            return address;
+        }
+    }
+
+    /** Frees what {@link #allocate} gave; any thread. */
+    void giveBack(long address) {
+        synchronized (freed) {
+            Integer ordinal = deviceOf.remove(address);
+            if (ordinal != null) {
+                used[ordinal] -= memory.sizeOf(address);
+            }
+            memory.free(address);
         }
     }
 
@@ -131,6 +196,74 @@ final class Device implements AutoCloseable {
         moduleOwners.remove(handle);
     }
 
+    /** Adds a library; answers its handle. */
+    long addLibrary(Library library) {
+        libraries.add(library);
+        return handles.add(library);
+    }
+
+    /** Unloads a library's modules in all contexts. */
+    void unloadLibrary(long handle, Library library) {
+        libraries.remove(library);
+        handles.remove(handle);
+        library.instances.forEach((context, module) -> {
+            moduleOwners.remove(module);
+            unload(module, context);
+        });
+    }
+
+    /**
+     * The module of a handle; a library's is the current context's own, which is made when it is first asked for.
+     *
+     * @return null if there is no such module.
+     */
+    LoadedModule module(long handle) throws ImageException, PtxException, LoadedModule.NoMemoryException {
+        Library library = handles.get(handle, Library.class);
+        return library == null || current == null ? handles.get(handle, LoadedModule.class) : module(library);
+    }
+
+    private LoadedModule module(Library library) throws ImageException, PtxException,
+            LoadedModule.NoMemoryException {
+        Long known = library.instances.get(current);
+        if (known == null) {
+            LoadedModule module = LoadedModule.load(MemorySegment.ofArray(library.image), memory);
+            module.library = library;
+            module.context = current;
+            known = handles.add(module);
+            library.instances.put(current, known);
+            ownModule(known);
+        }
+        return handles.get(known, LoadedModule.class);
+    }
+
+    /** Handle of a module's kernel; 0 if it has none of that name. */
+    long kernel(LoadedModule module, String name) throws PtxException {
+        Long known = module.functions.get(name);
+        PtxKernel kernel = module.image.kernels().get(name);
+        if (known != null || kernel == null) {
+            return known == null ? 0 : known;
+        }
+        kernel.prepare();
+        long handle = handles.add(new KernelFunction(module, kernel));
+        module.functions.put(name, handle);
+        return handle;
+    }
+
+    /** A kernel by its handle, a library's as the current context has it; null if there is none. */
+    KernelFunction function(long handle) {
+        KernelFunction function = handles.get(handle, KernelFunction.class);
+        if (function == null || function.module.library == null || function.module.context == current
+            || current == null) {
+            return function;
+        }
+        try {
+            return handles.get(kernel(module(function.module.library), function.kernel.name()), KernelFunction.class);
+        } catch (ImageException | PtxException | LoadedModule.NoMemoryException e) {
+            LOG.log(System.Logger.Level.WARNING, "a library cannot be used in a further context: " + e.getMessage());
+            return null;
+        }
+    }
+
     /** Frees what goes with a context, when its work is done. */
     void release(Context context) {
         allocationOwners.entrySet().removeIf(owned -> {
@@ -147,6 +280,7 @@ final class Device implements AutoCloseable {
             }
             return owned.getValue() == context;
         });
+        libraries.forEach(library -> library.instances.remove(context));
     }
 
     /** Forgets a module and its functions; its variables go when the context's work is done. */
@@ -161,10 +295,11 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Frees an allocation once all work of the current context is done. */
+    /** Frees an allocation once all work of the context is done that it goes with. */
     void freeAfterAll(long address) {
         freeLater();
-        current.issueAfterAll(() -> freeNow(address));
+        Context owner = allocationOwners.remove(address);
+        (owner == null ? current : owner).issueAfterAll(() -> freeNow(address));
     }
 
     /** Notes that a free is on its way; {@link #freeNow} ends it. */
@@ -176,7 +311,7 @@ final class Device implements AutoCloseable {
 
     /** The end of {@link #freeLater}; any thread. */
     void freeNow(long address) {
-        memory.free(address);
+        giveBack(address);
         synchronized (freed) {
             pendingFrees--;
             freed.notifyAll();

@@ -97,7 +97,7 @@ final class Launcher {
         Work.Body body = body(request, context, workspace);
         context.issue(stream, () -> {
             body.run();
-            device.memory.free(workspace);
+            device.giveBack(workspace);
         }, false);
         return CUDA_SUCCESS;
     }

@@ -23,6 +23,9 @@ final class LoadedModule {
 
     final PtxImage image;
     final Map<String, Long> functions = new HashMap<>();
+    /** What this is the module of, and where; null for a module that was loaded as one. */
+    Library library;
+    Context context;
     private final Map<PtxVariable, Long> addresses = new HashMap<>();
     private final long block;
 

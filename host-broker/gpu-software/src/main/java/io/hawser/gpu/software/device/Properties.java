@@ -38,6 +38,7 @@ final class Properties {
     /**
      * Fills a HwsDeviceInfo.
      *
+     * @param ordinal number of the device among all of the machine.
      * @param mapsHost whether this session's kernels can use host memory: it needs a region.
      * @param mapsMemory whether memory can be mapped to addresses apart.
      */
@@ -45,7 +46,7 @@ final class Properties {
             boolean mapsMemory) {
         info.asSlice(0, HwsDeviceInfo.BYTES).fill((byte) 0);
         info.setString(HwsDeviceInfo.NAME_OFFSET, NAME);
-        UUID uuid = UUID.nameUUIDFromBytes((NAME + machine() + ordinal).getBytes(StandardCharsets.UTF_8));
+        UUID uuid = uuid(ordinal);
         ValueLayout.OfLong bigEndian = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(java.nio.ByteOrder.BIG_ENDIAN);
         info.set(bigEndian, HwsDeviceInfo.UUID_OFFSET, uuid.getMostSignificantBits());
         info.set(bigEndian, HwsDeviceInfo.UUID_OFFSET + 8L, uuid.getLeastSignificantBits());
@@ -58,6 +59,10 @@ final class Properties {
         for (int i = 0; i < attributes.length; i++) {
             info.set(ValueLayout.JAVA_INT_UNALIGNED, HwsDeviceInfo.ATTRIBUTES_OFFSET + 4L * i, attributes[i]);
         }
+    }
+
+    static UUID uuid(int ordinal) {
+        return UUID.nameUUIDFromBytes((NAME + machine() + ordinal).getBytes(StandardCharsets.UTF_8));
     }
 
     private static String machine() {

@@ -7,6 +7,7 @@ import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.generated.CUdevice_P2PAttribute;
 import io.hawser.cuda.generated.CUfunction_attribute;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.gpu.software.compile.PtxKernel;
@@ -24,13 +25,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
-/** The software GPU behind the worker's interface: one device. */
+/** The software GPU behind the worker's interface: one device, or several that are alike. */
 public final class SoftwareBackend implements GpuBackend {
     private static final System.Logger LOG = System.getLogger(SoftwareBackend.class.getName());
-    private static final int ONE_DEVICE = 0;
     /** Copies up to this size run on the issuing thread when nothing is before them: a hand-over would cost more. */
     private static final long INLINE_COPY_BYTES = 64 << 10;
 
+    private final int[] numbers; // of the devices, among all that the machine is said to have
     private final Device device;
     private final SoftwareArrays arrays;
     private final SoftwareDriver driver;
@@ -44,7 +45,17 @@ public final class SoftwareBackend implements GpuBackend {
      * @param processors processors of the machine that kernels may use, from 1.
      */
     public SoftwareBackend(long memoryBytes, int processors) {
-        device = new Device(memoryBytes, processors);
+        this(memoryBytes, processors, 0);
+    }
+
+    /**
+     * @param memoryBytes of all devices together; each has the same part.
+     * @param processors processors of the machine that kernels of all devices may use, from 1.
+     * @param numbers tells the devices apart: they follow from the machine and their number.
+     */
+    public SoftwareBackend(long memoryBytes, int processors, int... numbers) {
+        this.numbers = numbers.clone();
+        device = new Device(memoryBytes, processors, numbers.length);
         arrays = new SoftwareArrays(device);
         driver = new SoftwareDriver(device, arrays);
         launcher = new Launcher(device);
@@ -64,30 +75,35 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public int deviceCount() {
-        return 1;
+        return numbers.length;
+    }
+
+    /** The UUID of the device of a number on this machine, as 8-4-4-4-12 digits. */
+    public static String uuid(int number) {
+        return Properties.uuid(number).toString();
     }
 
     @Override
     public int deviceInfo(int ordinal, MemorySegment info) {
-        if (ordinal != ONE_DEVICE) {
+        if (ordinal < 0 || ordinal >= numbers.length) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
-        Properties.describe(info, ordinal, device.memory.totalBytes(), device.scheduler.processors(),
+        Properties.describe(info, numbers[ordinal], device.memoryOfEach(), device.scheduler.processors(),
             device.host.isAttached(), virtualMemory != null);
         return CUDA_SUCCESS;
     }
 
     @Override
     public int createContext(int ordinal, int flags, boolean primary, MemorySegment out) {
-        if (ordinal != ONE_DEVICE) {
+        if (ordinal < 0 || ordinal >= numbers.length) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
-        Context context = primary ? device.primary() : null;
+        Context context = primary ? device.primary(ordinal) : null;
         if (context == null) {
-            context = new Context(device.handles.peek(), flags, primary, device.scheduler);
+            context = new Context(device.handles.peek(), ordinal, flags, primary, device.scheduler);
             device.handles.add(context);
             if (primary) {
-                device.setPrimary(context);
+                device.setPrimary(ordinal, context);
             }
         }
         out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, context.id);
@@ -105,8 +121,8 @@ public final class SoftwareBackend implements GpuBackend {
             device.handles.remove(stream.id);
         }
         device.handles.remove(nativeContext);
-        if (device.primary() == context) {
-            device.setPrimary(null);
+        if (device.primary(context.ordinal) == context) {
+            device.setPrimary(context.ordinal, null);
         }
         if (device.current() == context) {
             device.setCurrent(null);
@@ -187,7 +203,7 @@ public final class SoftwareBackend implements GpuBackend {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        KernelFunction function = device.handles.get(handle, KernelFunction.class);
+        KernelFunction function = device.function(handle);
         if (function == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
@@ -198,15 +214,40 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public int loadImage(MemorySegment image, MemorySegment out, StringBuilder log) {
         int check = device.check();
-        if (check != CUDA_SUCCESS) {
-            return check;
-        }
-        try {
-            LoadedModule module = LoadedModule.load(image, device.memory);
-            long handle = device.handles.add(module);
+        return check != CUDA_SUCCESS ? check : load(log, () -> {
+            long handle = device.handles.add(LoadedModule.load(image, device.memory));
             device.ownModule(handle);
             out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, handle);
             return CUDA_SUCCESS;
+        });
+    }
+
+    @Override
+    public int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
+        int check = device.check();
+        return check != CUDA_SUCCESS ? check : load(log, () -> {
+            Library library = new Library(image.toArray(ValueLayout.JAVA_BYTE));
+            long handle = device.addLibrary(library);
+            try {
+                device.module(handle);
+                out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, handle);
+                return CUDA_SUCCESS;
+            } finally {
+                if (library.instances.isEmpty()) {
+                    device.unloadLibrary(handle, library);
+                }
+            }
+        });
+    }
+
+    /** Something with code that may be refused; answers a CUresult. */
+    private interface Loading {
+        int run() throws ImageException, PtxException, LoadedModule.NoMemoryException;
+    }
+
+    private static int load(StringBuilder log, Loading loading) {
+        try {
+            return loading.run();
         } catch (ImageException e) {
             log.append(e.getMessage()).append('\n');
             return e.cuResult();
@@ -227,6 +268,11 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public int unloadImage(long handle) {
+        Library library = device.handles.get(handle, Library.class);
+        if (library != null) {
+            device.unloadLibrary(handle, library);
+            return CUDA_SUCCESS;
+        }
         if (device.handles.get(handle, LoadedModule.class) == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
@@ -237,26 +283,18 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public int function(long handle, String name, FunctionInfo out) {
-        LoadedModule module = device.handles.get(handle, LoadedModule.class);
-        if (module == null) {
-            return CUDA_ERROR_INVALID_HANDLE;
-        }
-        PtxKernel kernel = module.image.kernels().get(name);
-        if (kernel == null) {
-            return CUDA_ERROR_NOT_FOUND;
-        }
-        Long known = module.functions.get(name);
-        if (known == null) {
-            try {
-                kernel.prepare();
-            } catch (PtxException e) {
-                return refused(e, new StringBuilder());
+        return load(new StringBuilder(), () -> {
+            LoadedModule module = device.module(handle);
+            if (module == null) {
+                return CUDA_ERROR_INVALID_HANDLE;
             }
-            known = device.handles.add(new KernelFunction(module, kernel));
-            module.functions.put(name, known);
-        }
-        describe(known, device.handles.get(known, KernelFunction.class), out);
-        return CUDA_SUCCESS;
+            long kernel = device.kernel(module, name);
+            if (kernel == 0) {
+                return CUDA_ERROR_NOT_FOUND;
+            }
+            describe(kernel, device.handles.get(kernel, KernelFunction.class), out);
+            return CUDA_SUCCESS;
+        });
     }
 
     private static void describe(long handle, KernelFunction function, FunctionInfo out) {
@@ -278,24 +316,34 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public List<String> functionNames(long handle) {
-        LoadedModule module = device.handles.get(handle, LoadedModule.class);
-        // Sorted, so that a guest which asks in several pieces gets each name once.
-        return module == null ? null : module.image.kernels().keySet().stream().sorted().toList();
+        List<String> names = new ArrayList<>();
+        int result = load(new StringBuilder(), () -> {
+            LoadedModule module = device.module(handle);
+            if (module == null) {
+                return CUDA_ERROR_INVALID_HANDLE;
+            }
+            names.addAll(module.image.kernels().keySet());
+            return CUDA_SUCCESS;
+        });
+        names.sort(null); // so that a guest which asks in several pieces gets each name once
+        return result == CUDA_SUCCESS ? names : null;
     }
 
     @Override
     public int global(long handle, String name, MemorySegment outPointerAndBytes) {
-        LoadedModule module = device.handles.get(handle, LoadedModule.class);
-        if (module == null) {
-            return CUDA_ERROR_INVALID_HANDLE;
-        }
-        PtxVariable variable = module.variable(name);
-        if (variable == null) {
-            return CUDA_ERROR_NOT_FOUND;
-        }
-        outPointerAndBytes.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, module.address(variable));
-        outPointerAndBytes.set(ValueLayout.JAVA_LONG_UNALIGNED, 8, variable.bytes());
-        return CUDA_SUCCESS;
+        return load(new StringBuilder(), () -> {
+            LoadedModule module = device.module(handle);
+            if (module == null) {
+                return CUDA_ERROR_INVALID_HANDLE;
+            }
+            PtxVariable variable = module.variable(name);
+            if (variable == null) {
+                return CUDA_ERROR_NOT_FOUND;
+            }
+            outPointerAndBytes.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, module.address(variable));
+            outPointerAndBytes.set(ValueLayout.JAVA_LONG_UNALIGNED, 8, variable.bytes());
+            return CUDA_SUCCESS;
+        });
     }
 
     @Override
@@ -360,6 +408,17 @@ public final class SoftwareBackend implements GpuBackend {
                 + segment.address());
         }
         arena.close();
+    }
+
+    @Override
+    public int peerAttribute(int one, int other, int attribute, MemorySegment value) {
+        boolean can = switch (attribute) {
+            case 0, CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED,
+                CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED -> one != other;
+            default -> false; // the performance rank of all is the same, there are no arrays
+        };
+        value.set(ValueLayout.JAVA_INT_UNALIGNED, 0, can ? 1 : 0);
+        return CUDA_SUCCESS;
     }
 
     @Override

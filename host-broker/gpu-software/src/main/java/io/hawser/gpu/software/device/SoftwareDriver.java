@@ -30,13 +30,14 @@ final class SoftwareDriver implements CudaDriver {
 
     private final Device device;
     private final SoftwareArrays arrays;
-    private long poolHandle;
+    private final long[] poolHandles; // by device
     private int cacheConfig;
     private int sharedConfig;
 
     SoftwareDriver(Device device, SoftwareArrays arrays) {
         this.device = device;
         this.arrays = arrays;
+        poolHandles = new long[device.count()];
     }
 
     // Contexts.
@@ -131,11 +132,37 @@ final class SoftwareDriver implements CudaDriver {
         return context.error();
     }
 
+    @Override
+    public int cuCtxEnablePeerAccess(long peerHandle, int flags) {
+        int check = device.check();
+        Context peer = device.handles.get(peerHandle, Context.class);
+        if (check != CUDA_SUCCESS || flags != 0) {
+            return check != CUDA_SUCCESS ? check : CUDA_ERROR_INVALID_VALUE;
+        }
+        if (peer == null || peer == device.current()) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        if (peer.ordinal == device.current().ordinal) {
+            return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+        }
+        return device.current().peers().add(peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    }
+
+    @Override
+    public int cuCtxDisablePeerAccess(long peerHandle) {
+        int check = device.check();
+        Context peer = device.handles.get(peerHandle, Context.class);
+        if (check != CUDA_SUCCESS || peer == null) {
+            return check != CUDA_SUCCESS ? check : CUDA_ERROR_INVALID_CONTEXT;
+        }
+        return device.current().peers().remove(peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    }
+
     // Functions.
 
     @Override
     public int cuFuncSetAttribute(long handle, int attribute, int value) {
-        KernelFunction function = device.handles.get(handle, KernelFunction.class);
+        KernelFunction function = device.function(handle);
         if (function == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
@@ -153,18 +180,18 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuFuncSetCacheConfig(long handle, int config) {
-        return device.handles.get(handle, KernelFunction.class) == null ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+        return device.function(handle) == null ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
     }
 
     @Override
     public int cuFuncSetSharedMemConfig(long handle, int config) {
-        return device.handles.get(handle, KernelFunction.class) == null ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+        return device.function(handle) == null ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
     }
 
     @Override
     public int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(MemorySegment blocks, long handle, int blockSize,
                                                                     long dynamicSharedBytes, int flags) {
-        KernelFunction function = device.handles.get(handle, KernelFunction.class);
+        KernelFunction function = device.function(handle);
         if (function == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
@@ -177,7 +204,7 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuOccupancyAvailableDynamicSMemPerBlock(MemorySegment bytes, long handle, int blocks, int blockSize) {
-        KernelFunction function = device.handles.get(handle, KernelFunction.class);
+        KernelFunction function = device.function(handle);
         if (function == null) {
             return CUDA_ERROR_INVALID_HANDLE;
         }
@@ -235,15 +262,14 @@ final class SoftwareDriver implements CudaDriver {
         if (device.graphMemory.at(pointer) != null) {
             return device.free(device.graphMemory.at(pointer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         }
-        device.disownAllocation(pointer);
         device.freeAfterAll(pointer);
         return CUDA_SUCCESS;
     }
 
     @Override
     public int cuMemGetInfo_v2(MemorySegment free, MemorySegment total) {
-        free.set(LONG, 0, device.memory.freeBytes());
-        total.set(LONG, 0, device.memory.totalBytes());
+        free.set(LONG, 0, device.freeBytes());
+        total.set(LONG, 0, device.memoryOfEach());
         return device.check();
     }
 
@@ -251,19 +277,19 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuDeviceGetDefaultMemPool(MemorySegment pool, int ordinal) {
-        if (ordinal != 0) {
+        if (ordinal < 0 || ordinal >= device.count()) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
-        if (poolHandle == 0) {
-            poolHandle = device.handles.add(POOL);
+        if (poolHandles[ordinal] == 0) {
+            poolHandles[ordinal] = device.handles.add(POOL);
         }
-        pool.set(LONG, 0, poolHandle);
+        pool.set(LONG, 0, poolHandles[ordinal]);
         return CUDA_SUCCESS;
     }
 
     @Override
     public int cuDeviceSetMemPool(int ordinal, long pool) {
-        return ordinal != 0 ? CUDA_ERROR_INVALID_DEVICE : checkPool(pool);
+        return ordinal < 0 || ordinal >= device.count() ? CUDA_ERROR_INVALID_DEVICE : checkPool(pool);
     }
 
     @Override

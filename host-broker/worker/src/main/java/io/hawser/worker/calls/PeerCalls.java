@@ -1,0 +1,36 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.PeerManualCalls;
+import io.hawser.cuda.generated.PeerReplies;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.Session;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** What one GPU of the session can do with another's memory. */
+final class PeerCalls implements PeerManualCalls {
+    private final GpuBackend backend;
+
+    PeerCalls(Session session) {
+        this.backend = session.backend();
+    }
+
+    @Override
+    public void hwsPeerAttribute(CallContext context, int device, int peer, int attribute) {
+        Call call = Call.of(context);
+        int devices = backend.deviceCount();
+        if (device < 0 || device >= devices || peer < 0 || peer >= devices) {
+            call.fail(CudaResult.INVALID_DEVICE);
+            return;
+        }
+        MemorySegment value = call.scratch(Integer.BYTES);
+        int result = backend.peerAttribute(device, peer, attribute, value);
+        if (result == 0) {
+            PeerReplies.hwsPeerAttribute(call.reply(), value.get(ValueLayout.JAVA_INT_UNALIGNED, 0));
+        }
+        call.finish(result);
+    }
+}
