@@ -102,10 +102,11 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
         }
         return hws_pinned_free(p, range.bytes);
     }
+    CUresult result = hws_pinned_settle();
     /* A copy that is still under way would write to memory that is no longer ours. */
     hws_channel_wait_for_target(p, range.bytes);
     munmap(p, range.bytes);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
@@ -127,8 +128,9 @@ HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
         || range.memory != HWS_MEMORY_REGISTERED || !hws_interval_remove(HWS_SIDE_HOST, range.base, &range)) {
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
+    CUresult result = hws_pinned_settle(); /* as CUDA does; programs rely on it */
     hws_channel_wait_for_target(p, range.bytes);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 HWS_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {

@@ -73,7 +73,8 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
-    return hws_call_cuMemFree_v2(dptr);
+    HWS_TRY(hws_call_cuMemFree_v2(dptr));
+    return hws_call_cuCtxSynchronize(); /* as CUDA does; programs rely on it */
 }
 
 HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {

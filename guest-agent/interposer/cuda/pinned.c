@@ -52,6 +52,10 @@ static int settle(void) {
     return status;
 }
 
+CUresult hws_pinned_settle(void) {
+    return (CUresult) settle();
+}
+
 static int map(uint64_t offset, uint64_t bytes, uint64_t *address_p) {
     CUdeviceptr address; /* 0 where the device cannot map host memory: copies work all the same */
     HWS_TRY(hws_call_hwsHostMap(view->header->heap_offset + offset, bytes, &address));

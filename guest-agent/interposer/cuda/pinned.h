@@ -15,6 +15,9 @@ int hws_pinned_allocate(uint64_t bytes, hws_heap_block_t *block_p, void **memory
 /* Gives back what hws_pinned_allocate() gave, when no work that was issued before can use it any more. */
 CUresult hws_pinned_free(void *memory, uint64_t bytes);
 
+/* Waits for the work of all contexts, as CUDA does before it takes host memory back. Returns their error, if any. */
+CUresult hws_pinned_settle(void);
+
 /* Says once on stderr that the heap is full; nothing when the session has none. Returns whether it has one. */
 bool hws_pinned_say_full(void);
 

@@ -152,7 +152,7 @@ public interface GpuBackend extends AutoCloseable {
 
     /**
      * Prepares a part of the attached region for many copies (an NVIDIA GPU reads only registered memory by itself; of
-     * other memory the calling thread makes a copy first). May wait for the whole device. It stays so as long as the
+     * other memory the calling thread makes a copy first). It stays so as long as the
      * backend is open.
      *
      * @param part whole pages, of which no other part is prepared or mapped.

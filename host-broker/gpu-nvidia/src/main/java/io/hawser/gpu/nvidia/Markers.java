@@ -3,11 +3,10 @@ package io.hawser.gpu.nvidia;
 import io.hawser.cuda.generated.CUresult;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -19,10 +18,10 @@ import java.util.function.IntConsumer;
  * fraction of what a callback by the driver costs, and holds no stream up. That thread is the session's own while it
  * says that it looks often enough ({@link #polled}), so that nothing has to cross threads, and else one of this.
  *
- * <p>Order: an action has returned before the action of anything that was issued behind the same work begins. What is
- * found done is therefore looked for from the newest marker to the oldest: whatever a done one waited for is older, is
- * asked later, and so is found done too; the actions then run from the oldest on. One thread at a time does this, with
- * a lock that it holds until the actions have returned: they never wait for anything.
+ * <p>Order: an action has returned before the action of anything that was issued behind the same work begins. Streams
+ * are therefore looked at until a look at all of them has found nothing new: whatever a done marker waited for was done
+ * before it was found, so the next look at that stream finds it. The actions then run in the order of issue. One thread
+ * at a time does this, with a lock that it holds until the actions have returned: they never wait for anything.
  */
 final class Markers implements AutoCloseable {
     private static final int NOT_READY = CUresult.CUDA_ERROR_NOT_READY;
@@ -31,6 +30,7 @@ final class Markers implements AutoCloseable {
     private static final long PAUSE_NS = 30_000;
     /** How long the issuing thread asks for itself: less than it costs to be told by another thread. */
     private static final long INLINE_NS = 4_000;
+    private static final Comparator<Marker> BY_ISSUE = Comparator.comparingLong(marker -> marker.number);
     private static final int LANES_A_POLL = 4; // bounds what a look costs the session thread
 
     /** The driver's events, as far as they matter here. Any thread. */
@@ -53,6 +53,7 @@ final class Markers implements AutoCloseable {
         final Lane lane;
         final long event;
         final IntConsumer action;
+        long number; // in the order of issue
         int status = NOT_READY;
 
         Marker(Lane lane, long event, IntConsumer action) {
@@ -68,12 +69,12 @@ final class Markers implements AutoCloseable {
     /** By context, each since its first event and until it is destroyed; guarded by itself. */
     private final Map<Long, ArrayDeque<Long>> idleEvents = new HashMap<>();
     private final ReentrantLock passing = new ReentrantLock();
-    private List<Marker> live = new ArrayList<>(); // oldest first; guarded by passing, as the next four
-    private List<Marker> spare = new ArrayList<>();
+    /** Markers of each lane that has some, oldest first; guarded by passing, as the next four. */
     private final Map<Lane, ArrayDeque<Marker>> byLane = new HashMap<>();
     private final List<ArrayDeque<Marker>> lanes = new ArrayList<>(); // those of byLane
     private int nextLane;
-    private final Set<Lane> reached = new HashSet<>(); // guarded by passing
+    private long issued;
+    private final List<Marker> done = new ArrayList<>();
     private final AtomicInteger watched = new AtomicInteger(); // added, and its action has not returned
     private final AtomicLong passesWanted = new AtomicLong();
     private volatile long passesDone;
@@ -243,7 +244,7 @@ final class Markers implements AutoCloseable {
     private void takeAdded() {
         synchronized (added) {
             for (Marker marker = added.poll(); marker != null; marker = added.poll()) {
-                live.add(marker);
+                marker.number = ++issued;
                 ArrayDeque<Marker> lane = byLane.get(marker.lane);
                 if (lane == null) {
                     lane = new ArrayDeque<>();
@@ -267,54 +268,39 @@ final class Markers implements AutoCloseable {
     }
 
     private boolean finishDone() {
-        List<Marker> done = new ArrayList<>();
-        reached.clear();
-        for (int i = live.size() - 1; i >= 0; i--) {
-            Marker marker = live.get(i);
-            // What is done on a lane has everything before it done; a failed one is asked for its own error.
-            marker.status = reached.contains(marker.lane) ? 0 : events.query(marker.event);
-            if (marker.status == 0) {
-                reached.add(marker.lane);
+        int before;
+        do {
+            before = done.size();
+            for (int i = lanes.size() - 1; i >= 0; i--) {
+                takeDone(lanes.get(i));
             }
-            if (marker.status != NOT_READY) {
-                done.add(marker);
-            }
-        }
+        } while (done.size() > before);
         if (done.isEmpty()) {
             return false;
         }
-        remove(done);
-        events.flush(done.getFirst().event);
-        for (int i = done.size() - 1; i >= 0; i--) {
-            Marker marker = done.get(i);
+        done.sort(BY_ISSUE);
+        events.flush(done.getLast().event);
+        for (Marker marker : done) {
             marker.action.accept(marker.status);
             give(marker.lane.context, marker.event);
             watched.decrementAndGet();
         }
+        done.clear();
         return true;
     }
 
-    private void remove(List<Marker> done) {
-        for (Marker marker : live) {
-            if (marker.status == NOT_READY) {
-                spare.add(marker);
+    private void takeDone(ArrayDeque<Marker> lane) {
+        for (Marker oldest = lane.peek(); oldest != null; oldest = lane.peek()) {
+            oldest.status = events.query(oldest.event);
+            if (oldest.status == NOT_READY) {
+                return;
             }
+            done.add(lane.remove());
         }
-        List<Marker> old = live;
-        live = spare;
-        spare = old;
-        spare.clear();
-        for (Marker marker : done) {
-            ArrayDeque<Marker> lane = byLane.get(marker.lane);
-            if (lane != null) {
-                lane.removeIf(own -> own.status != NOT_READY);
-                if (lane.isEmpty()) {
-                    byLane.remove(marker.lane);
-                    lanes.remove(lane);
-                    nextLane = 0;
-                }
-            }
-        }
+        Marker last = done.getLast(); // a lane is never empty but here
+        byLane.remove(last.lane);
+        lanes.remove(lane);
+        nextLane = 0;
     }
 
     @Override

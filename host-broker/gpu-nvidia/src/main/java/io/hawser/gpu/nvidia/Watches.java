@@ -11,7 +11,7 @@ import java.util.function.IntSupplier;
  * answers at once for streams that are idle. Before anything more is issued, {@link #seal} gives each an event of its
  * own. Session thread only.
  *
- * <p>Order is that of {@link Markers}: from the newest to the oldest it is asked, then what the markers find is acted
+ * <p>Order is that of {@link Markers}: from the newest to the oldest is asked, then what the markers find is acted
  * on, which is older than any of these, then these from the oldest on.
  */
 final class Watches {

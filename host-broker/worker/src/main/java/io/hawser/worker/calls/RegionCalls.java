@@ -259,7 +259,7 @@ final class RegionCalls {
                 + Long.toUnsignedString(offset) + " bytes=" + Long.toUnsignedString(bytes) + " chunk=" + chunk);
             return false;
         }
-        if (chunk != 0 && !isBulkPinned && !session.gates().isOpen()) {
+        if (chunk != 0 && !isBulkPinned) {
             pinBulk();
         }
         return true;

@@ -144,6 +144,7 @@ final class DeviceRead {
         int length = nextBytes();
         long offset = issued;
         MemorySegment target = buffer.staging().segment().asSlice(0, length);
+        work.seal();
         int refused = reader.read(target, offset, through.stream());
         if (refused != 0) {
             work.buffers().give(buffer);

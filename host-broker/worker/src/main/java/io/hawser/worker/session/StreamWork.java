@@ -218,6 +218,11 @@ public final class StreamWork {
         new DeviceRead(this, call, stream, bytes, pieceBytes, reader).begin();
     }
 
+    /** Further work is issued that calls of {@link #whenReached} so far do not mean. */
+    void seal() {
+        backend.seal();
+    }
+
     /** Sends a piece and gives its buffer back when it has left. */
     void send(Call call, long offset, DataBuffers.Buffer buffer, int bytes) {
         outbox.data(call.sequence(), offset, buffer.staging(), bytes, () -> buffers.give(buffer));
