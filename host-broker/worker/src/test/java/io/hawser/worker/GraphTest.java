@@ -1,0 +1,350 @@
+package io.hawser.worker;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generated.CUgraphNodeType;
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsGraphCopy;
+import io.hawser.cuda.generated.HwsGraphEdge;
+import io.hawser.cuda.generated.HwsGraphEnd;
+import io.hawser.cuda.generated.HwsGraphKernel;
+import io.hawser.cuda.generated.HwsGraphMemset;
+import io.hawser.cuda.generated.HwsGraphNode;
+import io.hawser.shm.RecordLayout;
+import io.hawser.worker.fixture.Carrier;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.Guest.Received;
+import io.hawser.worker.fixture.Rig;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Graphs as they travel: blobs, callbacks, what is kept and given back, and what no honest guest sends. */
+@Timeout(120)
+@ParameterizedClass
+@EnumSource(Carrier.class)
+class GraphTest {
+    private static final int BYTES = 64;
+    private static final int DEVICE = 0;
+    private static final int GUEST = 2;
+
+    @Parameter
+    private Carrier carrier;
+
+    /** What happens in a session. */
+    @FunctionalInterface
+    private interface Story {
+        void tell(Guest guest, long graph) throws IOException;
+    }
+
+    private void session(Story story) throws IOException {
+        try (Rig rig = Rig.withGuest(carrier)) {
+            long graph = create(rig.guest());
+            story.tell(rig.guest(), graph);
+            rig.guest().close();
+            rig.expect("ended");
+            assertTrue(rig.join());
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    private void refuse(String reason, Story attack) throws IOException {
+        try (Rig rig = Rig.withGuest(carrier)) {
+            attack.tell(rig.guest(), create(rig.guest()));
+            String told = rig.guest().reasonOfLoss();
+            assertTrue(told.contains(reason), () -> "expected: " + reason + " told: " + told);
+            rig.guest().close();
+            rig.expect("ended");
+            assertTrue(!rig.join(), "a refused guest is an error");
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    private static long create(Guest guest) throws IOException {
+        long graph = guest.newId(HandleKind.GRAPH);
+        guest.send(CudaOpcodes.hwsGraphCreate, 0, graph, 0);
+        return graph;
+    }
+
+    private static ByteBuffer bytes(int count) {
+        return ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    private static byte[] node(int index, int type, byte[] body, int... dependencies) {
+        ByteBuffer out = bytes(HwsGraphNode.BYTES + dependencies.length * HwsGraphEdge.BYTES + body.length);
+        out.putInt(index).putInt(type).putInt(dependencies.length).putInt(body.length).putLong(0);
+        for (int dependency : dependencies) {
+            out.putInt(dependency).putInt(0);
+        }
+        return out.put(body).array();
+    }
+
+    private static byte[] fill(int index, long address, int value, int... dependencies) {
+        ByteBuffer body = bytes(HwsGraphMemset.BYTES);
+        body.putLong(address).putLong(0).putLong(BYTES).putLong(1).putInt(value).putInt(1);
+        return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET, body.array(), dependencies);
+    }
+
+    private static byte[] host(int index, long callbackId, int... dependencies) {
+        return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST, bytes(8).putLong(callbackId).array(), dependencies);
+    }
+
+    private static byte[] copy(int index, int toPlace, long to, int fromPlace, long from, int... dependencies) {
+        ByteBuffer body = bytes(HwsGraphCopy.BYTES);
+        for (long[] end : new long[][] {{toPlace, to}, {fromPlace, from}}) {
+            long pitch = end[0] == GUEST ? 0 : BYTES;
+            long height = end[0] == GUEST ? 0 : 1;
+            body.putLong(end[0]).putLong(end[1]).putLong(pitch).putLong(height).putLong(0).putLong(0).putLong(0);
+        }
+        body.putLong(BYTES).putLong(1).putLong(1);
+        assertEquals(2 * HwsGraphEnd.BYTES + 3 * Long.BYTES, HwsGraphCopy.BYTES);
+        return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY, body.array(), dependencies);
+    }
+
+    private static byte[] fault(int index, long function, int... dependencies) {
+        ByteBuffer body = bytes(HwsGraphKernel.BYTES);
+        body.putLong(function);
+        for (int i = 0; i < 6; i++) {
+            body.putInt(1);
+        }
+        return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, body.array(), dependencies);
+    }
+
+    private static void blob(Guest guest, int opcode, long graph, int count, byte[]... nodes) throws IOException {
+        guest.send(opcode, 0, out -> {
+            ByteArrayOutputStream all = new ByteArrayOutputStream();
+            Arrays.stream(nodes).forEach(all::writeBytes);
+            out.fixed(24);
+            out.i64(0, graph);
+            out.i32(8, count);
+            out.i32(12, all.size());
+            out.buffer(16, MemorySegment.ofArray(all.toByteArray()));
+        });
+    }
+
+    private static void add(Guest guest, long graph, byte[]... nodes) throws IOException {
+        blob(guest, CudaOpcodes.hwsGraphAddNodes, graph, nodes.length, nodes);
+    }
+
+    private static Received instantiate(Guest guest, long exec, long graph) throws IOException {
+        return guest.call(CudaOpcodes.hwsGraphInstantiate, exec, graph, 0);
+    }
+
+    private static long executable(Guest guest, long graph) throws IOException {
+        long exec = guest.newId(HandleKind.GRAPH_EXEC);
+        Received reply = instantiate(guest, exec, graph);
+        assertEquals(0, reply.status());
+        assertEquals(0, reply.i32(0), "outcome");
+        return exec;
+    }
+
+    private static void launch(Guest guest, long exec) throws IOException {
+        guest.send(CudaOpcodes.cuGraphLaunch, Guest.CREDITED, exec, 0);
+    }
+
+    private static void expectCallback(Guest guest, long id, int status) throws IOException {
+        Received callback = guest.next();
+        assertEquals(RecordLayout.CONTROL_CALLBACK, callback.opcode());
+        assertEquals(id, callback.i64(RecordLayout.CALLBACK_CALLBACK_ID_OFFSET));
+        assertEquals(status, callback.i32(RecordLayout.CALLBACK_STATUS_OFFSET));
+    }
+
+    private static void done(Guest guest, long id) throws IOException {
+        guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, id);
+    }
+
+    @Test
+    void shouldExecuteNodesAtEachLaunch() throws IOException {
+        session((guest, graph) -> {
+            long first = guest.allocate(BYTES);
+            long second = guest.allocate(BYTES);
+            add(guest, graph, fill(3, first, 7), copy(4, DEVICE, second, DEVICE, first, 3));
+            long exec = executable(guest, graph);
+            for (int i = 0; i < 3; i++) {
+                guest.write(second, 0, new byte[BYTES]);
+                launch(guest, exec);
+                byte[] expected = new byte[BYTES];
+                Arrays.fill(expected, (byte) 7);
+                assertArrayEquals(expected, guest.read(second, BYTES, 0));
+            }
+        });
+    }
+
+    @Test
+    void shouldCallTheGuestOnceALaunchAndWaitForEachAnswer() throws IOException {
+        session((guest, graph) -> {
+            add(guest, graph, host(0, 50));
+            long exec = executable(guest, graph);
+            launch(guest, exec);
+            launch(guest, exec);
+            long synchronised = guest.send(Guest.CTX_SYNCHRONIZE, Guest.REPLY);
+            expectCallback(guest, 50, 0);
+            done(guest, 50);
+            expectCallback(guest, 50, 0);
+            done(guest, 50);
+            assertEquals(0, guest.replyTo(synchronised).status());
+        });
+    }
+
+    @Test
+    void shouldCopyTheGuestsOwnMemory() throws IOException {
+        session((guest, graph) -> {
+            long device = guest.allocate(BYTES);
+            add(guest, graph, copy(0, DEVICE, device, GUEST, 60), copy(1, GUEST, 61, DEVICE, device, 0));
+            long exec = executable(guest, graph);
+            for (int launch = 1; launch <= 2; launch++) {
+                byte[] data = new byte[BYTES];
+                Arrays.fill(data, (byte) launch);
+                launch(guest, exec);
+                expectCallback(guest, 60, 0);
+                guest.send(CudaOpcodes.hwsGraphNodeWrite, 0, out -> {
+                    out.fixed(32);
+                    out.i64(0, 60);
+                    out.i64(16, BYTES);
+                    out.buffer(24, MemorySegment.ofArray(data));
+                });
+                done(guest, 60);
+                expectCallback(guest, 61, 0);
+                Received read = guest.call(CudaOpcodes.hwsGraphNodeRead, 61, 0, BYTES);
+                assertArrayEquals(data, read.buffer(8, 0));
+                done(guest, 61);
+                assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            }
+        });
+    }
+
+    @Test
+    void shouldCallWithTheErrorWhatNeverRuns() throws IOException {
+        session((guest, graph) -> {
+            long function = guest.function(guest.loadImage("fault"), "fault");
+            add(guest, graph, fault(0, function), host(1, 70, 0));
+            long exec = executable(guest, graph);
+            launch(guest, exec);
+            expectCallback(guest, 70, 700);
+            done(guest, 70);
+            launch(guest, exec); // refused at once, and told all the same
+            expectCallback(guest, 70, 700);
+            done(guest, 70);
+        });
+    }
+
+    @Test
+    void shouldTellAtInstantiationWhatCouldNotBeMade() throws IOException {
+        session((guest, graph) -> {
+            add(guest, graph, fill(0, 4096, 7), host(1, 80, 0));
+            long exec = guest.newId(HandleKind.GRAPH_EXEC);
+            assertEquals(1, instantiate(guest, exec, graph).i32(0), "CUDA_ERROR_INVALID_VALUE for what is no memory");
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "deferred as well");
+        });
+    }
+
+    @Test
+    void shouldNotLaunchWhatUsesFreedMemory() throws IOException {
+        session((guest, graph) -> {
+            long device = guest.allocate(BYTES);
+            add(guest, graph, fill(0, device, 7));
+            long exec = executable(guest, graph);
+            launch(guest, exec);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            guest.send(Guest.MEM_FREE, 0, device);
+            launch(guest, exec);
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status());
+        });
+    }
+
+    @Test
+    void shouldGoOnAfterDestructionWhileItRuns() throws IOException {
+        session((guest, graph) -> {
+            long device = guest.allocate(BYTES);
+            add(guest, graph, copy(0, GUEST, 90, DEVICE, device));
+            long exec = executable(guest, graph);
+            launch(guest, exec);
+            guest.send(CudaOpcodes.hwsGraphDestroy, 0, graph);
+            guest.send(CudaOpcodes.hwsGraphExecDestroy, 0, exec);
+            expectCallback(guest, 90, 0);
+            assertEquals(0, guest.call(CudaOpcodes.hwsGraphNodeRead, 90, 0, BYTES).status());
+            done(guest, 90);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+        });
+    }
+
+    @Test
+    void shouldKeepGraphsMemoryUntilAllThatUsesItIsGone() throws IOException {
+        session((guest, graph) -> {
+            Received reply = guest.call(CudaOpcodes.hwsGraphAddAlloc, out -> {
+                out.fixed(40);
+                out.i64(0, graph);
+                out.i64(16, BYTES);
+            });
+            assertEquals(0, reply.status());
+            long address = reply.i64(0);
+            add(guest, graph, fill(1, address, 3, 0));
+            long exec = executable(guest, graph);
+            guest.send(CudaOpcodes.hwsGraphDestroy, 0, graph);
+            guest.write(address, 0, new byte[BYTES]);
+            guest.send(CudaOpcodes.hwsGraphExecDestroy, 0, exec);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            guest.write(address, 0, new byte[BYTES]);
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "the address is no one's any more");
+        });
+    }
+
+    @Test
+    void shouldRefuseBlobsThatAreCutAnywhere() throws IOException {
+        byte[] whole = host(0, 100);
+        for (int length = 8; length < whole.length; length += 8) {
+            byte[] cut = Arrays.copyOf(whole, length);
+            refuse("a node", (guest, graph) -> add(guest, graph, cut));
+        }
+    }
+
+    @Test
+    void shouldRefuseWhatNoHonestGuestSays() throws IOException {
+        refuse("as many nodes as it says", (guest, graph) ->
+            blob(guest, CudaOpcodes.hwsGraphAddNodes, graph, 2, host(0, 100)));
+        refuse("above all others", (guest, graph) -> add(guest, graph, host(5, 100), host(5, 101)));
+        refuse("a node must be there", (guest, graph) -> add(guest, graph, host(0, 100, 1)));
+        refuse("of a type that travels", (guest, graph) -> add(guest, graph,
+            node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL, new byte[0])));
+        refuse("a node's length", (guest, graph) -> add(guest, graph,
+            node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST, new byte[16])));
+        refuse("must have been created", (guest, graph) -> add(guest, graph, fault(0, 3L << 40 | 999)));
+        refuse("from or to the device", (guest, graph) -> add(guest, graph, copy(0, GUEST, 100, GUEST, 101)));
+        refuse("in the region's heap", (guest, graph) -> add(guest, graph,
+            copy(0, DEVICE, guest.allocate(BYTES), 1, 1L << 60)));
+        refuse("stay with its copy", (guest, graph) -> add(guest, graph, host(0, 100),
+            copy(1, GUEST, 100, DEVICE, guest.allocate(BYTES))));
+        refuse("must be asked for", (guest, graph) -> {
+            add(guest, graph, copy(0, GUEST, 100, DEVICE, guest.allocate(BYTES)));
+            guest.send(CudaOpcodes.hwsGraphNodeRead, Guest.REPLY, 100, 0, BYTES);
+        });
+        refuse("CALLBACK_DONE must answer", (guest, graph) -> {
+            add(guest, graph, host(0, 100));
+            done(guest, 100);
+        });
+    }
+
+    @Test
+    void shouldRefuseLengthsOfKernelsThatAreNot() throws IOException {
+        for (int[] lengths : new int[][] {{-1, 0}, {8, 0}, {0, 72}, {0, 8}, {0, -72}, {32765, 0}}) {
+            refuse("parameters and attributes", (guest, graph) -> {
+                byte[] kernel = fault(0, guest.function(guest.loadImage("fault"), "fault"));
+                ByteBuffer.wrap(kernel).order(ByteOrder.LITTLE_ENDIAN)
+                    .putInt(HwsGraphNode.BYTES + HwsGraphKernel.PARAMS_BYTES_OFFSET, lengths[0])
+                    .putInt(HwsGraphNode.BYTES + HwsGraphKernel.ATTRIBUTES_BYTES_OFFSET, lengths[1]);
+                add(guest, graph, kernel);
+            });
+        }
+    }
+}
