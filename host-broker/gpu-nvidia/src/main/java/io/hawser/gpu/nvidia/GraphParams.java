@@ -32,9 +32,9 @@ final class GraphParams {
     }
 
     /** CUDA_KERNEL_NODE_PARAMS_v2: parameters packed, by {@code extra}. */
-    static MemorySegment kernel(Arena arena, GraphNode.Kernel kernel, long context) {
+    static MemorySegment kernel(Arena arena, GraphNode.Kernel kernel, long function, long context) {
         MemorySegment params = arena.allocate(CUDA_KERNEL_NODE_PARAMS_v2.BYTES, Long.BYTES);
-        params.set(ValueLayout.JAVA_LONG, CUDA_KERNEL_NODE_PARAMS_v2.FUNC_OFFSET, kernel.function());
+        params.set(ValueLayout.JAVA_LONG, CUDA_KERNEL_NODE_PARAMS_v2.FUNC_OFFSET, function);
         params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.GRID_DIM_X_OFFSET, kernel.gridX());
         params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.GRID_DIM_Y_OFFSET, kernel.gridY());
         params.set(ValueLayout.JAVA_INT, CUDA_KERNEL_NODE_PARAMS_v2.GRID_DIM_Z_OFFSET, kernel.gridZ());

@@ -21,6 +21,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
+import java.util.function.LongUnaryOperator;
 
 /** Graphs by the driver's own. Session thread only, except what host nodes run. */
 final class Graphs implements GraphBackend {
@@ -32,16 +33,19 @@ final class Graphs implements GraphBackend {
 
     private final Markers markers;
     private final LongSupplier context;
+    private final LongUnaryOperator functionHere;
     private final MemorySegment entry;
     private volatile LongConsumer hostFunction = id -> { };
 
     /**
      * @param markers told before a host node runs, since what it tells of comes after what was done before it.
      * @param context answers the current one.
+     * @param functionHere a library's kernel as the current context has it.
      */
-    Graphs(Markers markers, LongSupplier context) {
+    Graphs(Markers markers, LongSupplier context, LongUnaryOperator functionHere) {
         this.markers = markers;
         this.context = context;
+        this.functionHere = functionHere;
         try {
             entry = Linker.nativeLinker().upcallStub(
                 MethodHandles.lookup().bind(this, "run", MethodType.methodType(void.class, long.class)),
@@ -110,7 +114,7 @@ final class Graphs implements GraphBackend {
     private int addKernel(Arena arena, long graph, MemorySegment before, int count, GraphNode.Kernel kernel,
             MemorySegment out) {
         int result = GraphDriver.cuGraphAddKernelNode_v2(out, graph, before, count,
-            GraphParams.kernel(arena, kernel, context.getAsLong()));
+            kernel(arena, kernel));
         if (result != 0) {
             return result;
         }
@@ -120,6 +124,10 @@ final class Graphs implements GraphBackend {
             GraphDriver.cuGraphDestroyNode(node);
         }
         return result;
+    }
+
+    private MemorySegment kernel(Arena arena, GraphNode.Kernel kernel) {
+        return GraphParams.kernel(arena, kernel, functionHere.applyAsLong(kernel.function()), context.getAsLong());
     }
 
     private static int setAttributes(Arena arena, long node, GraphNode.Kernel kernel) {
@@ -167,7 +175,7 @@ final class Graphs implements GraphBackend {
             return switch (parameters) {
                 case GraphNode.Kernel kernel -> {
                     int result = GraphDriver.cuGraphKernelNodeSetParams_v2(node,
-                        GraphParams.kernel(arena, kernel, context.getAsLong()));
+                        kernel(arena, kernel));
                     yield result != 0 ? result : setAttributes(arena, node, kernel);
                 }
                 case GraphNode.Copy copy -> GraphDriver.cuGraphMemcpyNodeSetParams(node,
@@ -230,7 +238,7 @@ final class Graphs implements GraphBackend {
         try (Arena arena = Arena.ofConfined()) {
             return switch (parameters) {
                 case GraphNode.Kernel kernel -> GraphDriver.cuGraphExecKernelNodeSetParams_v2(exec, node,
-                    GraphParams.kernel(arena, kernel, context.getAsLong()));
+                    kernel(arena, kernel));
                 case GraphNode.Copy copy -> GraphDriver.cuGraphExecMemcpyNodeSetParams(exec, node,
                     GraphParams.copy(arena, copy), context.getAsLong());
                 case GraphNode.Fill fill -> GraphDriver.cuGraphExecMemsetNodeSetParams(exec, node,

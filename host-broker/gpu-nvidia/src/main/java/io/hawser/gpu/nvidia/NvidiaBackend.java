@@ -52,7 +52,7 @@ final class NvidiaBackend implements GpuBackend {
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
-    private final Graphs graphs = new Graphs(markers, this::current);
+    private final Graphs graphs = new Graphs(markers, this::current, this::functionHere);
     private final long[] primaries; // by device; 0 until made
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
     /** Those that exist: the driver reads the memory of one that it has destroyed. */

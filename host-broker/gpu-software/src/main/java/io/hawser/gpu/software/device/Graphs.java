@@ -174,7 +174,7 @@ final class Graphs implements GraphBackend {
     }
 
     private Launcher.Request request(GraphNode.Kernel k) {
-        KernelFunction function = device.handles.get(k.function(), KernelFunction.class);
+        KernelFunction function = device.function(k.function());
         return function == null ? null : new Launcher.Request(function, new int[] {k.gridX(), k.gridY(), k.gridZ()},
             new int[] {k.blockX(), k.blockY(), k.blockZ()}, k.sharedBytes(), k.flags(), k.params(), k.attributes());
     }

@@ -1,0 +1,244 @@
+package io.hawser.gpu.software.device;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+
+import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.backend.GraphNode.End;
+import io.hawser.cuda.generated.CUresult;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Graphs by the backend's interface: order, boxes, memory, what is set and taken over. */
+@Timeout(60)
+class GraphsTest {
+    private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
+    private static final long BYTES = 4096;
+
+    private final SoftwareBackend backend = new SoftwareBackend(64 << 20, 4);
+    private final GraphBackend graphs = backend.graphs();
+    private final MemorySegment out = Arena.ofAuto().allocate(64, 8);
+    private final List<Long> calls = new CopyOnWriteArrayList<>();
+    private long context;
+
+    @BeforeEach
+    void makeContext() {
+        ok(backend.createContext(0, 0, true, out));
+        context = out.get(LONG, 0);
+        ok(backend.setCurrent(context));
+        graphs.hostFunctions(calls::add);
+    }
+
+    @AfterEach
+    void close() {
+        backend.close();
+    }
+
+    private static void ok(int result) {
+        assertEquals(CUresult.CUDA_SUCCESS, result);
+    }
+
+    private long allocate() {
+        ok(backend.driver().cuMemAlloc_v2(out, BYTES));
+        return out.get(LONG, 0);
+    }
+
+    private long graph() {
+        ok(graphs.create(out));
+        return out.get(LONG, 0);
+    }
+
+    private long node(long graph, GraphNode node, long... before) {
+        ok(graphs.add(graph, before, node, out));
+        return out.get(LONG, 0);
+    }
+
+    private static GraphNode fill(long address, int value) {
+        return new GraphNode.Fill(address, BYTES, value, 1, BYTES, 1);
+    }
+
+    private static GraphNode copy(long to, long from) {
+        return new GraphNode.Copy(new End(to, false, BYTES, 1), new End(from, false, BYTES, 1), BYTES, 1, 1);
+    }
+
+    private long executable(long graph) {
+        ok(graphs.instantiate(graph, 0, out));
+        return out.get(LONG, 0);
+    }
+
+    private void run(long exec) throws Exception {
+        ok(graphs.launch(exec, 0));
+        synchronise();
+    }
+
+    private void synchronise() throws Exception {
+        CompletableFuture<Integer> reached = new CompletableFuture<>();
+        ok(backend.whenStreamReached(context, 0, reached::complete));
+        ok(reached.get(10, TimeUnit.SECONDS));
+    }
+
+    private int byteAt(long address) throws Exception {
+        MemorySegment host = Arena.ofAuto().allocate(1);
+        ok(backend.copyDtoH(host, address, 0));
+        synchronise();
+        return host.get(ValueLayout.JAVA_BYTE, 0);
+    }
+
+    @Test
+    void shouldFollowDependenciesAgainstTheOrderOfCreation() throws Exception {
+        long first = allocate();
+        long second = allocate();
+        long graph = graph();
+        long copy = node(graph, copy(second, first));
+        long fill = node(graph, fill(first, 5));
+        ok(graphs.addEdges(graph, new long[] {fill}, new long[] {copy}, MemorySegment.NULL));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE,
+            graphs.addEdges(graph, new long[] {fill}, new long[] {copy}, MemorySegment.NULL), "once only");
+        run(executable(graph));
+        assertEquals(5, byteAt(second));
+        ok(graphs.addEdges(graph, new long[] {copy}, new long[] {fill}, MemorySegment.NULL));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.instantiate(graph, 0, out), "a circle");
+        assertEquals(2, out.get(ValueLayout.JAVA_INT, 16), "CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE");
+    }
+
+    @Test
+    void shouldRunGraphsInsideInTheirPlace() throws Exception {
+        long memory = allocate();
+        long graph = graph();
+        long inner = graph();
+        node(inner, new GraphNode.Host(2), node(inner, fill(memory, 3)));
+        long before = node(graph, new GraphNode.Host(1));
+        long child = node(graph, new GraphNode.Child(inner), before);
+        node(graph, new GraphNode.Host(3), child);
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE,
+            graphs.add(graph, new long[0], new GraphNode.Child(inner), out), "inside of one node only");
+        long exec = executable(graph);
+        run(exec);
+        run(exec);
+        assertEquals(List.of(1L, 2L, 3L, 1L, 2L, 3L), calls);
+        assertEquals(3, byteAt(memory));
+        ok(graphs.destroy(graph));
+        run(exec);
+        assertEquals(9, calls.size(), "what was made executable stays");
+    }
+
+    @Test
+    void shouldNotOverlapLaunchesOfOneExecutableGraph() throws Exception {
+        CountDownLatch held = new CountDownLatch(1);
+        graphs.hostFunctions(id -> {
+            calls.add(id);
+            try {
+                held.await();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+            calls.add(-id);
+        });
+        long graph = graph();
+        node(graph, new GraphNode.Host(7));
+        long exec = executable(graph);
+        ok(backend.driver().cuStreamCreateWithPriority(out, 1, 0));
+        long stream = out.get(LONG, 0);
+        ok(graphs.launch(exec, 0));
+        ok(graphs.launch(exec, stream));
+        held.countDown();
+        CompletableFuture<Integer> reached = new CompletableFuture<>();
+        ok(backend.whenStreamReached(context, stream, reached::complete));
+        ok(reached.get(10, TimeUnit.SECONDS));
+        assertEquals(List.of(7L, -7L, 7L, -7L), calls);
+    }
+
+    @Test
+    void shouldKeepAllocatedMemoryInItsPlaceAndCountIt() throws Exception {
+        long graph = graph();
+        ok(graphs.addAlloc(graph, new long[0], 0, BYTES, out));
+        long allocation = out.get(LONG, 0);
+        long address = out.get(LONG, 8);
+        long fill = node(graph, fill(address, 9), allocation);
+        long exec = executable(graph);
+        run(exec);
+        assertEquals(9, byteAt(address));
+        ok(graphs.memoryAttribute(0, 0, out));
+        assertEquals(BYTES, out.get(LONG, 0), "used");
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.launch(exec, 0), "not freed yet");
+        ok(backend.driver().cuMemFreeAsync(address, 0));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, backend.driver().cuMemFreeAsync(address, 0), "freed once");
+        run(exec);
+        ok(backend.driver().cuMemFree_v2(address));
+        node(graph, new GraphNode.Free(address), fill);
+        ok(graphs.destroyExec(exec));
+        long freeing = executable(graph);
+        run(freeing);
+        run(freeing);
+        ok(graphs.destroyExec(freeing));
+        ok(graphs.destroy(graph));
+        synchronise();
+        ok(graphs.memoryAttribute(0, 2, out));
+        assertEquals(0, out.get(LONG, 0), "reserved");
+        ok(graphs.memoryAttribute(0, 3, out));
+        assertNotEquals(0, out.get(LONG, 0), "reserved at most");
+        ok(graphs.setMemoryAttribute(0, 3, 0));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.setMemoryAttribute(0, 2, 0));
+    }
+
+    @Test
+    void shouldTakeOverParametersOfAGraphOfTheSameForm() throws Exception {
+        long memory = allocate();
+        long graph = graph();
+        long first = node(graph, fill(memory, 1));
+        long exec = executable(graph);
+        long other = graph();
+        node(other, fill(memory, 2));
+        ok(graphs.update(exec, other, out));
+        run(exec);
+        assertEquals(2, byteAt(memory));
+        ok(graphs.setInExec(exec, first, fill(memory, 4)));
+        run(exec);
+        assertEquals(4, byteAt(memory));
+        ok(graphs.enable(exec, first, false));
+        ok(backend.driver().cuMemsetD8Async(memory, (byte) 6, BYTES, 0));
+        run(exec);
+        assertEquals(6, byteAt(memory), "passed over");
+        node(other, new GraphNode.Empty());
+        assertEquals(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, graphs.update(exec, other, out));
+        assertEquals(GraphExec.TOPOLOGY_CHANGED, out.get(ValueLayout.JAVA_INT, 0));
+        long third = graph();
+        node(third, new GraphNode.Empty());
+        assertEquals(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, graphs.update(exec, third, out));
+        assertEquals(GraphExec.NODE_TYPE_CHANGED, out.get(ValueLayout.JAVA_INT, 0));
+    }
+
+    @Test
+    void shouldCopyBoxes() throws Exception {
+        long memory = allocate();
+        MemorySegment host = Arena.ofAuto().allocate(BYTES, 8);
+        for (int i = 0; i < BYTES; i++) {
+            host.set(ValueLayout.JAVA_BYTE, i, (byte) (i * 31));
+        }
+        MemorySegment back = Arena.ofAuto().allocate(BYTES, 8);
+        long graph = graph();
+        End device = new End(memory + 10, false, 100, 5);
+        long to = node(graph, new GraphNode.Copy(device, new End(host.address(), true, 64, 4), 30, 3, 2));
+        node(graph, new GraphNode.Copy(new End(back.address(), true, 30, 3), device, 30, 3, 2), to);
+        run(executable(graph));
+        for (int slice = 0; slice < 2; slice++) {
+            for (int row = 0; row < 3; row++) {
+                for (int x = 0; x < 30; x++) {
+                    assertEquals(host.get(ValueLayout.JAVA_BYTE, slice * 256L + row * 64L + x),
+                        back.get(ValueLayout.JAVA_BYTE, slice * 90L + row * 30L + x));
+                }
+            }
+        }
+    }
+}
