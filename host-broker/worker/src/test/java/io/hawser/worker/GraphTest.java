@@ -300,6 +300,94 @@ class GraphTest {
         });
     }
 
+    private static Received setInExec(Guest guest, long exec, long graph, byte[] node) throws IOException {
+        return guest.call(CudaOpcodes.hwsGraphExecSetNode, out -> {
+            out.fixed(24);
+            out.i64(0, exec);
+            out.i64(8, graph);
+            out.i32(16, node.length);
+            out.buffer(20, MemorySegment.ofArray(node));
+        });
+    }
+
+    @Test
+    void shouldSetNodesOfGraphsAndOfExecutableOnes() throws IOException {
+        session((guest, graph) -> {
+            long device = guest.allocate(BYTES);
+            add(guest, graph, fill(0, device, 1), host(1, 110, 0));
+            long exec = executable(guest, graph);
+            assertEquals(0, setInExec(guest, exec, graph, fill(0, device, 2)).status());
+            assertEquals(0, setInExec(guest, exec, graph, host(1, 111)).status());
+            assertEquals(1, setInExec(guest, exec, graph, host(0, 112)).status(), "of another type");
+            assertEquals(1, setInExec(guest, exec, graph, fill(0, 4096, 2)).status(), "no memory of the guest");
+            // A copy between two places of the guest is a host node, and back.
+            blob(guest, CudaOpcodes.hwsGraphSetNodes, graph, 1, copy(1, GUEST, 113, DEVICE, device));
+            launch(guest, exec);
+            expectCallback(guest, 111, 0);
+            done(guest, 111);
+            assertEquals(2, guest.read(device, BYTES, 0)[0]);
+            long changed = executable(guest, graph);
+            launch(guest, changed);
+            expectCallback(guest, 113, 0);
+            Received read = guest.call(CudaOpcodes.hwsGraphNodeRead, 113, 0, BYTES);
+            assertEquals(1, read.buffer(8, 0)[BYTES - 1]);
+            done(guest, 113);
+            guest.send(CudaOpcodes.hwsGraphEnable, 0, out -> {
+                out.fixed(24);
+                out.i64(0, changed);
+                out.i64(8, graph);
+                out.i32(16, 1);
+            });
+            launch(guest, changed);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status(), "nothing calls the guest");
+        });
+    }
+
+    @Test
+    void shouldTakeOverAGraphOfTheSameForm() throws IOException {
+        session((guest, graph) -> {
+            add(guest, graph, host(0, 120));
+            long exec = executable(guest, graph);
+            long other = create(guest);
+            add(guest, other, host(4, 121));
+            Received updated = guest.call(CudaOpcodes.hwsGraphExecUpdate, exec, other);
+            assertEquals(0, updated.i32(0), "outcome");
+            launch(guest, exec);
+            expectCallback(guest, 121, 0);
+            done(guest, 121);
+            add(guest, other, host(5, 122));
+            Received refused = guest.call(CudaOpcodes.hwsGraphExecUpdate, exec, other);
+            assertEquals(910, refused.i32(0), "outcome: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE");
+            assertEquals(2, refused.i32(4), "result: the topology changed");
+            launch(guest, exec);
+            expectCallback(guest, 121, 0);
+            done(guest, 121);
+        });
+    }
+
+    @Test
+    void shouldHoldGraphsInside() throws IOException {
+        session((guest, graph) -> {
+            long inner = create(guest);
+            add(guest, inner, host(0, 130));
+            byte[] child = node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH, bytes(8).putLong(inner).array());
+            add(guest, graph, child);
+            long exec = executable(guest, graph);
+            assertEquals(0, setInExec(guest, exec, inner, host(0, 131)).status(), "a node inside");
+            launch(guest, exec);
+            expectCallback(guest, 131, 0);
+            done(guest, 131);
+            long second = create(guest);
+            add(guest, second, child);
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "inside of one node only");
+            guest.send(CudaOpcodes.hwsGraphDestroy, 0, graph);
+            add(guest, inner, host(1, 132));
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "gone with what it was inside of");
+            guest.send(CudaOpcodes.hwsGraphDestroy, 0, inner);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+        });
+    }
+
     @Test
     void shouldRefuseBlobsThatAreCutAnywhere() throws IOException {
         byte[] whole = host(0, 100);
