@@ -13,6 +13,7 @@
 typedef enum hws_memory {
     HWS_MEMORY_DEVICE = 1, /* cuMemAlloc and the like */
     HWS_MEMORY_POOL,       /* cuMemAllocAsync */
+    HWS_MEMORY_GRAPH,      /* of an allocation node: known as long as its graph is */
     HWS_MEMORY_VARIABLE,   /* of a module */
     HWS_MEMORY_VIRTUAL,    /* cuMemMap: copies may go on from one into the next */
     HWS_MEMORY_MAPPED,     /* host memory, as devices see it */

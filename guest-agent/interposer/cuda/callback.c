@@ -1,6 +1,9 @@
 /* Host functions in streams: kept here under an id, run on the channel's callback thread when the worker says so. */
 #include "hws_driver.h"
 
+#include "capture.h"
+#include "graph_call.h"
+
 #include "hws_cuda_calls.h"
 #include "hws_hostcall.h"
 
@@ -45,6 +48,10 @@ static hws_hostcall_t *take(uint64_t id) {
 }
 
 void hws_hostcall_run(uint64_t id, int status) {
+    if ((id & HWS_GRAPH_CALL_BIT) != 0) {
+        hws_graph_call_run(id, status);
+        return;
+    }
     hws_hostcall_t *call = take(id);
     if (call == NULL) {
         hws_log(HWS_WARN, "the worker called a host function that is not waiting: %llu", (unsigned long long) id);
@@ -59,7 +66,6 @@ void hws_hostcall_run(uint64_t id, int status) {
 }
 
 static CUresult issue(const hws_hostcall_t *wanted) {
-    HWS_CHECK_HANDLE(HWS_KIND_STREAM, wanted->stream);
     hws_hostcall_t *call = malloc(sizeof *call);
     if (call == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -83,6 +89,8 @@ static CUresult issue(const hws_hostcall_t *wanted) {
 HWS_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(fn != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_CAPTURE(hStream, hws_capture_host(hStream, fn, userData));
     const hws_hostcall_t call = {.function = fn, .stream = hStream, .user_data = userData};
     return issue(&call);
 }
@@ -91,6 +99,8 @@ HWS_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callb
                                         unsigned int flags) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(callback != NULL && flags == 0);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_CAPTURE(hStream); /* it would be told of errors, which a host node is not */
     const hws_hostcall_t call = {.callback = callback, .stream = hStream, .user_data = userData};
     return issue(&call);
 }

@@ -1,6 +1,8 @@
 /* Contexts and each thread's stack of them. */
 #include "context.h"
 
+#include "capture.h"
+
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
 #include "hws_interval.h"
@@ -269,6 +271,9 @@ HWS_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUe
 
 HWS_EXPORT CUresult cuCtxSynchronize(void) {
     HWS_ENTER_CONTEXT();
+    if (HWS_CAPTURING()) {
+        HWS_TRY(hws_capture_ask_context());
+    }
     return hws_call_cuCtxSynchronize();
 }
 

@@ -8,6 +8,8 @@
  */
 #include "copy.h"
 
+#include "capture.h"
+
 #include "hws_cuda_calls.h"
 #include "shm/hws_bulk.h"
 #include "shm/hws_shm.h"
@@ -106,6 +108,9 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
 static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream)
+                             : hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, (CUdeviceptr) (uintptr_t) src,
+                                                 CU_MEMORYTYPE_HOST, bytes, stream));
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
@@ -124,6 +129,9 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream)
+                             : hws_capture_bytes((CUdeviceptr) (uintptr_t) dst, CU_MEMORYTYPE_HOST, src,
+                                                 CU_MEMORYTYPE_DEVICE, bytes, stream));
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
@@ -143,6 +151,7 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
 static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_CAPTURE(stream, hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, src, CU_MEMORYTYPE_DEVICE, bytes, stream));
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
@@ -169,6 +178,8 @@ static CUresult unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream
     }
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream)
+                             : hws_capture_bytes(dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_HOST, bytes, stream));
     HWS_REQUIRE(bytes == 0 || (host_dst != NULL && host_src != NULL));
     HWS_TRY(hws_copy_wait(stream));
     if (bytes != 0) {

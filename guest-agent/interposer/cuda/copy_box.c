@@ -3,6 +3,7 @@
  * the channel's reader or here. Pinned memory in the region is copied from and to as it lies.
  */
 #include "array.h"
+#include "capture.h"
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
@@ -302,24 +303,11 @@ static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait) {
     return box->src.device ? copy_with_host(box, stream, wait) : copy_on_host(box, stream);
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool wait) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(copy != NULL);
-    hws_box_t box = {
-        .dst = {.pitch = copy->dstPitch, .x = copy->dstXInBytes, .y = copy->dstY},
-        .src = {.pitch = copy->srcPitch, .x = copy->srcXInBytes, .y = copy->srcY},
-        .width = copy->WidthInBytes,
-        .rows = copy->Height,
-        .slices = 1,
-    };
-    HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &box.dst));
-    HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &box.src));
-    return copy_box(&box, stream, wait);
-}
-
 CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(copy != NULL && copy->dstLOD == 0 && copy->srcLOD == 0);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream) : hws_capture_box(copy, stream));
     hws_box_t box = {
         .dst = {.pitch = copy->dstPitch, .height = copy->dstHeight, .x = copy->dstXInBytes, .y = copy->dstY,
                 .z = copy->dstZ},
@@ -332,6 +320,19 @@ CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
     HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &box.dst));
     HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &box.src));
     return copy_box(&box, stream, wait);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool wait) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(copy != NULL);
+    const CUDA_MEMCPY3D deeper = {
+        .srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcMemoryType = copy->srcMemoryType,
+        .srcHost = copy->srcHost, .srcDevice = copy->srcDevice, .srcArray = copy->srcArray, .srcPitch = copy->srcPitch,
+        .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY, .dstMemoryType = copy->dstMemoryType,
+        .dstHost = copy->dstHost, .dstDevice = copy->dstDevice, .dstArray = copy->dstArray, .dstPitch = copy->dstPitch,
+        .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = 1,
+    };
+    return hws_copy_3d(&deeper, stream, wait);
 }
 
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bool wait) {

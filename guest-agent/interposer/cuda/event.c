@@ -1,31 +1,105 @@
-/* Making events and waiting for one; the rest of the events' functions is generated. */
-#include "hws_driver.h"
+/* Events: refused at once is what CUDA refuses at once, and what a capture has recorded. */
+#include "event.h"
+
+#include "capture.h"
 
 #include "hws_cuda_calls.h"
 
+#include <stdlib.h>
+
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
+
+typedef struct hws_event {
+    _Atomic bool recorded;
+} hws_event_t;
+
+static hws_event_t *event_get(CUevent event) {
+    return hws_handle_data(HWS_KIND_EVENT, (uint64_t) (uintptr_t) event);
+}
+
+static void mark_recorded(CUevent event) {
+    hws_event_t *kept = event_get(event);
+    if (kept != NULL && !atomic_load_explicit(&kept->recorded, memory_order_relaxed)) {
+        atomic_store_explicit(&kept->recorded, true, memory_order_relaxed);
+    }
+}
+
+bool hws_event_is_recorded(CUevent event) {
+    hws_event_t *kept = event_get(event);
+    return kept == NULL || atomic_load_explicit(&kept->recorded, memory_order_relaxed);
+}
 
 HWS_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phEvent != NULL && (Flags & ~KNOWN_FLAGS) == 0);
     /* CUDA: an event for other processes must not measure time. */
     HWS_REQUIRE((Flags & CU_EVENT_INTERPROCESS) == 0 || (Flags & CU_EVENT_DISABLE_TIMING) != 0);
-    uint64_t handle = hws_handle_new(HWS_KIND_EVENT);
+    hws_event_t *kept = calloc(1, sizeof *kept);
+    uint64_t handle = kept == NULL ? 0 : hws_handle_new(HWS_KIND_EVENT);
     if (handle == 0) {
+        free(kept);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUevent event = (CUevent) (uintptr_t) handle;
     CUresult result = hws_call_cuEventCreate(event, Flags);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_EVENT, handle);
+        free(kept);
         return result;
     }
+    hws_handle_attach(HWS_KIND_EVENT, handle, kept);
     *phEvent = event;
     return CUDA_SUCCESS;
 }
 
-HWS_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
+HWS_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
     HWS_ENTER();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    hws_capture_forget_event(hEvent);
+    CUresult result = hws_call_cuEventDestroy_v2(hEvent);
+    hws_handle_drop(HWS_KIND_EVENT, (uint64_t) (uintptr_t) hEvent);
+    return result;
+}
+
+HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL);
+    mark_recorded(hEvent);
+    HWS_CAPTURE(hStream, hws_capture_record(hEvent, hStream, flags == CU_EVENT_RECORD_EXTERNAL));
+    if (flags == CU_EVENT_RECORD_EXTERNAL) {
+        return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture there is nothing that it is external to */
+    }
+    hws_capture_forget_event(hEvent);
+    return hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+
+/* Refuses what cannot be asked about an event whose last record is in a graph. */
+static CUresult ask(CUevent event, bool ends) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    if (HWS_CAPTURED_EVENTS()) {
+        HWS_TRY(hws_capture_ask_event(event, ends));
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuEventQuery(CUevent hEvent) {
+    HWS_TRY(ask(hEvent, true));
+    HWS_UNSAFE();
+    return hws_call_cuEventQuery(hEvent);
+}
+
+HWS_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
+    HWS_TRY(ask(hEvent, true));
+    HWS_UNSAFE();
     return hws_call_cuEventSynchronize(hEvent);
+}
+
+HWS_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    HWS_REQUIRE(pMilliseconds != NULL);
+    HWS_TRY(ask(hStart, false));
+    HWS_TRY(ask(hEnd, false));
+    return hws_call_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }

@@ -3,6 +3,7 @@
  * TCP, and when the heap is full, it is ordinary memory, locked where the process's limit allows: an asynchronous copy
  * to it still returns at once, but devices do not see it. Nor do they see registered memory, which stays where it is.
  */
+#include "capture.h"
 #include "context.h"
 
 #include "hws_interval.h"
@@ -67,6 +68,7 @@ static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
 
 HWS_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(pp != NULL && bytesize != 0 && (Flags & ~KNOWN_ALLOC_FLAGS) == 0);
     hws_heap_block_t block;
     void *memory;
@@ -89,6 +91,7 @@ HWS_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) {
 
 HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     hws_range_t range;
     if (p == NULL) {
         return CUDA_SUCCESS;
@@ -111,6 +114,7 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
 
 HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(p != NULL && bytesize != 0 && (Flags & ~KNOWN_REGISTER_FLAGS) == 0);
     if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -122,6 +126,7 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
 
 HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(p != NULL);
     hws_range_t range;
     if (!hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) || range.base != (uintptr_t) p

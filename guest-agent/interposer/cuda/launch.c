@@ -1,26 +1,14 @@
 /* Launches: checked and packed here, so that one needs no reply. */
-#include "module.h"
+#include "launch.h"
+
+#include "capture.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
 
 #include <string.h>
 
-#define COOPERATIVE 1u /* wire.yaml, hwsLaunch: launchFlags */
-#define MAX_ATTRIBUTES 64u
-
-typedef struct hws_shape {
-    unsigned grid[3];
-    unsigned block[3];
-    unsigned shared_bytes;
-    CUstream stream;
-    unsigned flags;
-    const CUlaunchAttribute *attributes;
-    unsigned attribute_count;
-} hws_shape_t;
-
-/* What a device would refuse, so that an asynchronous launch can say so at once, as CUDA does. */
-static CUresult check_shape(const hws_function_t *function, const hws_shape_t *shape) {
+CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape) {
     const unsigned *grid = shape->grid, *block = shape->block;
     HWS_REQUIRE(grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && block[0] != 0 && block[1] != 0 && block[2] != 0);
     for (int i = 0; i < 3; i++) {
@@ -46,8 +34,7 @@ static CUresult check_shape(const hws_function_t *function, const hws_shape_t *s
     return CUDA_SUCCESS;
 }
 
-/* Puts the parameters where the kernel expects them: from pointers to each, or from the program's own packing. */
-static CUresult pack_params(const hws_function_t *function, void **kernel_params, void **extra, uint8_t *packed) {
+CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, void **extra, uint8_t *packed) {
     if (kernel_params != NULL) {
         HWS_REQUIRE(extra == NULL);
         for (uint32_t i = 0; i < function->param_count; i++) {
@@ -84,11 +71,11 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
         return CUDA_ERROR_INVALID_HANDLE;
     }
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, shape->stream);
-    HWS_TRY(check_shape(function, shape));
-    /* Rounded up: the gaps between parameters go out too, and must not carry what lay on our stack. */
-    uint8_t packed[(function->params_bytes + 15) & ~7u];
+    HWS_CAPTURE(shape->stream, hws_capture_kernel(f, shape, kernel_params, extra));
+    HWS_TRY(hws_launch_check_shape(function, shape));
+    uint8_t packed[hws_launch_packed_bytes(function)];
     memset(packed, 0, sizeof packed);
-    HWS_TRY(pack_params(function, kernel_params, extra, packed));
+    HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));
     return hws_call_hwsLaunch(f, shape->stream, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
                               shape->block[1], shape->block[2], shape->shared_bytes, shape->flags,
                               function->params_bytes, packed,
@@ -116,17 +103,17 @@ HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDim
                                               void **kernelParams) {
     HWS_ENTER_CONTEXT();
     const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ}, block[3] = {blockDimX, blockDimY, blockDimZ};
-    return launch_kernel(f, grid, block, sharedMemBytes, hStream, COOPERATIVE, kernelParams, NULL);
+    return launch_kernel(f, grid, block, sharedMemBytes, hStream, HWS_LAUNCH_COOPERATIVE, kernelParams, NULL);
 }
 
 /* Attributes travel as they are; one that names an event or writes a handle would need more than its bytes. */
 static CUresult check_attributes(const CUlaunchConfig *config, unsigned *flags_p) {
     static _Atomic bool said;
-    HWS_REQUIRE(config->numAttrs <= MAX_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
+    HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
     for (unsigned i = 0; i < config->numAttrs; i++) {
         switch (config->attrs[i].id) {
             case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-                *flags_p |= config->attrs[i].value.cooperative != 0 ? COOPERATIVE : 0;
+                *flags_p |= config->attrs[i].value.cooperative != 0 ? HWS_LAUNCH_COOPERATIVE : 0;
                 break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:

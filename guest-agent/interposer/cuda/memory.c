@@ -1,6 +1,9 @@
 /* Device memory, and what is known of an address. */
 #include "context.h"
 
+#include "capture.h"
+#include "graph_memory.h"
+
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
 #include "hws_interval.h"
@@ -21,11 +24,13 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
 }
 
 static bool is_allocation(const hws_range_t *range) {
-    return range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL;
+    return range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL
+        || range->memory == HWS_MEMORY_GRAPH;
 }
 
 HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
     CUdeviceptr address;
     HWS_TRY(hws_call_cuMemAlloc_v2(&address, bytesize));
@@ -41,6 +46,7 @@ HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
 HWS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
                                        unsigned int ElementSizeBytes) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(dptr != NULL && pPitch != NULL && WidthInBytes != 0 && Height != 0);
     HWS_REQUIRE(ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
     CUdeviceptr address;
@@ -61,6 +67,7 @@ HWS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
 
 HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     if (dptr == 0) {
         return CUDA_SUCCESS; /* as CUDA: freeing nothing is no error */
     }
@@ -70,6 +77,10 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     }
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
                 && is_allocation(&range));
+    if (range.memory == HWS_MEMORY_GRAPH) {
+        HWS_TRY(hws_graph_memory_freed(dptr));
+        return hws_call_cuMemFree_v2(dptr);
+    }
     /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
@@ -92,10 +103,20 @@ HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     return CUDA_SUCCESS;
 }
 
+/* The allocation becomes a node. Known deviation: it takes nothing from the pool that the call names. */
+static CUresult allocate_captured(CUdeviceptr *dptr, size_t bytes, CUstream stream) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    HWS_TRY(hws_context_device(&props.location.id));
+    return hws_capture_allocate(stream, &props, bytes, dptr);
+}
+
 HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
+    HWS_UNSAFE();
     CUdevice device;
     CUmemoryPool pool;
     CUdeviceptr address;
@@ -120,6 +141,8 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
+    HWS_UNSAFE();
     CUdeviceptr address;
     HWS_TRY(hws_call_cuMemAllocFromPoolAsync(&address, bytesize, pool, hStream));
     CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
@@ -135,9 +158,14 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
 HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_CAPTURE(hStream, hws_capture_free(hStream, dptr));
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
                 && is_allocation(&range));
+    if (range.memory == HWS_MEMORY_GRAPH) {
+        HWS_TRY(hws_graph_memory_freed(dptr));
+        return hws_call_cuMemFreeAsync(dptr, hStream);
+    }
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
     return hws_call_cuMemFreeAsync(dptr, hStream);

@@ -4,6 +4,8 @@
  */
 #include "copy.h"
 
+#include "capture.h"
+
 #include "hws_cuda_calls.h"
 
 /* Checks `rows` rows of `count` elements, pitch bytes apart. */
@@ -23,22 +25,26 @@ static CUresult check(CUdeviceptr address, size_t pitch, size_t count, size_t ro
 
 HWS_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
     HWS_TRY(check(dstDevice, 0, N, 1, 1, hStream));
+    HWS_CAPTURE(hStream, hws_capture_memset(dstDevice, 0, uc, 1, N, 1, hStream));
     return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD8Async(dstDevice, uc, N, hStream);
 }
 
 HWS_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
     HWS_TRY(check(dstDevice, 0, N, 1, 2, hStream));
+    HWS_CAPTURE(hStream, hws_capture_memset(dstDevice, 0, us, 2, N, 1, hStream));
     return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD16Async(dstDevice, us, N, hStream);
 }
 
 HWS_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
     HWS_TRY(check(dstDevice, 0, N, 1, 4, hStream));
+    HWS_CAPTURE(hStream, hws_capture_memset(dstDevice, 0, ui, 4, N, 1, hStream));
     return N == 0 ? CUDA_SUCCESS : hws_call_cuMemsetD32Async(dstDevice, ui, N, hStream);
 }
 
 HWS_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
                                       size_t Height, CUstream hStream) {
     HWS_TRY(check(dstDevice, dstPitch, Width, Height, 1, hStream));
+    HWS_CAPTURE(hStream, hws_capture_memset(dstDevice, dstPitch, uc, 1, Width, Height, hStream));
     return Width == 0 || Height == 0 ? CUDA_SUCCESS
                                      : hws_call_cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream);
 }
@@ -46,6 +52,7 @@ HWS_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, un
 HWS_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
                                        size_t Height, CUstream hStream) {
     HWS_TRY(check(dstDevice, dstPitch, Width, Height, 2, hStream));
+    HWS_CAPTURE(hStream, hws_capture_memset(dstDevice, dstPitch, us, 2, Width, Height, hStream));
     return Width == 0 || Height == 0 ? CUDA_SUCCESS
                                      : hws_call_cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream);
 }
@@ -53,6 +60,7 @@ HWS_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, u
 HWS_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
                                        size_t Height, CUstream hStream) {
     HWS_TRY(check(dstDevice, dstPitch, Width, Height, 4, hStream));
+    HWS_CAPTURE(hStream, hws_capture_memset(dstDevice, dstPitch, ui, 4, Width, Height, hStream));
     return Width == 0 || Height == 0 ? CUDA_SUCCESS
                                      : hws_call_cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream);
 }

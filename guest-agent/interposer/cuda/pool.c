@@ -1,6 +1,7 @@
 /* Memory pools. */
 #include "pool.h"
 
+#include "capture.h"
 #include "context.h"
 
 #include "hws_cuda_calls.h"
@@ -116,6 +117,7 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     static _Atomic bool said;
     HWS_ENTER();
+    HWS_UNSAFE();
     HWS_REQUIRE(pool != NULL && poolProps != NULL);
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE
         || poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {

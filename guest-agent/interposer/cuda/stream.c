@@ -1,6 +1,9 @@
 /* Streams: what is asked of one is answered from what its creation said. */
 #include "context.h"
 
+#include "capture.h"
+#include "event.h"
+
 #include "hws_cuda_calls.h"
 
 #include <stdlib.h>
@@ -48,9 +51,51 @@ HWS_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int 
     return CUDA_SUCCESS;
 }
 
+bool hws_stream_is_blocking(CUstream stream) {
+    const hws_stream_t *kept = stream_get(stream);
+    return kept == NULL || kept->flags != CU_STREAM_NON_BLOCKING;
+}
+
+HWS_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    if (is_default(hStream)) {
+        return CUDA_ERROR_INVALID_HANDLE; /* nobody's to destroy */
+    }
+    if (HWS_CAPTURING()) {
+        hws_capture_destroy_stream(hStream);
+    }
+    CUresult result = hws_call_cuStreamDestroy_v2(hStream);
+    hws_handle_drop(HWS_KIND_STREAM, (uint64_t) (uintptr_t) hStream);
+    return result;
+}
+
+HWS_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    HWS_REQUIRE(Flags <= CU_EVENT_WAIT_EXTERNAL);
+    bool external = Flags == CU_EVENT_WAIT_EXTERNAL;
+    if (external || HWS_CAPTURING() || HWS_CAPTURED_EVENTS()) {
+        CUresult captured = hws_capture_wait(hStream, hEvent, external, hws_event_is_recorded(hEvent));
+        if (captured != CUDA_SUCCESS) {
+            return captured == HWS_CAPTURED ? CUDA_SUCCESS : captured;
+        }
+    }
+    return hws_call_cuStreamWaitEvent(hStream, hEvent, CU_EVENT_WAIT_DEFAULT);
+}
+
+HWS_EXPORT CUresult cuStreamQuery(CUstream hStream) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_WAITING(hStream);
+    return hws_call_cuStreamQuery(hStream);
+}
+
 HWS_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_WAITING(hStream);
     return hws_call_cuStreamSynchronize(hStream);
 }
 
@@ -116,50 +161,6 @@ HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     HWS_REQUIRE(device != NULL);
     HWS_TRY(cuStreamGetCtx(hStream, &context));
     return cuCtxGetDevice_v2(device, context);
-}
-
-HWS_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(captureStatus != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE; /* cuStreamBeginCapture is not supported */
-    return CUDA_SUCCESS;
-}
-
-HWS_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                              cuuint64_t *id_out, CUgraph *graph_out,
-                                              const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
-    /* Without a capture CUDA sets the status alone. */
-    (void) id_out;
-    (void) graph_out;
-    (void) dependencies_out;
-    (void) numDependencies_out;
-    return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-HWS_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                           cuuint64_t *id_out) {
-    (void) id_out;
-    return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-HWS_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                              cuuint64_t *id_out, CUgraph *graph_out,
-                                              const CUgraphNode **dependencies_out,
-                                              const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
-    (void) edgeData_out;
-    return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
-                                     numDependencies_out);
-}
-
-HWS_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    static _Thread_local CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    HWS_ENTER_LOCAL();
-    HWS_REQUIRE(mode != NULL && (unsigned) *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
-    CUstreamCaptureMode before = own;
-    own = *mode;
-    *mode = before;
-    return CUDA_SUCCESS;
 }
 
 /* Attributes of a stream are hints; they are kept, so that a program reads back what it has set. */

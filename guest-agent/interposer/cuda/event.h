@@ -1,0 +1,10 @@
+/* What is kept about an event. */
+#ifndef HWS_EVENT_H
+#define HWS_EVENT_H
+
+#include "hws_driver.h"
+
+/* Whether it was ever recorded, in a stream or in a capture. */
+bool hws_event_is_recorded(CUevent event);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * Graphs as the guest keeps them. A graph is a handle with nodes in the order of their creation; a node is a handle
+ * too. Everything is under one lock, hws_graph_lock(): calls on graphs are rare beside launches, which take it for a
+ * moment only. Nothing that waits for the worker is called with it.
+ */
+#ifndef HWS_GRAPH_H
+#define HWS_GRAPH_H
+
+#include "hws_driver.h"
+#include "launch.h"
+
+typedef struct hws_graph_call hws_graph_call_t;
+typedef struct hws_graph hws_graph_t;
+typedef struct hws_node hws_node_t;
+typedef struct hws_exec hws_exec_t;
+typedef struct hws_user_object hws_user_object_t;
+
+/* The parameters of a kernel node; the pointers and what they point to are one allocation. */
+typedef struct hws_node_kernel {
+    CUfunction function;
+    hws_shape_t shape;        /* without a stream; its attributes are our own copy */
+    uint32_t params_bytes;
+    bool packed_given;        /* the program gave `extra`, and is shown one: */
+    void *extra[5];
+    size_t extra_bytes;
+    void **pointers;          /* to each parameter, as cuGraphKernelNodeGetParams shows them */
+    uint8_t *packed;          /* params_bytes, and zeros up to a multiple of 8 */
+} hws_node_kernel_t;
+
+/* A copy, and where its memory is if that is not a device's. */
+typedef struct hws_node_copy {
+    CUDA_MEMCPY3D copy;
+    bool on_host;             /* both ends are the host's: a host node for the worker */
+    bool shared;              /* the host's end lies in the region, at region_offset; otherwise it has a call */
+    uint64_t region_offset;
+} hws_node_copy_t;
+
+/* What a node does, owned by whoever holds it. Nothing in it belongs to the program any more. */
+typedef struct hws_params {
+    CUgraphNodeType type;
+    CUcontext context;        /* of a kernel, copy or memset */
+    hws_graph_call_t *call;   /* the guest's part: of a host node, or a copy with memory that only the guest has */
+    union {
+        hws_node_kernel_t kernel;
+        hws_node_copy_t copy;
+        CUDA_MEMSET_NODE_PARAMS memset;
+        CUDA_HOST_NODE_PARAMS host;
+        hws_graph_t *child;   /* owned by the node */
+        CUevent event;
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc; /* its accessDescs are our own copy */
+        CUdeviceptr address;  /* of a free node */
+    };
+} hws_params_t;
+
+typedef struct hws_edge {
+    hws_node_t *node;
+    CUgraphEdgeData data;
+} hws_edge_t;
+
+typedef struct hws_edges {
+    hws_edge_t *items;
+    size_t count, capacity;
+} hws_edges_t;
+
+struct hws_node {
+    uint64_t handle;
+    hws_graph_t *graph;
+    uint32_t index;           /* in the order of creation; a clone's node has its original's */
+    bool travelled;           /* the worker has it */
+    bool changed;             /* and has older parameters */
+    hws_edges_t in, out;
+    hws_params_t params;
+    uint32_t mark;            /* scratch of walks */
+};
+
+/* An edge that was added between nodes that had travelled. */
+typedef struct hws_link {
+    hws_node_t *from, *to;
+    CUgraphEdgeData data;
+} hws_link_t;
+
+/* Freed with its handle's slot, like a node. */
+struct hws_graph {
+    uint64_t handle;
+    hws_node_t **nodes;       /* by index, ascending */
+    size_t count, capacity;
+    uint32_t next_index;
+    hws_node_t *owner;        /* the child node that it belongs to, NULL for none */
+    uint64_t cloned_from;     /* handle, 0 for none */
+    uint32_t cloned_nodes;    /* next_index of the original then */
+    bool travelled;
+    bool moved;               /* into a child node, by CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
+    bool capturing;           /* a capture adds to it, and it is not the program's yet */
+    unsigned instances;       /* executable graphs, while there are allocations in it */
+    bool has_memory;          /* an allocation or free node */
+    hws_link_t *links;
+    size_t link_count, link_capacity;
+    struct hws_retained *retained; /* user objects */
+};
+
+/* graph.c */
+void hws_graph_lock(void);
+/* Then runs the destructors of user objects that graphs ended in between have held. */
+void hws_graph_unlock(void);
+
+/* NULL for another handle. */
+static inline hws_graph_t *hws_graph_get(CUgraph graph) {
+    return hws_handle_data(HWS_KIND_GRAPH, (uint64_t) (uintptr_t) graph);
+}
+
+static inline hws_node_t *hws_node_get(CUgraphNode node) {
+    return hws_handle_data(HWS_KIND_GRAPH_NODE, (uint64_t) (uintptr_t) node);
+}
+
+static inline CUgraphNode hws_node_handle(const hws_node_t *node) {
+    return (CUgraphNode) (uintptr_t) (node == NULL ? 0 : node->handle);
+}
+
+static inline CUgraph hws_graph_handle(const hws_graph_t *graph) {
+    return (CUgraph) (uintptr_t) (graph == NULL ? 0 : graph->handle);
+}
+
+/* The outermost graph around it. */
+const hws_graph_t *hws_graph_root(const hws_graph_t *graph);
+
+/* Whether it is, or contains, a node of such a type; inner graphs count. */
+bool hws_graph_contains(const hws_graph_t *graph, bool (*match)(const hws_node_t *node));
+
+CUresult hws_graph_make(hws_graph_t **graph_p);
+void hws_graph_end(hws_graph_t *graph);
+CUresult hws_graph_copy(const hws_graph_t *graph, hws_graph_t **copy_p);
+
+/*
+ * Adds a node; takes the parameters, also when it fails. Its dependencies are nodes of the graph, none twice; edge data
+ * NULL is plain.
+ */
+CUresult hws_node_add(hws_graph_t *graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                      hws_params_t *params, hws_node_t **node_p);
+void hws_node_end(hws_node_t *node);
+
+/* Replaces the parameters by others of the same type; takes them. */
+void hws_node_set(hws_node_t *node, hws_params_t *params);
+
+/* The graph's node of that index; NULL for none. */
+hws_node_t *hws_graph_node(const hws_graph_t *graph, uint32_t index);
+
+/* graph_edges.c */
+bool hws_edges_add(hws_edges_t *edges, hws_node_t *node, const CUgraphEdgeData *data);
+bool hws_edges_remove(hws_edges_t *edges, const hws_node_t *node, const CUgraphEdgeData *data);
+const hws_edge_t *hws_edges_find(const hws_edges_t *edges, const hws_node_t *node);
+CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data);
+CUresult hws_graph_connect(hws_node_t *from, hws_node_t *to, const CUgraphEdgeData *data);
+/* *node_p receives a node of the cycle or behind it. */
+bool hws_graph_has_cycle(const hws_graph_t *graph, CUgraphNode *node_p);
+
+/* graph_params.c: parameters from the program's, checked as far as CUDA checks at once. On failure nothing is owned. */
+CUresult hws_params_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *from, hws_params_t *params_p);
+CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void **kernel_params, void **extra,
+                           hws_params_t *params_p);
+CUresult hws_params_memset(const CUDA_MEMSET_NODE_PARAMS *from, CUcontext context, hws_params_t *params_p);
+CUresult hws_params_host(const CUDA_HOST_NODE_PARAMS *from, hws_params_t *params_p);
+CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *params_p);
+/* A child node: a copy of the graph, or, moved, the graph itself. */
+CUresult hws_params_child(CUgraph graph, CUgraphChildGraphNodeOwnership ownership, hws_params_t *params_p);
+/* From cuGraphAddNode's structure; not for child and memory nodes. */
+CUresult hws_params_of(const CUgraphNodeParams *from, hws_params_t *params_p);
+CUresult hws_params_duplicate(const hws_params_t *from, hws_params_t *params_p);
+void hws_params_drop(hws_params_t *params);
+
+/* The context that a node names; NULL is the current one. */
+CUresult hws_params_context(CUcontext context, CUcontext *context_p);
+
+/* The attribute's value; NULL when the node does not have it. */
+const CUlaunchAttributeValue *hws_kernel_attribute(const hws_node_kernel_t *kernel, CUlaunchAttributeID id);
+CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID id,
+                                  const CUlaunchAttributeValue *value);
+
+/* graph_copy.c */
+CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_params_t *params_p);
+void hws_copy_describe(const hws_params_t *params, HwsGraphCopy *wire_p);
+/* The guest's part of such a node's execution; on the callback thread. */
+void hws_copy_run(const hws_node_copy_t *copy, uint64_t call_id);
+
+/* graph_wire.c: brings the worker up to date with the graph. Lock held. */
+CUresult hws_graph_flush(hws_graph_t *graph);
+/* One description of a node's parameters, without dependencies; *blob_p is to be freed. */
+CUresult hws_graph_describe(const hws_params_t *params, uint32_t index, uint8_t **blob_p, uint32_t *bytes_p);
+
+/* graph_memory.c */
+CUresult hws_graph_memory_check_copy(const hws_graph_t *graph);
+void hws_graph_memory_forget(hws_graph_t *graph);
+
+/* graph_object.c */
+/* Gives references back; destructors run in the call, so not with the lock. */
+void hws_retained_drop(struct hws_retained *retained);
+struct hws_retained *hws_retained_join(struct hws_retained *some, struct hws_retained *others);
+/* Gives them back once the stream's work is done. */
+void hws_retained_drop_behind(struct hws_retained *retained, CUstream stream);
+CUresult hws_retained_share(const struct hws_retained *from, struct hws_retained **to_p);
+
+/* Leaves the calling function, without the lock, when an argument is no graph or node. */
+#define HWS_TAKE_GRAPH(name, handle)                                                          \
+    hws_graph_t *name = hws_graph_get(handle);                                                \
+    HWS_REQUIRE(name != NULL)
+#define HWS_TAKE_NODE(name, handle)                                                           \
+    hws_node_t *name = hws_node_get(handle);                                                  \
+    HWS_REQUIRE(name != NULL)
+
+#endif

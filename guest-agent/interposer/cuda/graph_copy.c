@@ -1,0 +1,216 @@
+/*
+ * Copy nodes. Memory of devices and of the region is the worker's affair. Other memory of the process is read and
+ * written when the node is executed, as CUDA promises: the worker calls, and the bytes travel on the callback thread.
+ */
+#include "copy.h"
+#include "graph_call.h"
+
+#include "hws_cuda_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACE_DEVICE 0u /* graph_types.yaml, HwsGraphEnd */
+#define PLACE_REGION 1u
+#define PLACE_GUEST 2u
+
+/* One end: rows of pitch bytes, slices of height rows, and where in them the box begins. */
+typedef struct hws_place {
+    bool device;
+    uint64_t base, pitch, height, x, y, z;
+} hws_place_t;
+
+/* Bytes from the base to a place in it; false when it does not fit 64 bits. */
+static bool offset_of(const hws_place_t *side, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset_p) {
+    uint64_t row;
+    return !__builtin_mul_overflow(z, side->height, &row) && !__builtin_add_overflow(row, y, &row)
+        && !__builtin_mul_overflow(row, side->pitch, offset_p) && !__builtin_add_overflow(*offset_p, x, offset_p);
+}
+
+static CUresult side_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *side_p) {
+    static _Atomic bool said;
+    CUmemorytype type = source ? copy->srcMemoryType : copy->dstMemoryType;
+    CUdeviceptr device = source ? copy->srcDevice : copy->dstDevice;
+    const void *host = source ? copy->srcHost : copy->dstHost;
+    *side_p = source
+        ? (hws_place_t) {.pitch = copy->srcPitch, .height = copy->srcHeight, .x = copy->srcXInBytes, .y = copy->srcY,
+                        .z = copy->srcZ}
+        : (hws_place_t) {.pitch = copy->dstPitch, .height = copy->dstHeight, .x = copy->dstXInBytes, .y = copy->dstY,
+                        .z = copy->dstZ};
+    switch (type) {
+        case CU_MEMORYTYPE_HOST:
+            side_p->base = (uint64_t) (uintptr_t) host;
+            return CUDA_SUCCESS;
+        case CU_MEMORYTYPE_DEVICE:
+            side_p->base = device;
+            side_p->device = true;
+            return CUDA_SUCCESS;
+        case CU_MEMORYTYPE_UNIFIED:
+            side_p->base = device;
+            side_p->device = hws_copy_is_device(device);
+            return CUDA_SUCCESS;
+        case CU_MEMORYTYPE_ARRAY:
+            return hws_unsupported_use(&said, "a graph's copy to or from a CUDA array");
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* Fills in what CUDA lets a program leave out, and finds the first byte and the one behind the last. */
+static CUresult extent_of(hws_place_t *side, const CUDA_MEMCPY3D *copy, uint64_t *first_p, uint64_t *last_p) {
+    uint64_t row_end, rows_end, slices_end;
+    HWS_REQUIRE(side->base != 0 && !__builtin_add_overflow(side->x, copy->WidthInBytes, &row_end)
+                && !__builtin_add_overflow(side->y, copy->Height, &rows_end)
+                && !__builtin_add_overflow(side->z, copy->Depth, &slices_end));
+    if (side->pitch == 0 && rows_end == 1 && slices_end == 1) {
+        side->pitch = row_end;
+    }
+    if (slices_end == 1 && side->height < rows_end) {
+        side->height = rows_end;
+    }
+    HWS_REQUIRE(side->pitch >= row_end && (side->height >= rows_end || copy->Depth == 1));
+    if (side->height < rows_end) {
+        HWS_REQUIRE(side->z == 0);
+        side->height = rows_end;
+    }
+    HWS_REQUIRE(offset_of(side, side->x, side->y, side->z, first_p)
+                && offset_of(side, row_end, rows_end - 1, slices_end - 1, last_p));
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_side(const CUDA_MEMCPY3D *copy, bool source, hws_node_copy_t *kept, bool *device_p) {
+    hws_place_t side;
+    uint64_t first, last;
+    HWS_TRY(side_of(copy, source, &side));
+    HWS_TRY(extent_of(&side, copy, &first, &last));
+    *device_p = side.device;
+    if (side.device) {
+        return hws_copy_check_device(side.base + first, last - first);
+    }
+    const void *memory = (const void *) (uintptr_t) (side.base + first);
+    kept->shared = hws_copy_host(memory, last - first, &kept->region_offset) == HWS_HOST_SHARED;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_params_t *params_p) {
+    bool to_device, from_device;
+    HWS_REQUIRE(from != NULL && from->WidthInBytes != 0 && from->Height != 0 && from->Depth != 0);
+    *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy.copy = *from};
+    HWS_TRY(hws_params_context(context, &params_p->context));
+    hws_node_copy_t *kept = &params_p->copy;
+    HWS_TRY(check_side(from, true, kept, &from_device));
+    HWS_TRY(check_side(from, false, kept, &to_device));
+    kept->on_host = !to_device && !from_device;
+    if (kept->on_host || ((!to_device || !from_device) && !kept->shared)) {
+        params_p->call = hws_graph_call_copy(kept);
+        if (params_p->call == NULL) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The sides of a copy that hws_params_copy() has accepted. */
+static void sides_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *side_p) {
+    uint64_t first, last;
+    if (side_of(copy, source, side_p) == CUDA_SUCCESS) {
+        (void) extent_of(side_p, copy, &first, &last);
+    }
+}
+
+static void describe(const hws_params_t *params, bool source, HwsGraphEnd *end_p) {
+    const hws_node_copy_t *kept = &params->copy;
+    hws_place_t side;
+    sides_of(&kept->copy, source, &side);
+    if (side.device) {
+        *end_p = (HwsGraphEnd) {.place = PLACE_DEVICE, .base = side.base, .pitch = side.pitch, .height = side.height,
+                                .xBytes = side.x, .y = side.y, .z = side.z};
+    } else if (params->call == NULL) {
+        *end_p = (HwsGraphEnd) {.place = PLACE_REGION, .base = kept->region_offset, .pitch = side.pitch,
+                                .height = side.height};
+    } else {
+        *end_p = (HwsGraphEnd) {.place = PLACE_GUEST, .base = hws_graph_call_id(params->call)};
+    }
+}
+
+void hws_copy_describe(const hws_params_t *params, HwsGraphCopy *wire_p) {
+    const CUDA_MEMCPY3D *copy = &params->copy.copy;
+    *wire_p = (HwsGraphCopy) {.widthBytes = copy->WidthInBytes, .rows = copy->Height, .slices = copy->Depth};
+    describe(params, false, &wire_p->dst);
+    describe(params, true, &wire_p->src);
+}
+
+static char *row_of(const hws_place_t *side, uint64_t row, uint64_t slice) {
+    uint64_t offset = ((side->z + slice) * side->height + side->y + row) * side->pitch + side->x;
+    return (char *) (uintptr_t) side->base + offset;
+}
+
+static void copy_on_host(const CUDA_MEMCPY3D *copy) {
+    hws_place_t dst, src;
+    sides_of(copy, false, &dst);
+    sides_of(copy, true, &src);
+    for (uint64_t z = 0; z < copy->Depth; z++) {
+        for (uint64_t y = 0; y < copy->Height; y++) {
+            memmove(row_of(&dst, y, z), row_of(&src, y, z), copy->WidthInBytes);
+        }
+    }
+}
+
+/* Copies bytes [offset, offset + count) of the contiguous box between the buffer and the program's memory. */
+static void move_part(const CUDA_MEMCPY3D *copy, const hws_place_t *host, bool gather, char *buffer, uint64_t offset,
+                      uint64_t count) {
+    while (count > 0) {
+        uint64_t row = offset / copy->WidthInBytes, x = offset % copy->WidthInBytes;
+        uint64_t part = copy->WidthInBytes - x < count ? copy->WidthInBytes - x : count;
+        char *memory = row_of(host, row % copy->Height, row / copy->Height) + x;
+        memcpy(gather ? buffer : memory, gather ? memory : buffer, part);
+        buffer += part;
+        offset += part;
+        count -= part;
+    }
+}
+
+static CUresult move(const CUDA_MEMCPY3D *copy, uint64_t call_id) {
+    hws_place_t dst, src;
+    sides_of(copy, false, &dst);
+    sides_of(copy, true, &src);
+    const hws_place_t *host = dst.device ? &src : &dst;
+    uint64_t total = copy->WidthInBytes * copy->Height * copy->Depth;
+    uint64_t limit = hws_channel_welcome()->max_bulk_bytes;
+    bool contiguous = copy->Depth == 1 && (copy->Height == 1 || host->pitch == copy->WidthInBytes);
+    char *buffer = contiguous ? NULL : malloc(total < limit ? total : limit);
+    if (!contiguous && buffer == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = CUDA_SUCCESS;
+    for (uint64_t at = 0; at < total && result == CUDA_SUCCESS; at += limit) {
+        uint64_t part = total - at < limit ? total - at : limit;
+        char *bytes = contiguous ? row_of(host, 0, 0) + at : buffer;
+        if (dst.device) {
+            if (!contiguous) {
+                move_part(copy, host, true, buffer, at, part);
+            }
+            result = hws_call_hwsGraphNodeWrite(call_id, at, part, bytes);
+        } else {
+            result = hws_call_hwsGraphNodeRead(call_id, at, (uint32_t) part, bytes);
+            if (result == CUDA_SUCCESS && !contiguous) {
+                move_part(copy, host, false, buffer, at, part);
+            }
+        }
+    }
+    free(buffer);
+    return result;
+}
+
+void hws_copy_run(const hws_node_copy_t *copy, uint64_t call_id) {
+    if (copy->on_host) {
+        copy_on_host(&copy->copy);
+        return;
+    }
+    hws_tls.in_callback = false; /* these calls are not the program's */
+    CUresult result = move(&copy->copy, call_id);
+    hws_tls.in_callback = true;
+    if (result != CUDA_SUCCESS) {
+        hws_log(HWS_WARN, "the bytes of a graph's copy did not travel: %d", result);
+    }
+}

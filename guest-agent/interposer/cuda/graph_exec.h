@@ -1,0 +1,39 @@
+/* Executable graphs as the guest keeps them: what a launch needs to know, and what queries answer. */
+#ifndef HWS_GRAPH_EXEC_H
+#define HWS_GRAPH_EXEC_H
+
+#include "graph_call.h"
+#include "graph_memory.h"
+
+/* A node of the graph that was instantiated, or of an inner one, by name. */
+typedef struct hws_node_name {
+    uint64_t graph;
+    uint32_t index;
+} hws_node_name_t;
+
+typedef struct hws_exec_call {
+    hws_node_name_t node;
+    bool disabled;
+    hws_graph_call_t *call; /* held */
+} hws_exec_call_t;
+
+/* Freed with its handle's slot. CUDA: calls on one executable graph are not to be made at the same time. */
+typedef struct hws_exec {
+    uint64_t handle;
+    uint64_t graph;           /* handle of the one that it was instantiated from */
+    cuuint64_t flags;
+    hws_exec_call_t *calls;
+    size_t call_count;
+    hws_node_name_t *disabled;
+    size_t disabled_count;
+    hws_graph_effects_t effects;
+    struct hws_retained *retained;
+    CUstream last_stream;
+    bool launched;
+} hws_exec_t;
+
+static inline hws_exec_t *hws_exec_get(CUgraphExec exec) {
+    return hws_handle_data(HWS_KIND_GRAPH_EXEC, (uint64_t) (uintptr_t) exec);
+}
+
+#endif

@@ -1,0 +1,279 @@
+/* Changing single nodes of an executable graph. */
+#include "graph_exec.h"
+
+#include "hws_cuda_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_name(const hws_node_name_t *name, const hws_node_t *node) {
+    return name->graph == node->graph->handle && name->index == node->index;
+}
+
+/* The node, if it is of that type and one of those that were instantiated. Lock held. */
+static hws_node_t *node_of(const hws_exec_t *exec, CUgraphNode handle) {
+    hws_node_t *node = hws_node_get(handle);
+    return node != NULL && exec != NULL && hws_graph_root(node->graph)->handle == exec->graph ? node : NULL;
+}
+
+/* The worker's description of what a node is to become. Lock held. */
+static CUresult describe(const hws_exec_t *exec, CUgraphNode handle, hws_params_t *params, uint8_t **blob_p,
+                         uint32_t *bytes_p, hws_node_name_t *name_p) {
+    hws_node_t *node = node_of(exec, handle);
+    HWS_REQUIRE(node != NULL && node->params.type == params->type && node->travelled);
+    *name_p = (hws_node_name_t) {node->graph->handle, node->index};
+    if (params->type != CU_GRAPH_NODE_TYPE_KERNEL) {
+        return hws_graph_describe(params, node->index, blob_p, bytes_p);
+    }
+    /* Attributes are no part of what is set: the description has those of the node. */
+    hws_shape_t *shape = &params->kernel.shape;
+    const hws_shape_t own = *shape, *kept = &node->params.kernel.shape;
+    shape->attributes = kept->attributes;
+    shape->attribute_count = kept->attribute_count;
+    shape->flags = kept->flags;
+    CUresult result = hws_graph_describe(params, node->index, blob_p, bytes_p);
+    *shape = own;
+    return result;
+}
+
+/* Enters the guest's new part of a node, instead of the one that it had. */
+static CUresult replace_call(hws_exec_t *exec, const hws_node_name_t *name, hws_graph_call_t *call) {
+    for (size_t i = 0; i < exec->call_count; i++) {
+        hws_exec_call_t *known = &exec->calls[i];
+        if (known->node.graph == name->graph && known->node.index == name->index) {
+            hws_graph_call_release(known->call);
+            known->call = hws_graph_call_hold(call);
+            if (call == NULL) {
+                exec->calls[i] = exec->calls[--exec->call_count];
+            }
+            return CUDA_SUCCESS;
+        }
+    }
+    if (call == NULL) {
+        return CUDA_SUCCESS;
+    }
+    hws_exec_call_t *larger = realloc(exec->calls, (exec->call_count + 1) * sizeof *larger);
+    if (larger == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    larger[exec->call_count++] = (hws_exec_call_t) {.node = *name, .call = hws_graph_call_hold(call)};
+    exec->calls = larger;
+    return CUDA_SUCCESS;
+}
+
+/* Gives a node these parameters, if taking them from the program's succeeded; drops them in any case. */
+static CUresult set(CUgraphExec handle, CUgraphNode node, CUresult taken, hws_params_t *params) {
+    HWS_TRY(taken);
+    hws_exec_t *exec = hws_exec_get(handle);
+    hws_node_name_t name;
+    uint8_t *blob = NULL;
+    uint32_t bytes = 0;
+    hws_graph_lock();
+    CUresult result = describe(exec, node, params, &blob, &bytes, &name);
+    hws_graph_unlock();
+    if (result == CUDA_SUCCESS) {
+        CUgraph graph = (CUgraph) (uintptr_t) name.graph;
+        result = params->type == CU_GRAPH_NODE_TYPE_KERNEL
+            ? hws_call_hwsGraphExecSetKernel(handle, graph, bytes, blob)
+            : hws_call_hwsGraphExecSetNode(handle, graph, bytes, blob);
+    }
+    free(blob);
+    if (result == CUDA_SUCCESS && params->type != CU_GRAPH_NODE_TYPE_KERNEL) {
+        result = replace_call(exec, &name, params->call);
+    }
+    hws_params_drop(params);
+    return result;
+}
+
+HWS_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                      const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    return set(hGraphExec, hNode, hws_params_kernel(nodeParams, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                   const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+    CUDA_KERNEL_NODE_PARAMS_v2 wider = {0};
+    HWS_REQUIRE(nodeParams != NULL);
+    memcpy(&wider, nodeParams, sizeof *nodeParams); /* v2 begins with v1 */
+    return cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &wider);
+}
+
+HWS_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                   const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    return set(hGraphExec, hNode, hws_params_copy(copyParams, ctx, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                   const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    return set(hGraphExec, hNode, hws_params_memset(memsetParams, ctx, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                 const CUDA_HOST_NODE_PARAMS *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER();
+    return set(hGraphExec, hNode, hws_params_host(nodeParams, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    hws_params_t params;
+    HWS_ENTER();
+    return set(hGraphExec, hNode, hws_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    hws_params_t params;
+    HWS_ENTER();
+    return set(hGraphExec, hNode, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
+}
+
+/* Two graphs whose nodes pair up by their order; the child's are named as those of the node's own graph. Lock held. */
+static CUresult check_children(const hws_graph_t *from, const hws_graph_t *to) {
+    HWS_REQUIRE(from->count == to->count);
+    for (size_t i = 0; i < from->count; i++) {
+        HWS_REQUIRE(from->nodes[i]->params.type == to->nodes[i]->params.type
+                    && from->nodes[i]->in.count == to->nodes[i]->in.count);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Copies of the child's parameters for the nodes that stand in the same places; *count_p of them. */
+static CUresult pair(const hws_exec_t *exec, CUgraphNode handle, CUgraph child, CUgraphNode **nodes_p,
+                     hws_params_t **params_p, size_t *count_p) {
+    hws_node_t *node = node_of(exec, handle);
+    HWS_TAKE_GRAPH(from, child);
+    HWS_REQUIRE(node != NULL && node->params.type == CU_GRAPH_NODE_TYPE_GRAPH);
+    const hws_graph_t *to = node->params.child;
+    HWS_TRY(check_children(from, to));
+    CUgraphNode *nodes = malloc((to->count + 1) * sizeof *nodes);
+    hws_params_t *params = malloc((to->count + 1) * sizeof *params);
+    CUresult result = nodes == NULL || params == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    size_t count = 0;
+    for (size_t i = 0; i < to->count && result == CUDA_SUCCESS; i++) {
+        result = hws_params_duplicate(&from->nodes[i]->params, &params[count]);
+        if (result == CUDA_SUCCESS) {
+            nodes[count++] = hws_node_handle(to->nodes[i]);
+        }
+    }
+    if (result != CUDA_SUCCESS) {
+        for (size_t i = 0; i < count; i++) {
+            hws_params_drop(&params[i]);
+        }
+        free(nodes);
+        free(params);
+        return result;
+    }
+    *nodes_p = nodes;
+    *params_p = params;
+    *count_p = count;
+    return CUDA_SUCCESS;
+}
+
+/*
+ * Sets the nodes of the inner graph one by one. Known deviation: when one cannot be changed, those before it have been.
+ */
+HWS_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
+    CUgraphNode *nodes;
+    hws_params_t *params;
+    size_t count;
+    HWS_ENTER_CONTEXT();
+    hws_graph_lock();
+    CUresult result = pair(hws_exec_get(hGraphExec), hNode, childGraph, &nodes, &params, &count);
+    hws_graph_unlock();
+    HWS_TRY(result);
+    for (size_t i = 0; i < count; i++) {
+        CUgraphNodeType type = params[i].type;
+        if (result == CUDA_SUCCESS && type == CU_GRAPH_NODE_TYPE_GRAPH) {
+            result = cuGraphExecChildGraphNodeSetParams(hGraphExec, nodes[i], hws_graph_handle(params[i].child));
+        } else if (result == CUDA_SUCCESS && type != CU_GRAPH_NODE_TYPE_EMPTY) {
+            result = set(hGraphExec, nodes[i], CUDA_SUCCESS, &params[i]);
+            continue; /* set() has dropped them */
+        }
+        hws_graph_lock();
+        hws_params_drop(&params[i]);
+        hws_graph_unlock();
+    }
+    free(nodes);
+    free(params);
+    return result;
+}
+
+HWS_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                             CUgraphNodeParams *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(nodeParams != NULL && nodeParams->type != CU_GRAPH_NODE_TYPE_EMPTY);
+    if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        return cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
+    }
+    return set(hGraphExec, hNode, hws_params_of(nodeParams, &params), &params);
+}
+
+/* The place of the node among the disabled ones; disabled_count when it is enabled. */
+static size_t find_disabled(const hws_exec_t *exec, const hws_node_t *node) {
+    size_t at = 0;
+    while (at < exec->disabled_count && !same_name(&exec->disabled[at], node)) {
+        at++;
+    }
+    return at;
+}
+
+static bool can_be_disabled(const hws_node_t *node) {
+    return node->params.type == CU_GRAPH_NODE_TYPE_KERNEL || node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY
+        || node->params.type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
+static CUresult enable(CUgraphExec handle, CUgraphNode node_handle, bool enabled) {
+    hws_exec_t *exec = hws_exec_get(handle);
+    const hws_node_t *node = node_of(exec, node_handle);
+    HWS_REQUIRE(node != NULL && can_be_disabled(node));
+    size_t at = find_disabled(exec, node);
+    if ((at == exec->disabled_count) == enabled) {
+        return CUDA_SUCCESS;
+    }
+    if (enabled) {
+        exec->disabled[at] = exec->disabled[--exec->disabled_count];
+    } else {
+        hws_node_name_t *larger = realloc(exec->disabled, (at + 1) * sizeof *larger);
+        if (larger == NULL) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        larger[at] = (hws_node_name_t) {node->graph->handle, node->index};
+        exec->disabled = larger;
+        exec->disabled_count++;
+    }
+    for (size_t i = 0; i < exec->call_count; i++) {
+        if (same_name(&exec->calls[i].node, node)) {
+            exec->calls[i].disabled = !enabled;
+        }
+    }
+    return hws_call_hwsGraphEnable(handle, hws_graph_handle(node->graph), node->index, enabled ? 1 : 0);
+}
+
+HWS_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
+    HWS_ENTER();
+    hws_graph_lock();
+    CUresult result = enable(hGraphExec, hNode, isEnabled != 0);
+    hws_graph_unlock();
+    return result;
+}
+
+HWS_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) {
+    HWS_ENTER();
+    HWS_REQUIRE(isEnabled != NULL);
+    hws_graph_lock();
+    const hws_exec_t *exec = hws_exec_get(hGraphExec);
+    const hws_node_t *node = node_of(exec, hNode);
+    bool known = node != NULL && can_be_disabled(node);
+    if (known) {
+        *isEnabled = find_disabled(exec, node) == exec->disabled_count ? 1 : 0;
+    }
+    hws_graph_unlock();
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

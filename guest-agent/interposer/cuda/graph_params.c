@@ -1,0 +1,182 @@
+/* Parameters of nodes: taken from the program's structures, copied deeply, checked as far as CUDA checks in the call. */
+#include "context.h"
+#include "copy.h"
+#include "graph_call.h"
+
+#include "hws_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void **kernel_params, void **extra,
+                           hws_params_t *params_p) {
+    const hws_function_t *known = hws_function_get(function);
+    if (known == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    HWS_TRY(hws_launch_check_shape(known, shape));
+    size_t pointers = (known->param_count + 1) * sizeof(void *), packed = hws_launch_packed_bytes(known);
+    void **block = calloc(1, pointers + packed);
+    CUlaunchAttribute *attributes = malloc((shape->attribute_count + 1) * sizeof *attributes);
+    uint8_t *bytes = (uint8_t *) block + pointers;
+    CUresult result = block == NULL || attributes == NULL ? CUDA_ERROR_OUT_OF_MEMORY
+                                                          : hws_launch_pack(known, kernel_params, extra, bytes);
+    if (result != CUDA_SUCCESS) {
+        free(block);
+        free(attributes);
+        return result;
+    }
+    for (uint32_t i = 0; i < known->param_count; i++) {
+        block[i] = bytes + known->params[i].offset;
+    }
+    if (shape->attribute_count != 0) {
+        memcpy(attributes, shape->attributes, shape->attribute_count * sizeof *attributes);
+    }
+    *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_KERNEL, .context = hws_context_current()};
+    params_p->kernel = (hws_node_kernel_t) {.function = function, .shape = *shape, .params_bytes = known->params_bytes,
+                                            .packed_given = kernel_params == NULL && extra != NULL, .pointers = block,
+                                            .packed = bytes};
+    params_p->kernel.shape.attributes = attributes;
+    params_p->kernel.shape.stream = NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_params_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *from, hws_params_t *params_p) {
+    HWS_REQUIRE(from != NULL && (from->func != NULL || from->kern != NULL));
+    const hws_shape_t shape = {.grid = {from->gridDimX, from->gridDimY, from->gridDimZ},
+                               .block = {from->blockDimX, from->blockDimY, from->blockDimZ},
+                               .shared_bytes = from->sharedMemBytes};
+    CUfunction function = from->func != NULL ? from->func : (CUfunction) (void *) from->kern;
+    HWS_TRY(hws_params_launch(function, &shape, from->kernelParams, from->extra, params_p));
+    if (from->func == NULL && from->ctx != NULL) {
+        if (hws_context_get(from->ctx) == NULL) {
+            hws_params_drop(params_p);
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        params_p->context = from->ctx;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_params_context(CUcontext context, CUcontext *context_p) {
+    *context_p = context != NULL ? context : hws_context_current();
+    return hws_context_get(*context_p) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult hws_params_memset(const CUDA_MEMSET_NODE_PARAMS *from, CUcontext context, hws_params_t *params_p) {
+    HWS_REQUIRE(from != NULL && (from->elementSize == 1 || from->elementSize == 2 || from->elementSize == 4));
+    size_t width, bytes = 0;
+    HWS_REQUIRE(from->width != 0 && from->height != 0 && from->dst % from->elementSize == 0
+                && !__builtin_mul_overflow(from->width, (size_t) from->elementSize, &width));
+    if (from->height > 1) {
+        HWS_REQUIRE(from->pitch % from->elementSize == 0 && from->pitch >= width
+                    && !__builtin_mul_overflow(from->pitch, from->height - 1, &bytes));
+    }
+    HWS_REQUIRE(!__builtin_add_overflow(bytes, width, &bytes));
+    HWS_TRY(hws_copy_check_device(from->dst, bytes));
+    *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_MEMSET, .memset = *from};
+    return hws_params_context(context, &params_p->context);
+}
+
+CUresult hws_params_host(const CUDA_HOST_NODE_PARAMS *from, hws_params_t *params_p) {
+    HWS_REQUIRE(from != NULL && from->fn != NULL);
+    *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_HOST, .host = *from};
+    params_p->call = hws_graph_call_host(from->fn, from->userData);
+    return params_p->call == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *params_p) {
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    *params_p = (hws_params_t) {.type = type, .event = event};
+    return CUDA_SUCCESS;
+}
+
+static CUresult duplicate_kernel(const hws_node_kernel_t *from, hws_node_kernel_t *to) {
+    const hws_function_t *known = hws_function_get(from->function);
+    if (known == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    size_t pointers = (known->param_count + 1) * sizeof(void *), packed = hws_launch_packed_bytes(known);
+    void **block = malloc(pointers + packed);
+    CUlaunchAttribute *attributes = malloc((from->shape.attribute_count + 1) * sizeof *attributes);
+    if (block == NULL || attributes == NULL) {
+        free(block);
+        free(attributes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *to = *from;
+    to->pointers = block;
+    to->packed = (uint8_t *) block + pointers;
+    memcpy(to->packed, from->packed, packed);
+    for (uint32_t i = 0; i < known->param_count; i++) {
+        block[i] = to->packed + known->params[i].offset;
+    }
+    memcpy(attributes, from->shape.attributes, from->shape.attribute_count * sizeof *attributes);
+    to->shape.attributes = attributes;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_params_duplicate(const hws_params_t *from, hws_params_t *params_p) {
+    *params_p = *from;
+    switch (from->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return duplicate_kernel(&from->kernel, &params_p->kernel);
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            return hws_graph_copy(from->child, &params_p->child);
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: an address belongs to one node */
+        default:
+            hws_graph_call_hold(from->call);
+            return CUDA_SUCCESS;
+    }
+}
+
+void hws_params_drop(hws_params_t *params) {
+    hws_graph_call_release(params->call);
+    params->call = NULL;
+    if (params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        free(params->kernel.pointers);
+        free((void *) (uintptr_t) params->kernel.shape.attributes);
+        params->kernel.pointers = NULL;
+        params->kernel.shape.attributes = NULL;
+    } else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->child != NULL) {
+        hws_graph_end(params->child);
+        params->child = NULL;
+    } else if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+        free((void *) (uintptr_t) params->alloc.accessDescs);
+        params->alloc.accessDescs = NULL;
+    }
+}
+
+const CUlaunchAttributeValue *hws_kernel_attribute(const hws_node_kernel_t *kernel, CUlaunchAttributeID id) {
+    for (unsigned i = 0; i < kernel->shape.attribute_count; i++) {
+        if (kernel->shape.attributes[i].id == id) {
+            return &kernel->shape.attributes[i].value;
+        }
+    }
+    return NULL;
+}
+
+CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID id,
+                                  const CUlaunchAttributeValue *value) {
+    CUlaunchAttributeValue *known = (CUlaunchAttributeValue *) (uintptr_t) hws_kernel_attribute(kernel, id);
+    if (known == NULL) {
+        unsigned count = kernel->shape.attribute_count;
+        CUlaunchAttribute *larger = realloc((void *) (uintptr_t) kernel->shape.attributes,
+                                            (count + 1) * sizeof *larger);
+        if (larger == NULL) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        memset(&larger[count], 0, sizeof *larger);
+        larger[count].id = id;
+        known = &larger[count].value;
+        kernel->shape.attributes = larger;
+        kernel->shape.attribute_count = count + 1;
+    }
+    *known = *value;
+    if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+        kernel->shape.flags = value->cooperative != 0 ? kernel->shape.flags | HWS_LAUNCH_COOPERATIVE
+                                                      : kernel->shape.flags & ~HWS_LAUNCH_COOPERATIVE;
+    }
+    return CUDA_SUCCESS;
+}

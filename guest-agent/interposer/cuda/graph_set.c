@@ -1,0 +1,261 @@
+/* Parameters of nodes: asked for and changed. A change travels with the next thing that needs it. */
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The node, if it is of that type. */
+static hws_node_t *node_of(CUgraphNode handle, CUgraphNodeType type) {
+    hws_node_t *node = hws_node_get(handle);
+    return node != NULL && node->params.type == type ? node : NULL;
+}
+
+/* Runs a getter with the lock: `body` uses `node`. */
+#define GET(handle, wanted, body)                                   \
+    do {                                                            \
+        hws_graph_lock();                                           \
+        hws_node_t *node = node_of((handle), (wanted));             \
+        if (node != NULL) {                                         \
+            body;                                                   \
+        }                                                           \
+        hws_graph_unlock();                                         \
+        return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; \
+    } while (0)
+
+/* Gives a node these parameters, if taking them from the program's succeeded. */
+static CUresult set(CUgraphNode handle, CUresult taken, hws_params_t *params) {
+    HWS_TRY(taken);
+    hws_graph_lock();
+    hws_node_t *node = node_of(handle, params->type);
+    if (node != NULL && params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        /* Attributes are no part of what is set here. */
+        const CUlaunchAttribute *kept = node->params.kernel.shape.attributes;
+        node->params.kernel.shape.attributes = params->kernel.shape.attributes;
+        params->kernel.shape.attributes = kept;
+        params->kernel.shape.attribute_count = node->params.kernel.shape.attribute_count;
+        params->kernel.shape.flags = node->params.kernel.shape.flags;
+    }
+    if (node != NULL) {
+        hws_node_set(node, params);
+    } else {
+        hws_params_drop(params);
+    }
+    hws_graph_unlock();
+    return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) {
+    hws_node_kernel_t *kernel = &node->params.kernel;
+    const hws_shape_t *shape = &kernel->shape;
+    *params_p = (CUDA_KERNEL_NODE_PARAMS_v2) {
+        .func = kernel->function,
+        .gridDimX = shape->grid[0], .gridDimY = shape->grid[1], .gridDimZ = shape->grid[2],
+        .blockDimX = shape->block[0], .blockDimY = shape->block[1], .blockDimZ = shape->block[2],
+        .sharedMemBytes = shape->shared_bytes, .ctx = node->params.context,
+    };
+    if (!kernel->packed_given) {
+        params_p->kernelParams = kernel->pointers;
+        return;
+    }
+    kernel->extra_bytes = kernel->params_bytes;
+    kernel->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+    kernel->extra[1] = kernel->packed;
+    kernel->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+    kernel->extra[3] = &kernel->extra_bytes;
+    kernel->extra[4] = CU_LAUNCH_PARAM_END;
+    params_p->extra = kernel->extra;
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
+    HWS_ENTER();
+    HWS_REQUIRE(nodeParams != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_KERNEL, show_kernel(node, nodeParams));
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+    CUDA_KERNEL_NODE_PARAMS_v2 wider;
+    HWS_REQUIRE(nodeParams != NULL);
+    HWS_TRY(cuGraphKernelNodeGetParams_v2(hNode, &wider));
+    memcpy(nodeParams, &wider, sizeof *nodeParams); /* v2 begins with v1 */
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    return set(hNode, hws_params_kernel(nodeParams, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+    CUDA_KERNEL_NODE_PARAMS_v2 wider = {0};
+    HWS_REQUIRE(nodeParams != NULL);
+    memcpy(&wider, nodeParams, sizeof *nodeParams);
+    return cuGraphKernelNodeSetParams_v2(hNode, &wider);
+}
+
+/* Attributes that a kernel node has: CUDA 13.0 cuda.h, CU_KERNEL_NODE_ATTRIBUTE_.... */
+static bool is_node_attribute(CUlaunchAttributeID id) {
+    switch (id) {
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return true;
+        default:
+            return false;
+    }
+}
+
+static void show_attribute(const hws_node_t *node, CUlaunchAttributeID id, CUlaunchAttributeValue *value_p) {
+    const CUlaunchAttributeValue *value = hws_kernel_attribute(&node->params.kernel, id);
+    memset(value_p, 0, sizeof *value_p);
+    if (value != NULL) {
+        *value_p = *value;
+    } else if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+        value_p->cooperative = (node->params.kernel.shape.flags & HWS_LAUNCH_COOPERATIVE) != 0;
+    } else if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) {
+        value_p->memSyncDomainMap.remote = 1; /* what a context begins with */
+    }
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
+                                                  CUkernelNodeAttrValue *value_out) {
+    HWS_ENTER();
+    HWS_REQUIRE(value_out != NULL && is_node_attribute(attr));
+    GET(hNode, CU_GRAPH_NODE_TYPE_KERNEL, show_attribute(node, attr, value_out));
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
+                                                  const CUkernelNodeAttrValue *value) {
+    HWS_ENTER();
+    HWS_REQUIRE(value != NULL && is_node_attribute(attr));
+    hws_graph_lock();
+    hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_KERNEL);
+    CUresult result = node == NULL ? CUDA_ERROR_INVALID_VALUE
+                                   : hws_kernel_set_attribute(&node->params.kernel, attr, value);
+    if (result == CUDA_SUCCESS) {
+        node->changed = node->travelled;
+    }
+    hws_graph_unlock();
+    return result;
+}
+
+static CUresult copy_attributes(CUgraphNode to_handle, CUgraphNode from_handle) {
+    hws_node_t *to = node_of(to_handle, CU_GRAPH_NODE_TYPE_KERNEL);
+    const hws_node_t *from = node_of(from_handle, CU_GRAPH_NODE_TYPE_KERNEL);
+    HWS_REQUIRE(to != NULL && from != NULL);
+    const hws_shape_t *shape = &from->params.kernel.shape;
+    for (unsigned i = 0; to != from && i < shape->attribute_count; i++) {
+        HWS_TRY(hws_kernel_set_attribute(&to->params.kernel, shape->attributes[i].id, &shape->attributes[i].value));
+    }
+    to->changed = to->travelled;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
+    HWS_ENTER();
+    hws_graph_lock();
+    CUresult result = copy_attributes(dst, src);
+    hws_graph_unlock();
+    return result;
+}
+
+HWS_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
+    HWS_ENTER();
+    HWS_REQUIRE(nodeParams != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, *nodeParams = node->params.copy.copy);
+}
+
+HWS_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    hws_graph_lock();
+    const hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_MEMCPY);
+    CUcontext context = node == NULL ? NULL : node->params.context;
+    hws_graph_unlock();
+    HWS_REQUIRE(node != NULL);
+    return set(hNode, hws_params_copy(nodeParams, context, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) {
+    HWS_ENTER();
+    HWS_REQUIRE(nodeParams != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_MEMSET, *nodeParams = node->params.memset);
+}
+
+HWS_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    hws_graph_lock();
+    const hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_MEMSET);
+    CUcontext context = node == NULL ? NULL : node->params.context;
+    hws_graph_unlock();
+    HWS_REQUIRE(node != NULL);
+    return set(hNode, hws_params_memset(nodeParams, context, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams) {
+    HWS_ENTER();
+    HWS_REQUIRE(nodeParams != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_HOST, *nodeParams = node->params.host);
+}
+
+HWS_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER();
+    return set(hNode, hws_params_host(nodeParams, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
+    HWS_ENTER();
+    HWS_REQUIRE(phGraph != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_GRAPH, *phGraph = hws_graph_handle(node->params.child));
+}
+
+HWS_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out) {
+    HWS_ENTER();
+    HWS_REQUIRE(event_out != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, *event_out = node->params.event);
+}
+
+HWS_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) {
+    hws_params_t params;
+    HWS_ENTER();
+    return set(hNode, hws_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out) {
+    HWS_ENTER();
+    HWS_REQUIRE(event_out != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, *event_out = node->params.event);
+}
+
+HWS_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
+    hws_params_t params;
+    HWS_ENTER();
+    return set(hNode, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
+}
+
+HWS_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+    HWS_ENTER();
+    HWS_REQUIRE(params_out != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, *params_out = node->params.alloc);
+}
+
+HWS_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+    HWS_ENTER();
+    HWS_REQUIRE(dptr_out != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, *dptr_out = node->params.address);
+}
+
+HWS_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(nodeParams != NULL && nodeParams->type != CU_GRAPH_NODE_TYPE_EMPTY);
+    return set(hNode, hws_params_of(nodeParams, &params), &params);
+}
