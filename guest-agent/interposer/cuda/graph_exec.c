@@ -233,7 +233,7 @@ HWS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     return result;
 }
 
-/* Takes over what the graph's nodes do, after the worker has updated. The nodes' names stay those of the first graph. */
+/* Takes over what the graph's nodes do, after the worker has updated. Names of nodes stay those of the first graph. */
 static void adopt(hws_exec_t *exec, hws_exec_call_t *calls, size_t count) {
     for (size_t i = 0; i < count && i < exec->call_count; i++) {
         calls[i].node = exec->calls[i].node; /* updatable graphs have the same nodes in the same order */

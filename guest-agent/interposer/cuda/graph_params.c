@@ -1,4 +1,4 @@
-/* Parameters of nodes: taken from the program's structures, copied deeply, checked as far as CUDA checks in the call. */
+/* Parameters of nodes: taken from the program's structures, copied deeply, checked as far as CUDA checks at once. */
 #include "context.h"
 #include "copy.h"
 #include "graph_call.h"
