@@ -138,6 +138,21 @@ public interface GpuBackend extends AutoCloseable {
     /** Copies from the device in stream order; {@code destination} stays valid until the copy is done. */
     int copyDtoH(MemorySegment destination, long source, long stream);
 
+    /** Whether {@link #copyBox} works; without it boxes are copied row by row. */
+    default boolean canCopyBoxes() {
+        return false;
+    }
+
+    /**
+     * Copies rows of bytes between device memory and host memory that stays valid until the copy is done, or within
+     * device memory, in stream order.
+     *
+     * @param cudaMemcpy3d the struct CUDA_MEMCPY3D with checked addresses; read before this returns.
+     */
+    default int copyBox(MemorySegment cudaMemcpy3d, long stream) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
+
     /**
      * Makes the host memory known through which a guest and this process share bytes, so that {@link #copyHtoD} and
      * {@link #copyDtoH} reach it directly (an NVIDIA GPU wants it registered). At most once, before any copy with it;

@@ -427,6 +427,17 @@ final class NvidiaBackend implements GpuBackend {
     }
 
     @Override
+    public boolean canCopyBoxes() {
+        return true;
+    }
+
+    @Override
+    public int copyBox(MemorySegment cudaMemcpy3d, long stream) {
+        watches.seal();
+        return Driver.cuMemcpy3DAsync_v2(cudaMemcpy3d, stream);
+    }
+
+    @Override
     public int pinHost(MemorySegment part) {
         return inContext(primaries[0], () -> Driver.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS));
     }

@@ -93,6 +93,13 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
         return isContiguous() ? 1 : rows * slices;
     }
 
+    /** Whole rows of it, in one slice, or whole slices, from an offset in its contiguous form on. */
+    Box part(long offsetBytes, long partRows, long partSlices) {
+        long row = offsetBytes / widthBytes;
+        return new Box(start + row / rows * slicePitch + row % rows * pitch, widthBytes, partRows, partSlices, pitch,
+            slicePitch);
+    }
+
     /** Device address of a byte of the contiguous form. */
     long address(long offsetBytes) {
         if (isContiguous()) {

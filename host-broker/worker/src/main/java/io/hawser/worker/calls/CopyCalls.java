@@ -1,7 +1,6 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.shm.RecordLayout;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
@@ -12,12 +11,12 @@ import java.lang.foreign.MemorySegment;
 /** Copies between the guest and the device, and boxes within the device. */
 final class CopyCalls {
     private final GpuBackend backend;
-    private final CudaDriver driver;
+    private final BoxCopy boxes;
     private final StreamWork work;
 
     CopyCalls(GpuBackend backend, StreamWork work) {
         this.backend = backend;
-        this.driver = backend.driver();
+        this.boxes = new BoxCopy(backend);
         this.work = work;
     }
 
@@ -45,31 +44,21 @@ final class CopyCalls {
             return;
         }
         MemorySegment stable = work.stabilise(call, stream, data);
-        call.finish(stable == null ? CudaResult.OUT_OF_MEMORY : box.copy(0, box.bytes(), (address, offset, bytes) ->
-            backend.copyHtoD(address, stable.asSlice(offset, bytes), stream.stream())));
+        call.finish(stable == null ? CudaResult.OUT_OF_MEMORY
+            : boxes.write(box, stable, BoxCopy.Layout.packed(box), stream.stream()));
     }
 
     void hwsReadBox(Call call, Box box) {
         if (!check(call, box)) {
             return;
         }
-        StreamState stream = call.lastStream();
-        work.read(call, stream, box.bytes(), RecordLayout.MAX_BULK_BYTES, (destination, pieceOffset, through) ->
-            box.copy(pieceOffset, destination.byteSize(), (address, offset, bytes) -> backend.copyDtoH(
-                destination.asSlice(offset - pieceOffset, bytes), address, through)));
+        work.read(call, call.lastStream(), box.bytes(), BoxCopy.pieceBytes(box),
+            (destination, offset, through) -> boxes.readPiece(box, destination, offset, through));
     }
 
     void hwsCopyBox(Call call, Box destination, Box source) {
-        if (!check(call, destination) || !check(call, source)) {
-            return;
-        }
-        StreamState stream = call.lastStream();
-        if (destination.isContiguous() && !source.isEmpty()) {
-            call.finish(source.copy(0, source.bytes(), (address, offset, bytes) ->
-                driver.cuMemcpyDtoDAsync_v2(destination.start() + offset, address, bytes, stream.stream())));
-        } else {
-            call.finish(destination.copy(0, destination.bytes(), (address, offset, bytes) ->
-                driver.cuMemcpyDtoDAsync_v2(address, source.address(offset), bytes, stream.stream())));
+        if (check(call, destination) && check(call, source)) {
+            call.finish(boxes.onDevice(destination, source, call.lastStream().stream()));
         }
     }
 

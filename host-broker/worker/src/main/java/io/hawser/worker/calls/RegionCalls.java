@@ -37,6 +37,7 @@ final class RegionCalls {
     private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
+    private final BoxCopy boxes;
     private final SharedRegion region;
     private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
     private boolean isBulkPinned; // or cannot be
@@ -64,17 +65,6 @@ final class RegionCalls {
             return Sizes.add(Sizes.add(Sizes.multiply(slices - 1, slicePitch), Sizes.multiply(rows - 1, pitch)),
                 widthBytes);
         }
-
-        boolean isContiguous(Box box) {
-            return (box.rows() <= 1 || pitch == box.widthBytes())
-                && (box.slices() <= 1 || slicePitch == box.widthBytes() * box.rows());
-        }
-    }
-
-    /** Issues the copy of a run of bytes. */
-    @FunctionalInterface
-    private interface RunCopy {
-        int copy(long address, MemorySegment bytes, long stream);
     }
 
     /**
@@ -87,6 +77,7 @@ final class RegionCalls {
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
+        this.boxes = new BoxCopy(backend);
         this.region = region;
     }
 
@@ -182,42 +173,28 @@ final class RegionCalls {
     }
 
     void hwsWriteBoxShared(Call call, Box box, HostBox host) {
-        copyBox(call, box, host, backend::copyHtoD);
+        copyBox(call, box, host, true);
     }
 
     void hwsReadBoxShared(Call call, Box box, HostBox host) {
-        copyBox(call, box, host, (address, bytes, stream) -> backend.copyDtoH(bytes, address, stream));
+        copyBox(call, box, host, false);
     }
 
-    private void copyBox(Call call, Box box, HostBox host, RunCopy copy) {
+    private void copyBox(Call call, Box box, HostBox host, boolean toDevice) {
         // The region first: a box that is none has no length there either.
         long span = box == null ? 0 : host.spanBytes(box);
         if (!allows(call, host.offset, span, host.chunk) || !CopyCalls.check(call, box)) {
             return;
         }
-        boolean isOneRun = box.isContiguous() && host.isContiguous(box);
-        if (!isOneRun && box.rows() * box.slices() > Box.MAX_ROWS) {
+        BoxCopy.Layout layout = new BoxCopy.Layout(host.pitch, host.slicePitch);
+        if (!(box.isContiguous() && layout.isPacked(box)) && box.rows() * box.slices() > Box.MAX_ROWS) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
         StreamState stream = call.lastStream();
-        settle(call, stream, host.chunk, box.isEmpty() ? 0
-            : isOneRun ? copy.copy(box.start(), region.memory().asSlice(host.offset, box.bytes()), stream.stream())
-            : copyRows(box, host, copy, stream));
-    }
-
-    private int copyRows(Box box, HostBox host, RunCopy copy, StreamState stream) {
-        for (long slice = 0; slice < box.slices(); slice++) {
-            for (long row = 0; row < box.rows(); row++) {
-                long offset = host.offset + slice * host.slicePitch + row * host.pitch;
-                int result = copy.copy(box.address((slice * box.rows() + row) * box.widthBytes()),
-                    region.memory().asSlice(offset, box.widthBytes()), stream.stream());
-                if (result != 0) {
-                    return result;
-                }
-            }
-        }
-        return 0;
+        MemorySegment memory = region.memory().asSlice(host.offset, span);
+        settle(call, stream, host.chunk, toDevice ? boxes.write(box, memory, layout, stream.stream())
+            : boxes.read(box, memory, layout, stream.stream()));
     }
 
     /** Issues a copy of another kind. */
