@@ -78,6 +78,7 @@ static void open_places(void) {
     int devices;
     CU_OK(cuDeviceGetCount(&devices));
     check_true("a device", devices > 0);
+    check_equal("devices", check_option("--devices", devices), devices); /* for a caller who knows how many there are */
     CUdevice none;
     CU_IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&none, devices));
     count = devices == 1 ? 2 : devices < MAX_DEVICES ? devices : MAX_DEVICES;

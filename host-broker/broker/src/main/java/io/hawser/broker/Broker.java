@@ -4,11 +4,13 @@ import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.door.Refusal;
+import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.Carrier;
@@ -25,6 +27,7 @@ import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -72,7 +75,7 @@ public final class Broker {
     private final EpollEventLoopGroup group;
     private final AdminToken adminToken;
     private final TokenFile tokens;
-    private final WorkerPool pool;
+    private final WorkerPools pools;
     private final SessionRegistry sessions;
     private final FrontDoor door;
     private final Regions regions;
@@ -92,11 +95,13 @@ public final class Broker {
         adminToken = new AdminToken(stateDir.resolve("admin.token"));
         group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
         EventLoop loop = group.next();
-        sessions = new SessionRegistry(loop, config.sessions().max(), SessionRegistry.shares(config),
-            this::deviceBytes);
-        pool = new WorkerPool(loop, command, limits(config), new PoolListener(listener));
-        door = new FrontDoor(loop, config.listen(), tokens, sessions, pool, listener, descriptionHash);
-        regions = new Regions(loop, sessions, pool, listener, descriptionHash);
+        Map<String, SessionRegistry.Share> shares = SessionRegistry.shares(config);
+        sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus());
+        Map<String, GpuChoice> choices = new HashMap<>();
+        shares.forEach((name, share) -> choices.put(name, share.gpus()));
+        pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
+        door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, listener, descriptionHash);
+        regions = new Regions(loop, sessions, pools, listener, descriptionHash);
     }
 
     /**
@@ -117,7 +122,7 @@ public final class Broker {
             broker = new Broker(config, environment, listener, stateDir, descriptionHash);
             broker.door.open();
             broker.openRegions();
-            broker.group.next().submit(broker.pool::start).syncUninterruptibly();
+            broker.group.next().submit(broker.pools::start).syncUninterruptibly();
             return broker;
         } catch (IOException | RegionException | IllegalArgumentException e) {
             if (broker != null) {
@@ -167,8 +172,17 @@ public final class Broker {
         }
     }
 
-    private long deviceBytes() {
-        return pool.state().devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum();
+    /** The GPUs as workers have told them. */
+    private final class Gpus implements SessionRegistry.Inventory {
+        @Override
+        public List<WorkerMessage.Device> devices() {
+            return pools.state().devices();
+        }
+
+        @Override
+        public boolean isFailing(String uuid) {
+            return pools.isFailing(uuid);
+        }
     }
 
     /** Writes {@code endpoints.json}. */
@@ -195,7 +209,7 @@ public final class Broker {
 
     /** The pool as it is now. */
     public PoolState pool() {
-        return pool.state();
+        return pools.state();
     }
 
     /** Its sessions. */
@@ -242,7 +256,7 @@ public final class Broker {
             sessions.close();
             List<Long> running = sessions.list().stream().map(s -> s.id()).toList();
             running.forEach(id -> sessions.end(id, reason));
-            pool.stop(reason).thenRun(() -> stopped.complete(null));
+            pools.stop(reason).thenRun(() -> stopped.complete(null));
         });
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
             "workers are left behind; they end when the broker's end of their control sockets closes");
@@ -284,7 +298,7 @@ public final class Broker {
         @Override
         public void started(Duration time) {
             listener.workerStarted(time);
-            gpuKnown.complete(pool.state());
+            gpuKnown.complete(pools.state());
         }
     }
 }

@@ -117,7 +117,7 @@ public interface BrokerConfig {
         @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES")
         List<String> environment();
 
-        /** Workers kept ready; 0 starts each when it is asked for. */
+        /** Workers kept ready, for each set of GPUs that some vGPU has; 0 starts each when it is asked for. */
         @WithDefault("2")
         int poolSize();
 
@@ -139,6 +139,16 @@ public interface BrokerConfig {
         /** {@code auto} (NVIDIA where there is one, else software), {@code nvidia} or {@code software}. */
         @WithDefault("auto")
         String backend();
+
+        /** The software GPU. */
+        Software software();
+
+        /** The software GPU. */
+        interface Software {
+            /** How many GPUs it is, all alike: for tests of programs that use several. They share the processors. */
+            @WithDefault("1")
+            int devices();
+        }
     }
 
     /** Limits and times of sessions. */
@@ -154,9 +164,19 @@ public interface BrokerConfig {
 
     /** A named share. */
     interface Vgpu {
-        /** Device memory of a session in bytes; 0 is all that the device has, and is not reserved. */
+        /**
+         * Device memory of a session in bytes, over all its GPUs, and reserved on each; 0 is all that there is, and is
+         * not reserved.
+         */
         @WithDefault("0")
         long memoryBytes();
+
+        /**
+         * The GPUs of a session: {@code any} (one, the least used), {@code all}, or a list with commas of numbers from
+         * 0 and of UUIDs or their beginnings ({@code GPU-1b2c3d4e}), in the order in which guests see them.
+         */
+        @WithDefault("any")
+        String gpus();
 
         /** Sessions of this vGPU at a time; 0 is as many as {@code hawser.sessions.max}. */
         @WithDefault("0")

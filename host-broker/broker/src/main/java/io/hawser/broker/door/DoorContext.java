@@ -1,6 +1,6 @@
 package io.hawser.broker.door;
 
-import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.token.TokenFile;
 import java.time.Duration;
@@ -11,5 +11,5 @@ import java.time.Duration;
  * @param descriptionHash of the API that the workers speak.
  * @param handshakeTimeout from connect to PROOF.
  */
-record DoorContext(TokenFile tokens, SessionRegistry sessions, WorkerPool pool, ConnectionLimits limits,
+record DoorContext(TokenFile tokens, SessionRegistry sessions, WorkerPools pools, ConnectionLimits limits,
     LogLimiter logLimiter, DoorListener listener, long descriptionHash, Duration handshakeTimeout) { }

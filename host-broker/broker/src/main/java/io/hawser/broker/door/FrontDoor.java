@@ -1,7 +1,7 @@
 package io.hawser.broker.door;
 
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.token.TokenFile;
 import io.netty.bootstrap.ServerBootstrap;
@@ -30,10 +30,10 @@ public final class FrontDoor {
      * @param descriptionHash of the API that the workers speak.
      */
     public FrontDoor(EventLoop loop, BrokerConfig.Listen listen, TokenFile tokens, SessionRegistry sessions,
-        WorkerPool pool, DoorListener listener, long descriptionHash) {
+        WorkerPools pools, DoorListener listener, long descriptionHash) {
         this.loop = loop;
         this.listen = listen;
-        context = new DoorContext(tokens, sessions, pool,
+        context = new DoorContext(tokens, sessions, pools,
             new ConnectionLimits(listen.maxHalfOpen(), listen.maxPerPeer()),
             new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout());
     }

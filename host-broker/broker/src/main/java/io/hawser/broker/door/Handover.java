@@ -53,7 +53,7 @@ final class Handover {
 
     void start() {
         tried++;
-        taking = door.pool().take();
+        taking = door.pools().take(session);
         taking.whenComplete((worker, failure) -> {
             if (worker != null) {
                 detach(worker);

@@ -16,6 +16,8 @@ import java.util.Map;
  * @param environment {@code NAME=value} each; nothing in it is secret.
  */
 public record WorkerCommand(List<String> command, List<String> environment) {
+    private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
+    private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
     /**
@@ -41,6 +43,19 @@ public record WorkerCommand(List<String> command, List<String> environment) {
         return new WorkerCommand(command, List.copyOf(passed));
     }
 
+    /**
+     * The same for some of the GPUs.
+     *
+     * @param uuids of the GPUs, in the order in which the worker is to see them.
+     */
+    WorkerCommand forGpus(List<String> uuids) {
+        List<String> told = new ArrayList<>(environment);
+        told.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
+        told.add(VISIBLE + "=" + String.join(",", uuids.stream().map(uuid -> "GPU-" + uuid).toList()));
+        told.add(GPUS + "=" + String.join(",", uuids));
+        return new WorkerCommand(command, List.copyOf(told));
+    }
+
     private static List<String> standard(BrokerConfig config) {
         Path jars = config.worker().dir().toAbsolutePath();
         if (!hasJar(jars)) {
@@ -55,6 +70,10 @@ public record WorkerCommand(List<String> command, List<String> environment) {
         command.add(MAIN_CLASS);
         command.add("--backend");
         command.add(config.gpu().backend());
+        if (config.gpu().software().devices() != 1) {
+            command.add("--devices");
+            command.add(Integer.toString(config.gpu().software().devices()));
+        }
         return List.copyOf(command);
     }
 

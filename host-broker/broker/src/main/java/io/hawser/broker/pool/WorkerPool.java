@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jboss.logging.Logger;
 
 /**
@@ -56,7 +57,9 @@ public final class WorkerPool {
     private final Deque<Worker> ready = new ArrayDeque<>();
     private final Deque<CompletableFuture<Worker>> waiting = new ArrayDeque<>();
     private final CompletableFuture<Void> stopped = new CompletableFuture<>();
-    private long nextId = 1;
+    private static final AtomicLong NEXT_ID = new AtomicLong(1);
+    private final List<String> gpus;
+    private int size;
     private int failures;
     private String lastFailure = "";
     private ScheduledFuture<?> backOff;
@@ -67,10 +70,22 @@ public final class WorkerPool {
 
     /** Makes a pool; {@link #start()} starts its workers. */
     public WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener) {
+        this(loop, command, limits, listener, List.of());
+    }
+
+    /**
+     * Makes a pool of workers for some of the GPUs.
+     *
+     * @param command says which to the workers.
+     * @param gpus their UUIDs; empty for all that there are, which are not known before a worker has told.
+     */
+    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, List<String> gpus) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
+        this.gpus = gpus;
+        size = limits.size();
         publish();
     }
 
@@ -82,6 +97,22 @@ public final class WorkerPool {
     /** A picture of now; any thread. */
     public PoolState state() {
         return state;
+    }
+
+    /** UUIDs of the GPUs that its workers see; empty for all. Any thread. */
+    List<String> gpus() {
+        return gpus;
+    }
+
+    /** Keeps so many workers ready from now on; those that are ready beyond that end. */
+    void resize(int wanted) {
+        size = wanted;
+        while (ready.size() > size) {
+            Worker worker = ready.poll();
+            workers.put(worker, Phase.ENDING);
+            worker.end("it is not needed");
+        }
+        refill();
     }
 
     /**
@@ -137,8 +168,8 @@ public final class WorkerPool {
 
     private void refill() {
         waiting.removeIf(CompletableFuture::isDone);
-        int probe = devices.isEmpty() ? 1 : 0;
-        int wanted = Math.max(limits.size() + waiting.size(), probe);
+        int probe = devices.isEmpty() && gpus.isEmpty() ? 1 : 0;
+        int wanted = Math.max(size + waiting.size(), probe);
         while (!stopping && backOff == null && ready.size() + count(Phase.STARTING) < wanted) {
             startOne();
         }
@@ -150,8 +181,8 @@ public final class WorkerPool {
 
     private void startOne() {
         try {
-            Worker worker = Worker.start(nextId++, loop, command.command(), command.environment(), limits.endTimeout(),
-                new WorkerListener());
+            Worker worker = Worker.start(NEXT_ID.getAndIncrement(), loop, command.command(), command.environment(),
+                limits.endTimeout(), new WorkerListener());
             workers.put(worker, Phase.STARTING);
             startDeadlines.put(worker, loop.schedule(() -> worker.kill("it was not ready in time: timeoutMs="
                 + limits.startTimeout().toMillis()), limits.startTimeout().toMillis(), TimeUnit.MILLISECONDS));
@@ -171,8 +202,8 @@ public final class WorkerPool {
         failures++;
         long factor = 1L << Math.min(failures - 1, 20);
         long delayMs = Math.min(limits.minBackOff().toMillis() * factor, limits.maxBackOff().toMillis());
-        LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d: %s", delayMs, failures,
-            reason);
+        LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d%s: %s", delayMs,
+            failures, gpus.isEmpty() ? "" : " gpus=" + gpus, reason);
         CompletableFuture<Worker> next;
         while ((next = waiting.poll()) != null) {
             next.completeExceptionally(new NoWorkerException("no worker can be started: " + reason));
@@ -190,7 +221,7 @@ public final class WorkerPool {
     }
 
     private void publish() {
-        state = new PoolState(limits.size(), ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED), failures,
+        state = new PoolState(size, ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED), failures,
             lastFailure, backend, devices);
     }
 
@@ -202,8 +233,8 @@ public final class WorkerPool {
         devices = message.devices();
         publish();
         listener.started(worker.age());
-        LOG.infof("worker %d is ready: pid=%d backend=%s startMs=%d", worker.id(), worker.pid(), backend,
-            worker.age().toMillis());
+        LOG.infof("worker %d is ready: pid=%d backend=%s gpus=%s startMs=%d", worker.id(), worker.pid(), backend,
+            gpus.isEmpty() ? "all" : gpus, worker.age().toMillis());
         CompletableFuture<Worker> next;
         do {
             next = waiting.poll();
@@ -211,7 +242,7 @@ public final class WorkerPool {
         if (next != null) {
             workers.put(worker, Phase.ASSIGNED);
             next.complete(worker);
-        } else if (ready.size() < limits.size()) {
+        } else if (ready.size() < size) {
             workers.put(worker, Phase.READY);
             ready.add(worker);
         } else {

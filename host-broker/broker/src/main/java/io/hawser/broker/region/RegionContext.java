@@ -2,7 +2,7 @@ package io.hawser.broker.region;
 
 import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.LogLimiter;
-import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.netty.channel.EventLoop;
 
@@ -12,5 +12,5 @@ import io.netty.channel.EventLoop;
  * @param loop the event loop that all of this runs on.
  * @param descriptionHash of the API that the workers speak.
  */
-record RegionContext(EventLoop loop, SessionRegistry sessions, WorkerPool pool, LogLimiter logLimiter,
+record RegionContext(EventLoop loop, SessionRegistry sessions, WorkerPools pools, LogLimiter logLimiter,
     DoorListener listener, long descriptionHash) { }

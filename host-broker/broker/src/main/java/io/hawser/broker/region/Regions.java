@@ -3,7 +3,7 @@ package io.hawser.broker.region;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.LogLimiter;
-import io.hawser.broker.pool.WorkerPool;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.shm.RegionLayout;
 import io.netty.channel.EventLoop;
@@ -33,9 +33,9 @@ public final class Regions {
      *
      * @param descriptionHash of the API that the workers speak.
      */
-    public Regions(EventLoop loop, SessionRegistry sessions, WorkerPool pool, DoorListener listener,
+    public Regions(EventLoop loop, SessionRegistry sessions, WorkerPools pools, DoorListener listener,
         long descriptionHash) {
-        context = new RegionContext(loop, sessions, pool, new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime),
+        context = new RegionContext(loop, sessions, pools, new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime),
             listener, descriptionHash);
     }
 

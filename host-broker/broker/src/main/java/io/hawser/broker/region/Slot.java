@@ -165,7 +165,7 @@ final class Slot {
 
     private void take() {
         tried++;
-        taking = context.pool().take();
+        taking = context.pools().take(session);
         taking.whenComplete((worker, failure) -> {
             if (worker != null) {
                 region.guarded(() -> assign(worker));

@@ -50,12 +50,14 @@ public class BrokerResource implements BrokerApi {
         Broker broker = lifecycle.broker();
         PoolState pool = broker.pool();
         List<SessionView> sessions = broker.sessions().list();
-        // A session tells one figure for all its devices; the software GPU, the only backend so far, has one.
-        long used = sessions.stream().mapToLong(s -> s.statistics().deviceBytes()).sum();
         List<GpuInfo> gpus = new ArrayList<>();
         for (WorkerMessage.Device device : pool.devices()) {
-            gpus.add(new GpuInfo(device.name(), device.uuid(), pool.backend(), device.totalBytes(),
-                gpus.isEmpty() ? used : 0, device.pciBusId(), device.computeCapability(), sessions.size()));
+            List<SessionView> users = sessions.stream().filter(s -> s.gpus().contains(device.uuid())).toList();
+            // A session tells one figure for all its GPUs: it is shown with the first.
+            long used = users.stream().filter(s -> s.gpus().getFirst().equals(device.uuid()))
+                .mapToLong(s -> s.statistics().deviceBytes()).sum();
+            gpus.add(new GpuInfo(device.name(), device.uuid(), pool.backend(), device.totalBytes(), used,
+                device.pciBusId(), device.computeCapability(), users.size()));
         }
         return gpus;
     }

@@ -3,11 +3,13 @@ package io.hawser.broker.rest;
 import io.hawser.broker.pool.WorkerStats;
 import io.hawser.broker.session.SessionView;
 import java.time.Instant;
+import java.util.List;
 import java.util.Locale;
 
 /** A session; see openapi.yml. */
 public record SessionInfo(long id, String vgpu, String carrier, String keyId, String state, Instant started,
-    String peer, String host, String program, long guestPid, long workerPid, long memoryBytes, Statistics statistics) {
+    String peer, String host, String program, long guestPid, long workerPid, List<String> gpus,
+    long memoryBytes, Statistics statistics) {
 
     /** Its totals; see openapi.yml. */
     public record Statistics(long calls, long replies, long roundTrips, long bytesIn, long bytesOut,
@@ -18,7 +20,7 @@ public record SessionInfo(long id, String vgpu, String carrier, String keyId, St
         WorkerStats totals = view.statistics();
         return new SessionInfo(view.id(), view.guest().vgpu(), view.guest().carrier().label(), view.guest().keyId(),
             view.state().name().toLowerCase(Locale.ROOT), view.started(), view.guest().peer(), view.guest().host(),
-            view.guest().program(), view.guest().pid(), view.workerPid(), view.memoryBytes(),
+            view.guest().program(), view.guest().pid(), view.workerPid(), view.gpus(), view.memoryBytes(),
             new Statistics(totals.calls(), totals.replies(), totals.roundTrips(), totals.bytesIn(), totals.bytesOut(),
                 totals.refusedRecords(), totals.deviceBytes(), totals.kernels()));
     }

@@ -4,6 +4,7 @@ import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerStats;
 import java.time.Instant;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
@@ -13,6 +14,7 @@ public final class Session {
     private final Guest guest;
     private final long memoryBytes;
     private final Instant started = Instant.now();
+    private final Placing placing;
     private final Runnable freed;
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
@@ -21,8 +23,16 @@ public final class Session {
     private String endReason = "";
     private volatile SessionView view;
 
-    Session(long id, Guest guest, long memoryBytes, Runnable freed) {
+    /** Chooses a session's GPUs. */
+    @FunctionalInterface
+    interface Placing {
+        /** UUIDs; empty while the GPUs are not known. */
+        List<String> place() throws SessionRegistry.RefusedException;
+    }
+
+    Session(long id, Guest guest, long memoryBytes, Placing placing, Runnable freed) {
         this.id = id;
+        this.placing = placing;
         this.guest = guest;
         this.memoryBytes = memoryBytes;
         this.freed = freed;
@@ -32,7 +42,23 @@ public final class Session {
     /** It waits for a worker. */
     final void await() {
         worker = null;
-        view = new SessionView(id, guest, 0, started, SessionState.STARTING, memoryBytes, WorkerStats.NONE);
+        view = new SessionView(id, guest, 0, started, SessionState.STARTING, view == null ? List.of() : view.gpus(),
+            memoryBytes, WorkerStats.NONE);
+    }
+
+    /**
+     * UUIDs of its GPUs, which are chosen when they are first known. Event loop only.
+     *
+     * @return empty while the broker does not know its GPUs.
+     * @throws SessionRegistry.RefusedException when there are none for it; the message says why.
+     */
+    public List<String> gpus() throws SessionRegistry.RefusedException {
+        if (view.gpus().isEmpty()) {
+            List<String> chosen = placing.place();
+            view = new SessionView(id, guest, view.workerPid(), started, view.state(), chosen, memoryBytes,
+                view.statistics());
+        }
+        return view.gpus();
     }
 
     /** Counts up from 1 since the broker started. */
@@ -86,7 +112,8 @@ public final class Session {
 
     void run(Worker taken) {
         worker = taken;
-        view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, memoryBytes, WorkerStats.NONE);
+        view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, view.gpus(), memoryBytes,
+            WorkerStats.NONE);
     }
 
     /** It says that it ends, or was told to. */
@@ -115,6 +142,7 @@ public final class Session {
     }
 
     private void change(SessionState state, WorkerStats statistics) {
-        view = new SessionView(id, guest, view.workerPid(), started, state, memoryBytes, statistics);
+        view = new SessionView(id, guest, view.workerPid(), started, state, view.gpus(), memoryBytes,
+            statistics);
     }
 }

@@ -1,6 +1,7 @@
 package io.hawser.broker.session;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerStats;
@@ -11,7 +12,6 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.Executor;
-import java.util.function.LongSupplier;
 import org.jboss.logging.Logger;
 
 /**
@@ -32,12 +32,21 @@ public final class SessionRegistry {
     }
 
     /** A share's limits; see {@link BrokerConfig.Vgpu}. */
-    public record Share(long memoryBytes, int maxSessions) { }
+    public record Share(long memoryBytes, int maxSessions, GpuChoice gpus) { }
+
+    /** The GPUs that there are. */
+    public interface Inventory {
+        /** In the workers' order; empty while they are not known. */
+        List<WorkerMessage.Device> devices();
+
+        /** Whether workers for a GPU do not start. */
+        boolean isFailing(String uuid);
+    }
 
     private final Executor loop;
     private final int maxSessions;
     private final Map<String, Share> shares;
-    private final LongSupplier deviceBytes;
+    private final Inventory inventory;
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
     private long nextId = 1;
@@ -51,22 +60,30 @@ public final class SessionRegistry {
      *
      * @param loop the event loop that changes it.
      * @param maxSessions sessions at a time.
-     * @param vgpus shares by name; {@code default} is added when it is not among them.
-     * @param deviceBytes memory of the device, 0 when it is not known yet.
+     * @param vgpus shares by name.
+     * @param inventory the GPUs.
      */
-    public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, LongSupplier deviceBytes) {
+    public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, Inventory inventory) {
         this.loop = loop;
         this.maxSessions = maxSessions;
-        Map<String, Share> all = new HashMap<>(vgpus);
-        all.putIfAbsent(DEFAULT_VGPU, new Share(0, 0));
-        shares = Map.copyOf(all);
-        this.deviceBytes = deviceBytes;
+        shares = Map.copyOf(vgpus);
+        this.inventory = inventory;
     }
 
-    /** The shares by name, from settings. */
+    /**
+     * The shares by name, from settings; {@code default} is added when it is not among them.
+     *
+     * @throws IllegalArgumentException when the GPUs of one are no choice; says which.
+     */
     public static Map<String, Share> shares(BrokerConfig config) {
-        Map<String, Share> shares = new HashMap<>();
-        config.vgpus().forEach((name, vgpu) -> shares.put(name, new Share(vgpu.memoryBytes(), vgpu.maxSessions())));
+        Map<String, Share> shares = new HashMap<>(Map.of(DEFAULT_VGPU, new Share(0, 0, GpuChoice.ANY)));
+        config.vgpus().forEach((name, vgpu) -> {
+            try {
+                shares.put(name, new Share(vgpu.memoryBytes(), vgpu.maxSessions(), GpuChoice.parse(vgpu.gpus())));
+            } catch (IllegalArgumentException e) {
+                throw new IllegalArgumentException("hawser.vgpus." + name + ".gpus: " + e.getMessage(), e);
+            }
+        });
         return shares;
     }
 
@@ -96,15 +113,36 @@ public final class SessionRegistry {
             throw new RefusedException("the vGPU's sessions are all in use: vgpu=" + guest.vgpu() + " max="
                 + share.maxSessions);
         }
-        long total = deviceBytes.getAsLong();
-        long reserved = sessions.values().stream().mapToLong(s -> s.view().memoryBytes()).sum();
-        if (share.memoryBytes > 0 && total > 0 && reserved + share.memoryBytes > total) {
-            throw new RefusedException("the GPU's memory is all reserved: wantedBytes=" + share.memoryBytes
-                + " freeBytes=" + Math.max(0, total - reserved));
-        }
-        Session session = new Session(nextId++, guest, share.memoryBytes, freed);
+        Session session = new Session(nextId++, guest, share.memoryBytes, () -> place(share), freed);
+        session.gpus();
         sessions.put(session.id(), session);
         return session;
+    }
+
+    /** UUIDs of the GPUs for one more session; empty while they are not known. */
+    private List<String> place(Share share) throws RefusedException {
+        List<WorkerMessage.Device> devices = inventory.devices();
+        if (devices.isEmpty()) {
+            return List.of();
+        }
+        try {
+            return share.gpus.choose(devices, share.memoryBytes, this::load).stream().map(WorkerMessage.Device::uuid)
+                .toList();
+        } catch (GpuChoice.NoGpuException e) {
+            throw new RefusedException(e.getMessage());
+        }
+    }
+
+    private GpuChoice.Load load(WorkerMessage.Device device) {
+        int users = 0;
+        long reserved = 0;
+        for (Session session : sessions.values()) {
+            if (session.view().gpus().contains(device.uuid())) {
+                users++;
+                reserved += session.view().memoryBytes();
+            }
+        }
+        return new GpuChoice.Load(users, reserved, inventory.isFailing(device.uuid()));
     }
 
     /**
@@ -126,9 +164,10 @@ public final class SessionRegistry {
     public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();
-        LOG.infof("session %d started: vgpu=%s carrier=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d "
-            + "workerPid=%d", session.id(), guest.vgpu(), guest.carrier().label(), guest.keyId(), guest.peer(),
-            guest.program(), guest.host(), guest.pid(), worker.id(), worker.pid());
+        LOG.infof("session %d started: vgpu=%s gpus=%s carrier=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d "
+            + "workerPid=%d", session.id(), guest.vgpu(), String.join(",", session.view().gpus()),
+            guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
+            worker.id(), worker.pid());
     }
 
     /** The session never got a worker. Event loop only. */

@@ -15,6 +15,8 @@ public final class FakeWorker {
     private static final String READY = "{\"type\":\"ready\",\"pid\":%d,\"backend\":\"fake\",\"devices\":[{\"name\":"
         + "\"Fake GPU\",\"uuid\":\"u-1\",\"totalBytes\":1073741824,\"pciBusId\":\"0000:01:00.0\","
         + "\"computeCapability\":\"9.0\"}]}";
+    /** What a worker in the mode {@code gpus} sees. */
+    static final String[] GPUS = {"aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"};
     private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
         + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"deviceBytes\":4096,\"kernels\":6}";
 
@@ -42,8 +44,26 @@ public final class FakeWorker {
         }
     }
 
+    /** Two GPUs, or those that the environment names. */
+    private static String severalGpus() {
+        String told = System.getenv("HAWSER_GPUS");
+        String[] uuids = told == null ? GPUS : told.split(",");
+        StringBuilder devices = new StringBuilder();
+        for (String uuid : uuids) {
+            devices.append(devices.isEmpty() ? "" : ",").append("{\"name\":\"Fake GPU\",\"uuid\":\"").append(uuid)
+                .append("\",\"totalBytes\":1000}");
+        }
+        String visible = "GPU-" + String.join(",GPU-", uuids);
+        if (told != null && !visible.equals(System.getenv("CUDA_VISIBLE_DEVICES"))) {
+            System.err.println("the driver must be told the same GPUs: " + System.getenv("CUDA_VISIBLE_DEVICES"));
+            System.exit(5);
+        }
+        return "{\"type\":\"ready\",\"pid\":" + ProcessHandle.current().pid() + ",\"backend\":\"fake\",\"devices\":["
+            + devices + "]}";
+    }
+
     private static void serve(String mode) {
-        send(READY.formatted(ProcessHandle.current().pid()));
+        send(mode.equals("gpus") ? severalGpus() : READY.formatted(ProcessHandle.current().pid()));
         int[] descriptor = {-1};
         String assign = receive(descriptor);
         int doorbell = -1;

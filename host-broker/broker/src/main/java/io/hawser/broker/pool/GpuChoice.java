@@ -1,0 +1,158 @@
+package io.hawser.broker.pool;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Function;
+import java.util.regex.Pattern;
+
+/**
+ * Which GPUs a vGPU's sessions get: any one, all, or those of a list.
+ *
+ * @param kind which of the three.
+ * @param entries of a list: numbers from 0 in the order in which workers show the GPUs, or starts of UUIDs.
+ */
+public record GpuChoice(Kind kind, List<String> entries) {
+    /** What nothing else was said for. */
+    public static final GpuChoice ANY = new GpuChoice(Kind.ANY, List.of());
+
+    private static final int LEAST_UUID_CHARACTERS = 4; // shorter ones are numbers
+    private static final Pattern ENTRY = Pattern.compile("\\d{1,4}|(GPU-)?[0-9a-f-]{4,36}");
+    private static final String PREFIX = "GPU-"; // as nvidia-smi and CUDA_VISIBLE_DEVICES write it
+
+    /** The three ways of choosing. */
+    public enum Kind {
+        /** One GPU for each session, the least used. */
+        ANY,
+        /** Every session has all. */
+        ALL,
+        /** Every session has those of the list. */
+        LIST
+    }
+
+    /** How busy a GPU is. */
+    public record Load(int sessions, long reservedBytes, boolean failing) { }
+
+    /** No GPU can be had; the message says why. */
+    public static final class NoGpuException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        NoGpuException(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * Reads a setting: {@code any}, {@code all}, or numbers and UUIDs with commas.
+     *
+     * @throws IllegalArgumentException when it is none of these; says what is wrong.
+     */
+    public static GpuChoice parse(String text) {
+        String wanted = text.strip();
+        switch (wanted.toLowerCase(Locale.ROOT)) {
+            case "any" -> {
+                return ANY;
+            }
+            case "all" -> {
+                return new GpuChoice(Kind.ALL, List.of());
+            }
+            default -> {
+                List<String> entries = new ArrayList<>();
+                for (String entry : wanted.split(",", -1)) {
+                    String clean = entry.strip();
+                    String uuid = clean.regionMatches(true, 0, PREFIX, 0, PREFIX.length())
+                        ? PREFIX + clean.substring(PREFIX.length()).toLowerCase(Locale.ROOT)
+                        : clean.toLowerCase(Locale.ROOT);
+                    if (!ENTRY.matcher(uuid).matches()) {
+                        throw new IllegalArgumentException("GPUs must be any, all, or numbers and UUIDs with commas: "
+                            + "entry=" + Printable.text(clean, 64));
+                    }
+                    entries.add(uuid);
+                }
+                return new GpuChoice(Kind.LIST, List.copyOf(entries));
+            }
+        }
+    }
+
+    /** Whether some session of this may need all GPUs, or a set of several; {@code any} needs one at a time. */
+    boolean isOne() {
+        return kind == Kind.ANY;
+    }
+
+    /**
+     * The GPUs that a session gets.
+     *
+     * @param devices all, in the workers' order.
+     * @param memoryBytes what it reserves on each; 0 for nothing.
+     * @param load how busy each is.
+     * @throws NoGpuException when one does not exist, or its memory is all reserved.
+     */
+    public List<WorkerMessage.Device> choose(List<WorkerMessage.Device> devices, long memoryBytes,
+        Function<WorkerMessage.Device, Load> load) throws NoGpuException {
+        if (kind == Kind.ANY) {
+            return List.of(devices.stream().filter(device -> fits(device, memoryBytes, load.apply(device)))
+                .min(Comparator.comparing((WorkerMessage.Device device) -> load.apply(device).failing)
+                    .thenComparing(device -> load.apply(device).sessions)
+                    .thenComparing(device -> load.apply(device).reservedBytes))
+                .orElseThrow(() -> reserved(devices, memoryBytes, load)));
+        }
+        List<WorkerMessage.Device> chosen = kind == Kind.ALL ? devices : resolve(devices);
+        for (WorkerMessage.Device device : chosen) {
+            if (!fits(device, memoryBytes, load.apply(device))) {
+                throw reserved(List.of(device), memoryBytes, load);
+            }
+        }
+        return chosen;
+    }
+
+    private static boolean fits(WorkerMessage.Device device, long memoryBytes, Load load) {
+        return memoryBytes == 0 || device.totalBytes() == 0
+            || memoryBytes <= device.totalBytes() - load.reservedBytes;
+    }
+
+    private static NoGpuException reserved(List<WorkerMessage.Device> devices, long memoryBytes,
+        Function<WorkerMessage.Device, Load> load) {
+        long free = devices.stream().mapToLong(device -> device.totalBytes() - load.apply(device).reservedBytes).max()
+            .orElse(0);
+        return new NoGpuException("the GPU's memory is all reserved: wantedBytes=" + memoryBytes + " freeBytes="
+            + Math.max(0, free));
+    }
+
+    /**
+     * The GPUs of a list, in its order.
+     *
+     * @throws NoGpuException when an entry names none, or several, or one that was named before.
+     */
+    List<WorkerMessage.Device> resolve(List<WorkerMessage.Device> devices) throws NoGpuException {
+        List<WorkerMessage.Device> chosen = new ArrayList<>();
+        for (String entry : entries) {
+            List<WorkerMessage.Device> named = new ArrayList<>();
+            for (int number = 0; number < devices.size(); number++) {
+                if (names(entry, number, devices.get(number).uuid())) {
+                    named.add(devices.get(number));
+                }
+            }
+            if (named.size() != 1 || chosen.contains(named.getFirst())) {
+                throw new NoGpuException("the vGPU's GPU must be one that exists, named once: gpu=" + entry
+                    + " matches=" + named.size() + " gpus="
+                    + devices.stream().map(WorkerMessage.Device::uuid).toList());
+            }
+            chosen.add(named.getFirst());
+        }
+        return List.copyOf(chosen);
+    }
+
+    private static boolean names(String entry, int number, String uuid) {
+        if (entry.equals(Integer.toString(number))) {
+            return true;
+        }
+        String start = entry.startsWith(PREFIX) ? entry.substring(PREFIX.length()) : entry;
+        return start.length() >= LEAST_UUID_CHARACTERS && uuid.startsWith(start);
+    }
+
+    @Override
+    public String toString() {
+        return kind == Kind.LIST ? String.join(",", entries) : kind.name().toLowerCase(Locale.ROOT);
+    }
+}
