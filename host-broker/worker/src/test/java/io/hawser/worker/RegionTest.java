@@ -94,7 +94,7 @@ class RegionTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void shouldPinBulkAreaOnceWhetherItCanOrNot(boolean can) throws IOException {
+    void shouldPinBulkAreaPartByPartWhetherItCanOrNot(boolean can) throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             if (!can) {
                 rig.gpu().cannotPin();
@@ -104,14 +104,19 @@ class RegionTest {
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, geometry.heapOffset(), BYTES, 0, 0);
             assertEquals(0, rig.guest().synchronize(0));
             assertEquals(List.of(), rig.gpu().pinned());
-            for (int chunk = 0; chunk < 3; chunk++) {
+            for (int chunk = 0; chunk < geometry.chunkCount(); chunk++) {
                 rig.region().begin(chunk);
                 copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, geometry.chunk(RegionPipe.SLOT, chunk), BYTES, 0,
                     chunk + 1);
                 assertEquals(0, rig.region().await(chunk));
             }
-            assertEquals(1, rig.gpu().pinned().size());
-            assertEquals(geometry.chunkCount() * geometry.chunkBytes(), rig.gpu().pinned().getFirst().byteSize());
+            long next = rig.gpu().pinned().getFirst().address();
+            for (MemorySegment part : rig.gpu().pinned()) {
+                assertEquals(next, part.address(), "each part once");
+                assertEquals(0, part.byteSize() % RegionLayout.PAGE_BYTES);
+                next += part.byteSize();
+            }
+            assertEquals(geometry.bulkBytes(), next - rig.gpu().pinned().getFirst().address());
             leave(rig);
         }
     }

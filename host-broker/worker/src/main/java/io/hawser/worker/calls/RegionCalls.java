@@ -18,6 +18,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -32,6 +33,7 @@ final class RegionCalls {
     // Payload offsets of the chunk's number: all fields before it have 8 bytes.
     private static final int COPY_CHUNK_OFFSET = 32;
     private static final int BOX_CHUNK_OFFSET = 104;
+    private static final long PINNED_BYTES = 4L << 20; // at once: some 2 ms on an NVIDIA GPU's driver
     private static final int ARRAY_CHUNK_OFFSET = 88;
 
     private final Session session;
@@ -40,7 +42,8 @@ final class RegionCalls {
     private final BoxCopy boxes;
     private final SharedRegion region;
     private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
-    private boolean isBulkPinned; // or cannot be
+    private final BitSet pinnedChunks = new BitSet(); // or those that cannot be
+    private boolean isPinningRefused;
     private long settledSequence; // of the last call that sees to its chunk itself
 
     /** Pinned memory of the guest; the device address is 0 when the backend's kernels cannot use it. */
@@ -236,19 +239,23 @@ final class RegionCalls {
                 + Long.toUnsignedString(offset) + " bytes=" + Long.toUnsignedString(bytes) + " chunk=" + chunk);
             return false;
         }
-        if (chunk != 0 && !isBulkPinned) {
-            pinBulk();
+        if (chunk != 0 && !pinnedChunks.get(chunk - 1)) {
+            pin(chunk - 1);
         }
         return true;
     }
 
-    /** At the first copy through it: most guests begin with less. */
-    private void pinBulk() {
-        isBulkPinned = true;
+    /** Part by part, at the first copy through each: pinning all of it at once would hold up a guest's first copy. */
+    private void pin(int chunk) {
         RegionGeometry geometry = region.geometry();
-        int result = backend.pinHost(region.memory().asSlice(geometry.chunk(region.place().slot(), 0),
-            geometry.bulkBytes()));
-        if (result != 0) {
+        int chunks = (int) (PINNED_BYTES / geometry.chunkBytes());
+        int first = chunk / chunks * chunks;
+        pinnedChunks.set(first, first + chunks);
+        int count = Math.min(chunks, geometry.chunkCount() - first);
+        int result = backend.pinHost(region.memory().asSlice(geometry.chunk(region.place().slot(), first),
+            count * geometry.chunkBytes()));
+        if (result != 0 && !isPinningRefused) {
+            isPinningRefused = true;
             LOG.log(Level.WARNING, "session {0}: copies through the region are slow: its memory cannot be pinned: "
                 + "CUresult={1}", session.id(), result);
         }
