@@ -389,6 +389,18 @@ class GraphTest {
     }
 
     @Test
+    void shouldEndWhileNodesWaitForTheGuest() throws IOException {
+        session((guest, graph) -> {
+            long device = guest.allocate(BYTES);
+            add(guest, graph, copy(0, DEVICE, device, GUEST, 140), host(1, 141, 0));
+            long exec = executable(guest, graph);
+            launch(guest, exec);
+            launch(guest, exec);
+            expectCallback(guest, 140, 0); // and it goes without an answer
+        });
+    }
+
+    @Test
     void shouldRefuseBlobsThatAreCutAnywhere() throws IOException {
         byte[] whole = host(0, 100);
         for (int length = 8; length < whole.length; length += 8) {
