@@ -1,6 +1,9 @@
 package io.hawser.broker;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.machine.CLibrary;
+import io.hawser.broker.machine.Finding;
+import io.hawser.broker.machine.MachineCheck;
 import io.hawser.broker.metrics.BrokerMetrics;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
@@ -13,6 +16,7 @@ import jakarta.enterprise.event.Observes;
 import jakarta.enterprise.event.ObservesAsync;
 import jakarta.inject.Inject;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
@@ -32,6 +36,13 @@ public class BrokerLifecycle {
     private volatile String httpEndpoint = "";
 
     void start(@Observes StartupEvent event) {
+        for (Finding finding : MachineCheck.of(Path.of("/"), CLibrary.glibcVersion(), config.gpu().backend())) {
+            if (finding.level() == Finding.Level.FOUND) {
+                LOG.infof("found %s", finding.text());
+            } else {
+                LOG.warnf("%s%s", finding.level() == Finding.Level.MISSING ? "MISSING " : "", finding.text());
+            }
+        }
         broker = Broker.start(config, System.getenv(), metrics, ApiDescription.HASH);
         metrics.watch(broker);
     }

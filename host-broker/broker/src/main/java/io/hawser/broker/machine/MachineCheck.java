@@ -1,0 +1,177 @@
+package io.hawser.broker.machine;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * Looks at the machine by reading files: no driver is loaded, so that a broker may do it at each start. One thread.
+ */
+public final class MachineCheck {
+    /** Of posix_spawn_file_actions_addclosefrom_np, and of the guest libraries. */
+    private static final int LEAST_GLIBC_MINOR = 34;
+    /** A container's usual /dev/shm, which is too small for a region. */
+    private static final long LEAST_SHARED_MIB = 128;
+    /** A worker is a JVM with staging memory. */
+    private static final long LEAST_MEMORY_MIB = 1024;
+    /** A session costs the broker some descriptors, and a worker about a hundred. */
+    private static final long LEAST_DESCRIPTORS = 1024;
+    /** The driver of CUDA 13.0, with which Hawser is tested, and the oldest that it can use: CUDA 12.4's. */
+    private static final int TESTED_DRIVER = 580;
+    private static final int LEAST_DRIVER = 550;
+    private static final long MIB = 1 << 20;
+    private static final Pattern VERSION = Pattern.compile("Kernel Module.*?\\s(([0-9]+)(?:\\.[0-9]+)+)\\s");
+
+    private final Path root;
+    private final String glibc;
+    private final String backend;
+    private final List<Finding> findings = new ArrayList<>();
+
+    private MachineCheck(Path root, String glibc, String backend) {
+        this.root = root;
+        this.glibc = glibc;
+        this.backend = backend;
+    }
+
+    /**
+     * Looks at everything.
+     *
+     * @param root of the file system, {@code /} but in tests.
+     * @param glibc its version, such as 2.39; empty for another C library.
+     * @param backend auto, nvidia or software.
+     */
+    public static List<Finding> of(Path root, String glibc, String backend) {
+        MachineCheck check = new MachineCheck(root, glibc, backend);
+        check.library();
+        check.memory();
+        check.sharedMemory();
+        check.limits();
+        if (backend.equals("software")) {
+            check.add(Finding.found("GPU: the software GPU, as hawser.gpu.backend says"));
+        } else {
+            check.driver();
+        }
+        return List.copyOf(check.findings);
+    }
+
+    private void add(Finding finding) {
+        findings.add(finding);
+    }
+
+    private void library() {
+        Matcher version = Pattern.compile("2\\.([0-9]+).*").matcher(glibc);
+        if (!version.matches()) {
+            add(Finding.missing("C library: glibc 2." + LEAST_GLIBC_MINOR + " or newer is needed, this is "
+                + (glibc.isEmpty() ? "another" : "glibc " + glibc)));
+        } else if (Integer.parseInt(version.group(1)) < LEAST_GLIBC_MINOR) {
+            add(Finding.missing("C library: glibc " + glibc + " is too old, 2." + LEAST_GLIBC_MINOR
+                + " or newer is needed (Debian 12, Ubuntu 22.04, RHEL 9)"));
+        } else {
+            add(Finding.found("C library: glibc " + glibc));
+        }
+    }
+
+    private void memory() {
+        Optional<Matcher> total = find("proc/meminfo", Pattern.compile("MemTotal:\\s+([0-9]+) kB"));
+        if (total.isEmpty()) {
+            add(Finding.note("memory: /proc/meminfo cannot be read, so its size is not known"));
+            return;
+        }
+        long mib = Long.parseLong(total.get().group(1)) / 1024;
+        String text = "memory: " + mib + " MiB, " + Runtime.getRuntime().availableProcessors() + " processors";
+        add(mib < LEAST_MEMORY_MIB ? Finding.note(text + "; a broker and a worker want " + LEAST_MEMORY_MIB + " MiB")
+            : Finding.found(text));
+    }
+
+    private void sharedMemory() {
+        Path folder = root.resolve("dev/shm");
+        try {
+            FileStore store = Files.getFileStore(folder);
+            long total = store.getTotalSpace() / MIB;
+            long free = store.getUsableSpace() / MIB;
+            String text = "shared memory: /dev/shm has " + total + " MiB, " + free + " free";
+            if (free < LEAST_SHARED_MIB) {
+                add(Finding.note(text + ": too little for a region, guests on this host use TCP (docker run"
+                    + " --shm-size=2g; mount -o remount,size=2g /dev/shm)"));
+            } else {
+                add(Finding.found(text));
+            }
+        } catch (IOException e) {
+            add(Finding.note("shared memory: no /dev/shm, so there can be no region there: " + e.getMessage()));
+        }
+    }
+
+    private void limits() {
+        Optional<Matcher> files =
+            find("proc/self/limits", Pattern.compile("Max open files\\s+([0-9]+|unlimited)\\s+([0-9]+|unlimited)"));
+        files.ifPresent(limit -> {
+            // The JVM raises the soft limit to the hard one.
+            String most = limit.group(2);
+            String text = "open files: at most " + most;
+            add(!most.equals("unlimited") && Long.parseLong(most) < LEAST_DESCRIPTORS
+                ? Finding.note(text + "; with many sessions " + LEAST_DESCRIPTORS + " are wanted (ulimit -n)")
+                : Finding.found(text));
+        });
+        Optional<Matcher> locked =
+            find("proc/self/limits", Pattern.compile("Max locked memory\\s+([0-9]+|unlimited)\\s"));
+        locked.ifPresent(limit -> add(Finding.found("locked memory: " + (limit.group(1).equals("unlimited")
+            ? "unlimited" : "at most " + Long.parseLong(limit.group(1)) / 1024 + " KiB")
+            + " (a guest over TCP locks what a program pins as far as that goes; ulimit -l)")));
+    }
+
+    private void driver() {
+        Path control = root.resolve("dev/nvidiactl");
+        if (!Files.exists(control)) {
+            add(backend.equals("nvidia")
+                ? Finding.missing("GPU: no NVIDIA driver: /dev/nvidiactl is missing (modprobe nvidia; in a container:"
+                    + " --gpus all), and hawser.gpu.backend=nvidia allows nothing else")
+                : Finding.note("GPU: no NVIDIA driver (/dev/nvidiactl is missing): the software GPU is used"));
+            return;
+        }
+        Optional<Matcher> version = find("proc/driver/nvidia/version", VERSION);
+        if (version.isEmpty()) {
+            add(Finding.note("GPU: the version of the NVIDIA driver is not known:"
+                + " /proc/driver/nvidia/version cannot be read"));
+        } else {
+            add(driver(version.get().group(1), Integer.parseInt(version.get().group(2))));
+        }
+        for (String device : List.of("dev/nvidiactl", "dev/nvidia-uvm")) {
+            Path file = root.resolve(device);
+            if (!Files.exists(file)) {
+                add(Finding.missing("GPU: /" + device + " is missing (nvidia-modprobe -u -c 0 as root makes it)"));
+            } else if (!Files.isReadable(file) || !Files.isWritable(file)) {
+                add(Finding.missing("GPU: this user may not read and write /" + device));
+            }
+        }
+    }
+
+    private static Finding driver(String version, int major) {
+        String text = "GPU: NVIDIA driver " + version;
+        if (major < LEAST_DRIVER) {
+            return Finding.missing(text + " is too old, " + LEAST_DRIVER + " (CUDA 12.4) or newer is needed");
+        }
+        if (major < TESTED_DRIVER) {
+            return Finding.note(text + " is older than " + TESTED_DRIVER + " (CUDA 13.0): a function that it lacks"
+                + " answers CUDA_ERROR_NOT_SUPPORTED, and a program of a newer CUDA may not start");
+        }
+        return Finding.found(text + (major > TESTED_DRIVER
+            ? " (newer than " + TESTED_DRIVER + ", with which Hawser is tested)" : ""));
+    }
+
+    private Optional<Matcher> find(String file, Pattern pattern) {
+        try {
+            Matcher matcher = pattern.matcher(Files.readString(root.resolve(file), StandardCharsets.ISO_8859_1));
+            return matcher.find() ? Optional.of(matcher) : Optional.empty();
+        } catch (IOException e) {
+            // The caller says what is not known then.
+            return Optional.empty();
+        }
+    }
+}

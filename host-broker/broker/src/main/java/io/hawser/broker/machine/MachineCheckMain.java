@@ -1,0 +1,39 @@
+package io.hawser.broker.machine;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** {@code hawser-broker --check}: prints what was found. Without Quarkus, so that little can keep it from running. */
+public final class MachineCheckMain {
+    private static final List<String> BACKENDS = List.of("auto", "nvidia", "software");
+
+    private MachineCheckMain() {
+    }
+
+    /** Ends the process with 0 when nothing is missing, 1 when something is, 2 for a wrong backend. */
+    public static void main(String[] arguments) {
+        String environment = System.getenv().getOrDefault("HAWSER_GPU_BACKEND", "auto");
+        String backend = System.getProperty("hawser.gpu.backend", environment);
+        if (!BACKENDS.contains(backend)) {
+            System.err.println("hawser-broker: hawser.gpu.backend must be one of " + BACKENDS + ": " + backend);
+            System.exit(2);
+        }
+        List<Finding> findings = new ArrayList<>(MachineCheck.of(Path.of("/"), CLibrary.glibcVersion(), backend));
+        if (!backend.equals("software") && Files.exists(Path.of("/dev/nvidiactl"))) {
+            findings.addAll(DriverCheck.run());
+        }
+        boolean missing = false;
+        for (Finding finding : findings) {
+            System.out.println(switch (finding.level()) {
+                case FOUND -> "found    ";
+                case NOTE -> "note     ";
+                case MISSING -> "MISSING  ";
+            } + finding.text());
+            missing |= finding.level() == Finding.Level.MISSING;
+        }
+        System.out.println(missing ? "Something is missing: see above." : "Nothing is missing.");
+        System.exit(missing ? 1 : 0);
+    }
+}

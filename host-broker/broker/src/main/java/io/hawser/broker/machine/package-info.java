@@ -1,0 +1,2 @@
+/** What a broker needs of the machine, and whether it is there. */
+package io.hawser.broker.machine;
