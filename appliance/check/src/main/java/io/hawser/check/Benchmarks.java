@@ -38,9 +38,9 @@ final class Benchmarks {
             List<String> arguments = new ArrayList<>(List.of("--max", Long.toString(Math.min(256, maxMib)),
                 "--light", software ? "1" : "0"));
             if (options.quick()) {
-                arguments.addAll(List.of("--budget", "40", "--warm-up", "1000", "--small", "10000", "--scale", "25"));
+                arguments.addAll(List.of("--budget", "20", "--warm-up", "500", "--small", "2000", "--scale", "10"));
             }
-            return new Extent(arguments, options.quick() ? 3 : 7, options.tenants(), !options.quick());
+            return new Extent(arguments, options.quick() ? 1 : 5, options.tenants(), !options.quick());
         }
     }
 
@@ -73,7 +73,7 @@ final class Benchmarks {
             progress.phase("%s", what);
             measurement.run();
         } catch (CheckException e) {
-            if (Thread.currentThread().isInterrupted()) {
+            if (Thread.currentThread().isInterrupted() || guests.children().isClosed()) {
                 throw e;
             }
             failures.add(what + ": " + e.getMessage());

@@ -43,13 +43,14 @@ final class BrokerChild implements AutoCloseable {
     /**
      * Starts one and waits until its pool is ready.
      *
+     * @param workplace has its region, if any.
+     * @param environment its own, from which workers inherit.
      * @param name of its state folder and log.
      * @param poolSize workers kept ready, 0 for none.
-     * @param withRegion whether it serves the region of the workplace.
      * @throws CheckException with the end of its log when it does not start.
      */
-    static BrokerChild start(Installation installation, Children children, Workplace workplace, String backend,
-        String name, int poolSize, boolean withRegion) {
+    static BrokerChild start(Installation installation, Children children, Workplace workplace,
+        Map<String, String> environment, String backend, String name, int poolSize) {
         Path state = workplace.folder().resolve(name);
         Path log = workplace.folder().resolve(name + ".log");
         List<String> command = new ArrayList<>(List.of(installation.launcher().toString(),
@@ -57,14 +58,11 @@ final class BrokerChild implements AutoCloseable {
             "-Dhawser.gpu.backend=" + backend, "-Dhawser.worker.pool-size=" + poolSize,
             // A machine that does much else at the same time is slow, not wrong.
             "-Dhawser.worker.start-timeout=120s"));
-        Path region = withRegion ? workplace.region() : null;
+        Path region = workplace.region();
         if (region != null) {
             command.addAll(List.of("-Dhawser.regions.check.path=" + region, "-Dhawser.regions.check.size="
                 + (workplace.regionMib() << 20), "-Dhawser.regions.check.vgpu=default"));
         }
-        Map<String, String> environment = new HashMap<>(System.getenv());
-        // Settings of another broker of this user.
-        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
         Process process = children.start(command, environment, log, log);
         BrokerChild broker = new BrokerChild(children, process, state, log, region, poolSize);
         try {

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -22,6 +23,9 @@ public final class CheckMain {
     private static final List<String> QUICK = List.of("drv_vector_add", "drv_matrix_mul", "drv_streams_events",
         "drv_printf", "drv_large_copies", "drv_errors", "drv_mapped_memory", "vector_add", "reduction",
         "streams_events", "pinned_copies", "device_printf", "managed_memory");
+
+    /** The process is being ended from outside, and what fails fails by that. */
+    private static volatile boolean ending;
 
     private final Options options;
     private final Installation installation;
@@ -59,6 +63,7 @@ public final class CheckMain {
             Workplace workplace = Workplace.make(options.carriers().contains(Way.SHM), options.keep())) {
             // Ctrl-C and SIGTERM: main does not come to its end then. Both steps may be taken twice.
             Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                ending = true;
                 children.close();
                 workplace.close();
             }));
@@ -76,7 +81,9 @@ public final class CheckMain {
             }
             return results.isGood() ? AGREE : DIFFER;
         } catch (CheckException e) {
-            System.err.println("hawser-check: " + e.getMessage());
+            if (!ending) {
+                System.err.println("hawser-check: " + e.getMessage());
+            }
             return NOT_CHECKED;
         }
     }
@@ -84,7 +91,7 @@ public final class CheckMain {
     private Results check() {
         Instant began = Instant.now();
         long start = System.nanoTime();
-        NativeCuda cuda = new NativeCuda(options.cudaLibrary(), installation.libraries(), System.getenv(), ldconfig());
+        NativeCuda cuda = new NativeCuda(options.cudaLibrary(), System.getenv(), ldconfig());
         Guests guests = new Guests(installation, cuda, children, workplace.folder());
         List<String> names = options.runPrograms() ? programs() : List.of();
 
@@ -96,7 +103,7 @@ public final class CheckMain {
         JsonNode gpu;
         String nativeMissing;
         Set<Way> ways = EnumSet.copyOf(options.carriers());
-        try (BrokerChild broker = startBroker("broker", pool)) {
+        try (BrokerChild broker = startBroker("broker", cuda, pool)) {
             boolean software = broker.get("/api/v1/broker").path("backend").asText().equals("software");
             Way carrier = options.carriers().iterator().next();
             gpu = probe(guests, carrier, broker);
@@ -122,7 +129,7 @@ public final class CheckMain {
             }
         }
         if (options.benchmarks()) {
-            try (BrokerChild cold = startBroker("cold-broker", 0)) {
+            try (BrokerChild cold = startBroker("cold-broker", cuda, 0)) {
                 benchmarks.starts(options.carriers(), cold, "start.cold_");
             }
         }
@@ -130,9 +137,13 @@ public final class CheckMain {
             options.carriers(), programs, Measure.all(options.tenants()), benchmarks.figures(), benchmarks.failures());
     }
 
-    private BrokerChild startBroker(String name, int pool) {
-        return BrokerChild.start(installation, children, workplace, options.backend(), name, pool,
-            workplace.region() != null);
+    private BrokerChild startBroker(String name, NativeCuda cuda, int pool) {
+        Map<String, String> environment = new HashMap<>(System.getenv());
+        // Settings of another broker of this user.
+        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
+        // Workers inherit it, and must not load a guest library.
+        environment.put("LD_LIBRARY_PATH", cuda.libraryPath(List.of()));
+        return BrokerChild.start(installation, children, workplace, environment, options.backend(), name, pool);
     }
 
     /** The region holds the pinned memory of the longest copy and more. */

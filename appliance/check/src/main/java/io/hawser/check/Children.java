@@ -72,10 +72,17 @@ final class Children implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /** Kills whatever still runs; no more is started. */
+    /** Whether everything is ending: then a child that failed tells nothing. */
+    boolean isClosed() {
+        return closed;
+    }
+
+    /** Ends whatever still runs, and waits until it is gone; no more is started. */
     @Override
     public void close() {
         closed = true;
-        running.forEach(Children::kill);
+        List<Process> last = List.copyOf(running);
+        last.forEach(Process::destroy);
+        last.forEach(process -> await(process, LAST_WAIT));
     }
 }

@@ -16,6 +16,9 @@ import java.util.regex.Pattern;
 
 /** The machine's own CUDA: its driver library, and runtime libraries for native runs of programs that need one. */
 final class NativeCuda {
+    private static final String DRIVER = "libcuda.so.1";
+    /** NVIDIA's is tens of MiB large. */
+    private static final long MOST_GUEST_LIBRARY_BYTES = 8 << 20;
     private static final Pattern RUNTIME = Pattern.compile("libcudart\\.so\\.[0-9]+");
     private static final List<Path> RUNTIME_FOLDERS = List.of(Path.of("/usr/local/cuda/lib64"),
         Path.of("/usr/local/cuda/targets/x86_64-linux/lib"), Path.of("/usr/lib/x86_64-linux-gnu"),
@@ -31,22 +34,33 @@ final class NativeCuda {
      * Looks around.
      *
      * @param cudaLibrary a folder to look in first.
-     * @param guestLibraries Hawser's own libraries, which must not be taken for NVIDIA's.
      * @param ldconfig what {@code ldconfig -p} printed; empty when it could not be run.
      */
-    NativeCuda(Optional<Path> cudaLibrary, Path guestLibraries, Map<String, String> environment, String ldconfig) {
+    NativeCuda(Optional<Path> cudaLibrary, Map<String, String> environment, String ldconfig) {
         this.cudaLibrary = cudaLibrary.map(Path::toAbsolutePath);
         this.linkerCache = ldconfig;
         for (String folder : environment.getOrDefault("LD_LIBRARY_PATH", "").split(":")) {
-            if (!folder.isEmpty() && !Path.of(folder).toAbsolutePath().normalize().equals(guestLibraries)) {
+            if (!folder.isEmpty() && !isHawsers(Path.of(folder))) {
                 ownPath.add(Path.of(folder).toAbsolutePath());
             }
         }
     }
 
+    /** Whether the libcuda.so.1 in a folder is a guest library of Hawser, which must not be taken for NVIDIA's. */
+    private static boolean isHawsers(Path folder) {
+        Path library = folder.resolve(DRIVER);
+        try {
+            return Files.exists(library) && Files.size(library) < MOST_GUEST_LIBRARY_BYTES
+                && Files.readString(library, StandardCharsets.ISO_8859_1).contains("HAWSER_CARRIER");
+        } catch (IOException e) {
+            // What cannot be read cannot be loaded either.
+            return false;
+        }
+    }
+
     /** The folder of the driver's library; empty when there is none. */
     Optional<Path> driver() {
-        return find("libcuda.so.1", DRIVER_FOLDERS);
+        return find(DRIVER, DRIVER_FOLDERS).filter(folder -> !isHawsers(folder));
     }
 
     /** The folder of a runtime library; empty when there is none. */

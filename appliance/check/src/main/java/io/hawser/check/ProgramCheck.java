@@ -6,6 +6,7 @@ import java.util.Collection;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -16,8 +17,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Runs the test programs in every way. */
 final class ProgramCheck {
-    /** With fewer processors the programs of the ways would only slow each other down. */
-    private static final int PROCESSORS_FOR_LANES = 6;
+    /** With fewer processors the programs would only slow each other down: each has a worker, and several threads. */
+    private static final int PROCESSORS_A_LANE = 3;
+    /** These take all of something that others need as well. */
+    private static final Set<String> ALONE = Set.of("drv_heap_full");
 
     private final Guests guests;
     private final Duration timeout;
@@ -30,8 +33,7 @@ final class ProgramCheck {
     }
 
     /**
-     * Runs each program in each way: one after the other in a way, and the ways side by side where there are
-     * processors for it.
+     * Runs each program in each way: several at once where there are processors for it.
      *
      * @param ways NATIVE only where there is a driver.
      */
@@ -40,21 +42,36 @@ final class ProgramCheck {
         names.forEach(name -> runs.put(name, new ConcurrentHashMap<>()));
         AtomicInteger done = new AtomicInteger();
         int all = names.size() * ways.size();
-        List<Callable<Void>> lanes = new ArrayList<>();
-        for (Way way : ways) {
-            lanes.add(() -> {
-                for (String name : names) {
-                    if (way != Way.NATIVE || guests.whyNotNative(name).isEmpty()) {
-                        runs.get(name).put(way, run(way, broker, name));
+        int lanes = Math.max(1, Runtime.getRuntime().availableProcessors() / PROCESSORS_A_LANE);
+        for (boolean alone : new boolean[] {false, true}) {
+            List<Callable<Void>> work = new ArrayList<>();
+            for (String name : names) {
+                for (Way way : ways) {
+                    if (ALONE.contains(name) == alone) {
+                        work.add(() -> {
+                            if (way != Way.NATIVE || guests.whyNotNative(name).isEmpty()) {
+                                runs.get(name).put(way, run(way, broker, name));
+                            }
+                            progress.step("programs: %d of %d runs, %s %s", done.incrementAndGet(), all, way.label(),
+                                name);
+                            return null;
+                        });
                     }
-                    progress.step("programs: %d of %d runs, %s %s", done.incrementAndGet(), all, way.label(), name);
                 }
-                return null;
-            });
+            }
+            runAll(work, alone ? 1 : lanes);
         }
-        boolean sideBySide = Runtime.getRuntime().availableProcessors() >= PROCESSORS_FOR_LANES;
-        try (ExecutorService threads = Executors.newFixedThreadPool(sideBySide ? lanes.size() : 1)) {
-            for (Future<Void> lane : threads.invokeAll(lanes)) {
+        boolean wantsNative = ways.contains(Way.NATIVE);
+        return names.stream().map(name -> {
+            Map<Way, ProgramRun> ordered = new EnumMap<>(Way.class);
+            ordered.putAll(runs.get(name));
+            return new ProgramResult(name, ordered, wantsNative ? guests.whyNotNative(name) : "");
+        }).toList();
+    }
+
+    private static void runAll(List<Callable<Void>> work, int lanes) {
+        try (ExecutorService threads = Executors.newFixedThreadPool(lanes)) {
+            for (Future<Void> lane : threads.invokeAll(work)) {
                 lane.get();
             }
         } catch (InterruptedException e) {
@@ -64,12 +81,6 @@ final class ProgramCheck {
             throw e.getCause() instanceof CheckException check ? check
                 : new CheckException("programs: " + e.getCause(), e.getCause());
         }
-        boolean wantsNative = ways.contains(Way.NATIVE);
-        return names.stream().map(name -> {
-            Map<Way, ProgramRun> ordered = new EnumMap<>(Way.class);
-            ordered.putAll(runs.get(name));
-            return new ProgramResult(name, ordered, wantsNative ? guests.whyNotNative(name) : "");
-        }).toList();
     }
 
     private ProgramRun run(Way way, BrokerChild broker, String name) {

@@ -76,7 +76,7 @@ final class Workplace implements AutoCloseable {
 
     /** Removes the region, and the folder unless it is kept. */
     @Override
-    public void close() {
+    public synchronized void close() {
         try {
             if (region != null) {
                 Files.deleteIfExists(region);

@@ -23,7 +23,7 @@ class NativeCudaTest {
 
     @Test
     void shouldFindWhatTheLinkerFinds() {
-        NativeCuda cuda = new NativeCuda(Optional.empty(), folder, Map.of(), CACHE);
+        NativeCuda cuda = new NativeCuda(Optional.empty(), Map.of(), CACHE);
         assertEquals(Optional.of(Path.of("/opt/cuda/lib")), cuda.runtime("libcudart.so.97"));
         assertEquals(Optional.empty(), cuda.runtime("libcudart.so.98"));
     }
@@ -31,7 +31,7 @@ class NativeCudaTest {
     @Test
     void shouldPreferTheFolderThatIsNamed() throws IOException {
         Files.createFile(folder.resolve("libcudart.so.97"));
-        NativeCuda cuda = new NativeCuda(Optional.of(folder), folder, Map.of(), CACHE);
+        NativeCuda cuda = new NativeCuda(Optional.of(folder), Map.of(), CACHE);
         assertEquals(Optional.of(folder), cuda.runtime("libcudart.so.97"));
     }
 
@@ -40,8 +40,9 @@ class NativeCudaTest {
         Path guest = Files.createDirectory(folder.resolve("guest"));
         Path other = Files.createDirectory(folder.resolve("other"));
         Files.createFile(guest.resolve("libcudart.so.97"));
+        Files.writeString(guest.resolve("libcuda.so.1"), "ELF HAWSER_CARRIER");
         Files.createFile(other.resolve("libcudart.so.97"));
-        NativeCuda cuda = new NativeCuda(Optional.empty(), guest, Map.of("LD_LIBRARY_PATH", guest + ":" + other), "");
+        NativeCuda cuda = new NativeCuda(Optional.empty(), Map.of("LD_LIBRARY_PATH", guest + ":" + other), "");
         assertEquals(Optional.of(other), cuda.runtime("libcudart.so.97"));
         assertEquals(other.toString(), cuda.libraryPath(List.of()));
     }
