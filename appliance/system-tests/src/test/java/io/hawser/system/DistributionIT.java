@@ -1,0 +1,159 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The archive, unpacked into an empty folder, with nothing of Java on the PATH. */
+class DistributionIT {
+    private static final Path TARGET = Path.of(System.getProperty("hawser.root", "../..")).resolve("appliance/target");
+    private static final long LIMIT_S = 300;
+    private static final int MOST_BYTES = 60_000_000;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    @TempDir
+    private static Path folder;
+    private static Path archive;
+    private static Path home;
+
+    /** What an ended command has left. */
+    private record Ended(int exit, String out, String err) { }
+
+    @BeforeAll
+    static void unpack() throws Exception {
+        try (Stream<Path> files = Files.list(TARGET)) {
+            archive = files.filter(f -> f.getFileName().toString().matches("hawser-.*-linux-x86_64\\.tar\\.xz"))
+                .findFirst().orElseThrow(() -> new AssertionError("no archive in " + TARGET));
+        }
+        Path place = Files.createDirectory(folder.resolve("unpacked"));
+        assertEquals(0, run(List.of("/bin/tar", "-xf", archive.toString(), "-C", place.toString())).exit());
+        try (Stream<Path> files = Files.list(place)) {
+            List<Path> all = files.toList();
+            assertEquals(1, all.size(), "one folder, named like the archive");
+            home = all.getFirst();
+        }
+        assertEquals(archive.getFileName().toString(), home.getFileName() + ".tar.xz");
+    }
+
+    private static Ended run(List<String> command) throws IOException, InterruptedException {
+        Path out = Files.createTempFile(folder, "out", "");
+        Path err = Files.createTempFile(folder, "err", "");
+        // Folders with just what the launchers call, so that no java of the machine can be found.
+        Path bin = Files.createDirectories(Chain.OUTPUT.resolve("path"));
+        for (String name : List.of("sh", "uname", "dirname", "readlink", "sed", "cat", "tar", "xz")) {
+            Files.deleteIfExists(bin.resolve(name));
+            Files.createSymbolicLink(bin.resolve(name), Path.of("/usr/bin", name));
+        }
+        ProcessBuilder builder = new ProcessBuilder(command).directory(folder.toFile());
+        builder.environment().clear();
+        builder.environment().putAll(Map.of("PATH", bin.toString(), "HOME", folder.toString()));
+        Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+        if (!process.waitFor(LIMIT_S, TimeUnit.SECONDS)) {
+            process.destroy();
+            throw new AssertionError(command + " did not end within " + LIMIT_S + " s:\n" + Files.readString(err));
+        }
+        return new Ended(process.exitValue(), Files.readString(out), Files.readString(err));
+    }
+
+    private static Ended launch(String launcher, String... arguments) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>(List.of(home.resolve("bin").resolve(launcher).toString()));
+        command.addAll(List.of(arguments));
+        return run(command);
+    }
+
+    private static Set<String> leftovers() throws IOException {
+        Set<String> names = new HashSet<>();
+        try (Stream<Path> files = Files.list(Path.of("/dev/shm"))) {
+            files.map(f -> f.getFileName().toString()).filter(n -> n.startsWith("hawser-check-")).forEach(names::add);
+        }
+        return names;
+    }
+
+    @Test
+    void shouldBeSmallAndHoldNothingOfOtherSystems() throws IOException {
+        assertTrue(Files.size(archive) <= MOST_BYTES, "bytes of the archive: " + Files.size(archive));
+        try (Stream<Path> files = Files.walk(home)) {
+            List<String> foreign = files.map(f -> f.getFileName().toString())
+                .filter(n -> n.matches(".*(windows|osx|darwin|aarch|arm|riscv|ppc|s390).*\\.(jar|so|dll|dylib)")).toList();
+            assertEquals(List.of(), foreign);
+        }
+    }
+
+    @Test
+    void shouldNameItsVersionAndExplainItself() throws Exception {
+        String version = Files.readString(home.resolve("VERSION")).strip();
+        assertEquals("hawser-broker " + version + "\n", launch("hawser-broker", "--version").out());
+        assertTrue(launch("hawser-broker", "--help").out().contains("--check"));
+        assertTrue(launch("hawser-check", "--help").out().contains("--carriers"));
+        assertEquals(2, launch("hawser-broker", "--wrong").exit());
+        assertEquals(2, launch("hawser-check", "--carriers", "rdma").exit());
+    }
+
+    @Test
+    void shouldSayWhatTheMachineHas() throws Exception {
+        Ended check = launch("hawser-broker", "--check", "-Dhawser.gpu.backend=software");
+        assertEquals(0, check.exit(), check::toString);
+        assertTrue(check.out().contains("C library: glibc 2."), check::toString);
+        assertTrue(check.out().contains("GPU: the software GPU"), check::toString);
+        assertTrue(check.out().contains("shared memory: /dev/shm"), check::toString);
+    }
+
+    /** A broker on the bundled runtime, and programs through it over both carriers, compared and measured. */
+    @Test
+    void shouldAcceptItself() throws Exception {
+        Set<String> before = leftovers();
+        Path json = folder.resolve("results.json");
+        Ended check = launch("hawser-check", "--quick", "--backend", "software", "--json", json.toString());
+        assertEquals(0, check.exit(), check::toString);
+        assertTrue(check.out().contains("All agree."), check::toString);
+        JsonNode results = JSON.readTree(json.toFile());
+        assertTrue(results.path("agree").asBoolean(), results::toString);
+        assertFalse(results.path("nativeMissing").asText().isEmpty(), "the software GPU is no native one");
+        for (JsonNode program : results.path("programs")) {
+            boolean needsRegion = program.path("name").asText().equals("drv_mapped_memory");
+            assertEquals("right", program.at("/shm/verdict").asText(), program::toString);
+            if (needsRegion) {
+                assertEquals("refused", program.at("/tcp/verdict").asText(), program::toString);
+            }
+        }
+        assertTrue(results.path("programs").size() >= 7, results::toString);
+        List<String> figures = results.path("figures").findValuesAsText("name");
+        for (String name : List.of("calls.synchronize", "copies.pinned_in.1048576", "small.out", "applications.nbody",
+            "start.init", "start.cold_init")) {
+            assertTrue(figures.contains(name), () -> name + " is not in " + figures);
+        }
+        assertEquals(before, leftovers(), "no region is left");
+    }
+
+    @Test
+    void shouldFailForAProgramThatIsWrong() throws Exception {
+        Path wrong = home.resolve("lib/programs/drv_wrong");
+        Files.writeString(wrong, "#!/bin/sh\necho FAIL drv_wrong: one, expected two\nexit 1\n");
+        assertTrue(wrong.toFile().setExecutable(true));
+        try {
+            Ended check = launch("hawser-check", "--programs", "drv_wrong", "--no-benchmarks", "--carriers", "tcp",
+                "--backend", "software");
+            assertEquals(1, check.exit(), check::toString);
+            assertTrue(check.out().contains("NOT all agree."), check::toString);
+            assertTrue(check.out().contains("tcp: exit 1: FAIL drv_wrong: one, expected two"), check::toString);
+        } finally {
+            Files.delete(wrong);
+        }
+    }
+}
