@@ -80,7 +80,8 @@ class DistributionIT {
     private static Set<String> leftovers() throws IOException {
         Set<String> names = new HashSet<>();
         try (Stream<Path> files = Files.list(Path.of("/dev/shm"))) {
-            files.map(f -> f.getFileName().toString()).filter(n -> n.startsWith("hawser-check-")).forEach(names::add);
+            files.map(f -> f.getFileName().toString()).filter(n -> n.startsWith("hawser-check-"))
+                .forEach(names::add);
         }
         return names;
     }
