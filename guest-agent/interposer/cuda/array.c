@@ -8,7 +8,6 @@
 #include "context.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -138,7 +137,7 @@ HWS_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
     HWS_ENTER_CONTEXT();
     HWS_TAKE_ARRAY(kept, hArray);
     if (kept->level) {
-        return CUDA_ERROR_INVALID_HANDLE; /* it goes with its mipmapped array */
+        return CUDA_SUCCESS; /* it goes with its mipmapped array, and stays until then, as in CUDA */
     }
     hws_handle_drop(HWS_KIND_ARRAY, (uint64_t) (uintptr_t) hArray);
     return hws_call_cuArrayDestroy(hArray);
@@ -159,7 +158,8 @@ HWS_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS 
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(memoryRequirements != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_ARRAY, array);
-    return hws_device_get(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+    (void) device;
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 HWS_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array) {
@@ -174,7 +174,8 @@ HWS_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQU
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(memoryRequirements != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MIPMAPPED_ARRAY, mipmap);
-    return hws_device_get(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+    (void) device;
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 HWS_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,

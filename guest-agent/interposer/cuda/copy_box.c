@@ -49,7 +49,8 @@ static CUresult classify(CUmemorytype type, const void *host, CUdeviceptr device
         case CU_MEMORYTYPE_ARRAY:
             end_p->array = array;
             end_p->device = true;
-            return hws_array_get(array) == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+            return array == NULL ? CUDA_ERROR_INVALID_VALUE
+                : hws_array_get(array) == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -67,10 +68,9 @@ static bool inside(uint64_t first, uint64_t n, uint64_t count) {
     return n <= count && first <= count - n;
 }
 
-/* Checks that the box consists of whole elements of the array. */
+/* Checks that the box lies in the array. As in CUDA it may begin and end within elements. */
 static CUresult check_array(const hws_end_t *end, const hws_box_t *box) {
     HWS_TAKE_ARRAY(array, end->array);
-    HWS_REQUIRE(end->x % array->element_bytes == 0 && box->width % array->element_bytes == 0);
     HWS_REQUIRE(inside(end->x, box->width, hws_array_width_bytes(array))
                 && inside(end->y, box->rows, hws_array_rows(array))
                 && inside(end->z, box->slices, hws_array_slices(array)));

@@ -1,4 +1,5 @@
 /* Devices: a snapshot taken at cuInit, so that no query travels. */
+#include "array.h"
 #include "hws_device.h"
 
 #include "hws_cuda_calls.h"
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MAX_TEXTURE1D_WIDTH ((size_t) 1 << 30)
 
 #define ATTRIBUTES ((int) (sizeof(((HwsDeviceInfo *) 0)->attributes) / sizeof(int)))
 
@@ -276,9 +279,13 @@ HWS_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType t
 HWS_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
                                                        unsigned numChannels, CUdevice dev) {
     ENTER_DEVICE(dev, info);
-    (void) format;
-    HWS_REQUIRE(maxWidthInElements != NULL && (numChannels == 1 || numChannels == 2 || numChannels == 4));
-    *maxWidthInElements = (size_t) info->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    uint32_t channel = hws_array_channel_bytes(format);
+    HWS_REQUIRE(maxWidthInElements != NULL && channel != 0
+                && (numChannels == 1 || numChannels == 2 || numChannels == 4));
+    /* The attribute is for elements of 16 bytes; of smaller ones there may be more, up to what an H200 says. */
+    size_t most = (size_t) info->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH] * 16;
+    size_t width = most / (channel * numChannels);
+    *maxWidthInElements = width < MAX_TEXTURE1D_WIDTH ? width : MAX_TEXTURE1D_WIDTH;
     return CUDA_SUCCESS;
 }
 

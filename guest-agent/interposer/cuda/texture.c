@@ -1,6 +1,8 @@
 /*
  * Texture and surface objects. An object is the GPU's own number, which kernels take as a parameter; what it was made
  * of is kept here, and answered from here.
+ *
+ * Known deviation: memory that a texture reads must lie in one allocation; CUDA looks at its alignment only.
  */
 #include "array.h"
 #include "copy.h"
@@ -15,7 +17,8 @@
 
 typedef struct hws_object {
     struct hws_object *next;
-    uint64_t number;
+    uint64_t number;    /* of its context: each counts its objects for itself */
+    uint32_t context;
     bool surface; /* both kinds count for themselves: the same number may be one of each */
     bool has_view;
     CUDA_RESOURCE_DESC resource;
@@ -26,17 +29,19 @@ typedef struct hws_object {
 static hws_object_t *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the pointer to the object is, or would be. Lock held. */
+/* Where the pointer to the current context's object is, or would be. Lock held. */
 static hws_object_t **find(uint64_t number, bool surface) {
     hws_object_t **at = &buckets[(number ^ number >> 20) % BUCKETS];
-    while (*at != NULL && ((*at)->number != number || (*at)->surface != surface)) {
+    while (*at != NULL
+           && ((*at)->number != number || (*at)->surface != surface || (*at)->context != hws_tls.context)) {
         at = &(*at)->next;
     }
     return at;
 }
 
-/* A number that is there already is one whose context has been destroyed. */
+/* A number that is there already is one that the context has given again. */
 static void enter(hws_object_t *object) {
+    object->context = hws_tls.context;
     pthread_mutex_lock(&lock);
     hws_object_t **at = find(object->number, object->surface), *old = *at;
     object->next = old == NULL ? NULL : old->next;
@@ -113,10 +118,12 @@ static CUresult take_resource(const CUDA_RESOURCE_DESC *resource, hws_resource_p
     switch (resource->resType) {
         case CU_RESOURCE_TYPE_ARRAY:
             parts_p->array = resource->res.array.hArray;
+            HWS_REQUIRE(parts_p->array != NULL);
             HWS_CHECK_HANDLE(HWS_KIND_ARRAY, parts_p->array);
             return CUDA_SUCCESS;
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
             parts_p->mipmap = resource->res.mipmap.hMipmappedArray;
+            HWS_REQUIRE(parts_p->mipmap != NULL);
             HWS_CHECK_HANDLE(HWS_KIND_MIPMAPPED_ARRAY, parts_p->mipmap);
             return CUDA_SUCCESS;
         case CU_RESOURCE_TYPE_LINEAR:
@@ -157,8 +164,8 @@ HWS_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOUR
 
 HWS_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(leave(texObject, false));
-    return hws_call_cuTexObjectDestroy(texObject);
+    /* CUDA takes any number. */
+    return leave(texObject, false) ? hws_call_cuTexObjectDestroy(texObject) : CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject) {
@@ -180,7 +187,7 @@ HWS_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtex
 HWS_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject) {
     HWS_ENTER_CONTEXT();
     hws_object_t kept;
-    HWS_REQUIRE(pResViewDesc != NULL && look_up(texObject, false, &kept) && kept.has_view);
+    HWS_REQUIRE(pResViewDesc != NULL && look_up(texObject, false, &kept));
     *pResViewDesc = kept.view;
     return CUDA_SUCCESS;
 }
@@ -189,8 +196,8 @@ HWS_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RES
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pSurfObject != NULL && pResDesc != NULL && pResDesc->resType == CU_RESOURCE_TYPE_ARRAY
                 && pResDesc->flags == 0);
-    HWS_TAKE_ARRAY(array, pResDesc->res.array.hArray);
-    HWS_REQUIRE((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
+    HWS_REQUIRE(pResDesc->res.array.hArray != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_ARRAY, pResDesc->res.array.hArray);
     hws_object_t *object = calloc(1, sizeof *object);
     if (object == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -209,8 +216,7 @@ HWS_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RES
 
 HWS_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(leave(surfObject, true));
-    return hws_call_cuSurfObjectDestroy(surfObject);
+    return leave(surfObject, true) ? hws_call_cuSurfObjectDestroy(surfObject) : CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject) {

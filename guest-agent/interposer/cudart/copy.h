@@ -15,4 +15,10 @@ typedef enum {
 cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, hws_copy_mode_t mode,
                             cudaStream_t stream);
 
+/*
+ * What cudaMemcpy3D's parameters are to the driver; of no width when there is nothing to copy. Records nothing; the
+ * calling thread must have entered a context.
+ */
+cudaError_t hws_copy_3d_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy);
+
 #endif

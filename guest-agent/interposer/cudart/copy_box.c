@@ -1,6 +1,7 @@
-/* 2D and 3D copies of linear memory. Arrays are not supported yet: they are opaque to this library. */
+/* 2D and 3D copies. */
 #include <string.h>
 
+#include "array.h"
 #include "copy.h"
 
 /* What the driver is told of each side. The numbers are checked by the caller: kind <= cudaMemcpyDefault. */
@@ -69,53 +70,119 @@ static size_t hws_box_rows(const struct cudaPitchedPtr *pitched, const struct cu
     return pitched->ysize != 0 ? pitched->ysize : pos->y + height;
 }
 
-static cudaError_t hws_copy_3d_check(const struct cudaPitchedPtr *pitched, const struct cudaPos *pos,
-                                     const struct cudaExtent *extent) {
+/* One end of a 3D copy: either an array, whose positions are elements, or memory, whose positions are bytes. */
+static cudaError_t hws_copy_3d_check(cudaArray_const_t array, const struct cudaPitchedPtr *pitched,
+                                     const struct cudaPos *pos, size_t width) {
+    if (array != NULL) {
+        return pitched->ptr != NULL ? cudaErrorInvalidValue : cudaSuccess;
+    }
     if (pitched->ptr == NULL) {
         return cudaErrorInvalidValue;
     }
-    if (extent->width > pitched->pitch || pos->x > pitched->pitch - extent->width) {
-        return cudaErrorInvalidPitchValue;
+    return width > pitched->pitch || pos->x > pitched->pitch - width ? cudaErrorInvalidPitchValue : cudaSuccess;
+}
+
+/* Bytes of an element of the copy: of its arrays, which must agree, else a byte. */
+static cudaError_t hws_copy_3d_element(cudaArray_const_t src, cudaArray_const_t dst, size_t *element) {
+    size_t other;
+    *element = 1;
+    if (src != NULL) {
+        cudaError_t error = hws_array_element(src, element);
+        if (error != cudaSuccess) {
+            return error;
+        }
+    }
+    if (dst != NULL) {
+        cudaError_t error = hws_array_element(dst, &other);
+        if (error != cudaSuccess) {
+            return error;
+        }
+        if (src != NULL && other != *element) {
+            return cudaErrorInvalidValue;
+        }
+        *element = other;
     }
     return cudaSuccess;
 }
 
-static cudaError_t hws_copy_3d(const struct cudaMemcpy3DParms *p, hws_copy_mode_t mode, cudaStream_t stream) {
-    static atomic_flag named = ATOMIC_FLAG_INIT;
-    HWS_REQUIRE(p != NULL);
+/* What the driver is told of an end. */
+typedef struct {
+    CUmemorytype type;
+    size_t x, pitch, rows;
+    CUarray array;
+    void *memory;
+} hws_end_t;
+
+static hws_end_t hws_copy_3d_end(cudaArray_const_t array, const struct cudaPitchedPtr *pitched,
+                                 const struct cudaPos *pos, size_t height, size_t element, CUmemorytype memory) {
+    if (array != NULL) {
+        return (hws_end_t){.type = CU_MEMORYTYPE_ARRAY, .x = pos->x * element, .array = hws_array_driver(array)};
+    }
+    return (hws_end_t){.type = memory,
+                       .x = pos->x,
+                       .pitch = pitched->pitch,
+                       .rows = hws_box_rows(pitched, pos, height),
+                       .memory = pitched->ptr};
+}
+
+cudaError_t hws_copy_3d_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy) {
+    size_t element, width;
     if ((unsigned int)p->kind > cudaMemcpyDefault) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
+        return cudaErrorInvalidMemcpyDirection;
     }
-    HWS_ENTER_CONTEXT();
-    if (p->srcArray != NULL || p->dstArray != NULL) {
-        return hws_unsupported("cudaMemcpy3D with an array", &named);
-    }
+    memset(copy, 0, sizeof *copy);
     if (p->extent.width == 0 || p->extent.height == 0 || p->extent.depth == 0) {
         return cudaSuccess;
     }
-    HWS_TRY(hws_copy_3d_check(&p->srcPtr, &p->srcPos, &p->extent));
-    HWS_TRY(hws_copy_3d_check(&p->dstPtr, &p->dstPos, &p->extent));
+    cudaError_t error = hws_copy_3d_element(p->srcArray, p->dstArray, &element);
+    if (error == cudaSuccess) {
+        error = __builtin_mul_overflow(p->extent.width, element, &width) ? cudaErrorInvalidValue : cudaSuccess;
+    }
+    if (error == cudaSuccess) {
+        error = hws_copy_3d_check(p->srcArray, &p->srcPtr, &p->srcPos, width);
+    }
+    if (error == cudaSuccess) {
+        error = hws_copy_3d_check(p->dstArray, &p->dstPtr, &p->dstPos, width);
+    }
+    if (error != cudaSuccess) {
+        return error;
+    }
+    hws_end_t src = hws_copy_3d_end(p->srcArray, &p->srcPtr, &p->srcPos, p->extent.height, element,
+                                    hws_box_source(p->kind));
+    hws_end_t dst = hws_copy_3d_end(p->dstArray, &p->dstPtr, &p->dstPos, p->extent.height, element,
+                                    hws_box_target(p->kind));
+    copy->srcXInBytes = src.x;
+    copy->srcY = p->srcPos.y;
+    copy->srcZ = p->srcPos.z;
+    copy->srcMemoryType = src.type;
+    copy->srcHost = src.memory;
+    copy->srcDevice = (CUdeviceptr)(uintptr_t)src.memory;
+    copy->srcArray = src.array;
+    copy->srcPitch = src.pitch;
+    copy->srcHeight = src.rows;
+    copy->dstXInBytes = dst.x;
+    copy->dstY = p->dstPos.y;
+    copy->dstZ = p->dstPos.z;
+    copy->dstMemoryType = dst.type;
+    copy->dstHost = dst.memory;
+    copy->dstDevice = (CUdeviceptr)(uintptr_t)dst.memory;
+    copy->dstArray = dst.array;
+    copy->dstPitch = dst.pitch;
+    copy->dstHeight = dst.rows;
+    copy->WidthInBytes = width;
+    copy->Height = p->extent.height;
+    copy->Depth = p->extent.depth;
+    return cudaSuccess;
+}
+
+static cudaError_t hws_copy_3d(const struct cudaMemcpy3DParms *p, hws_copy_mode_t mode, cudaStream_t stream) {
     CUDA_MEMCPY3D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcXInBytes = p->srcPos.x;
-    copy.srcY = p->srcPos.y;
-    copy.srcZ = p->srcPos.z;
-    copy.srcMemoryType = hws_box_source(p->kind);
-    copy.srcHost = p->srcPtr.ptr;
-    copy.srcDevice = (CUdeviceptr)(uintptr_t)p->srcPtr.ptr;
-    copy.srcPitch = p->srcPtr.pitch;
-    copy.srcHeight = hws_box_rows(&p->srcPtr, &p->srcPos, p->extent.height);
-    copy.dstXInBytes = p->dstPos.x;
-    copy.dstY = p->dstPos.y;
-    copy.dstZ = p->dstPos.z;
-    copy.dstMemoryType = hws_box_target(p->kind);
-    copy.dstHost = p->dstPtr.ptr;
-    copy.dstDevice = (CUdeviceptr)(uintptr_t)p->dstPtr.ptr;
-    copy.dstPitch = p->dstPtr.pitch;
-    copy.dstHeight = hws_box_rows(&p->dstPtr, &p->dstPos, p->extent.height);
-    copy.WidthInBytes = p->extent.width;
-    copy.Height = p->extent.height;
-    copy.Depth = p->extent.depth;
+    HWS_REQUIRE(p != NULL);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_copy_3d_params(p, &copy));
+    if (copy.WidthInBytes == 0) {
+        return cudaSuccess;
+    }
     return hws_result(mode == HWS_COPY_ASYNC              ? cuMemcpy3DAsync_v2(&copy, stream)
                       : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3D_v2_ptds(&copy)
                                                           : cuMemcpy3D_v2(&copy));
@@ -137,38 +204,39 @@ HWS_PTSZ(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream_t str
 
 static cudaError_t hws_copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, hws_copy_mode_t mode,
                                     cudaStream_t stream) {
-    static atomic_flag named = ATOMIC_FLAG_INIT;
     CUDA_MEMCPY3D_PEER copy;
+    CUDA_MEMCPY3D plain;
     HWS_REQUIRE(p != NULL);
     HWS_ENTER_CONTEXT();
-    if (p->srcArray != NULL || p->dstArray != NULL) {
-        return hws_unsupported("cudaMemcpy3DPeer with an array", &named);
-    }
     memset(&copy, 0, sizeof copy);
     HWS_TRY(hws_context_primary(p->srcDevice, &copy.srcContext));
     HWS_TRY(hws_context_primary(p->dstDevice, &copy.dstContext));
-    if (p->extent.width == 0 || p->extent.height == 0 || p->extent.depth == 0) {
+    const struct cudaMemcpy3DParms single = {.srcArray = p->srcArray, .srcPos = p->srcPos, .srcPtr = p->srcPtr,
+                                             .dstArray = p->dstArray, .dstPos = p->dstPos, .dstPtr = p->dstPtr,
+                                             .extent = p->extent, .kind = cudaMemcpyDeviceToDevice};
+    HWS_TRY(hws_copy_3d_params(&single, &plain));
+    if (plain.WidthInBytes == 0) {
         return cudaSuccess;
     }
-    HWS_TRY(hws_copy_3d_check(&p->srcPtr, &p->srcPos, &p->extent));
-    HWS_TRY(hws_copy_3d_check(&p->dstPtr, &p->dstPos, &p->extent));
-    copy.srcXInBytes = p->srcPos.x;
-    copy.srcY = p->srcPos.y;
-    copy.srcZ = p->srcPos.z;
-    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = (CUdeviceptr)(uintptr_t)p->srcPtr.ptr;
-    copy.srcPitch = p->srcPtr.pitch;
-    copy.srcHeight = hws_box_rows(&p->srcPtr, &p->srcPos, p->extent.height);
-    copy.dstXInBytes = p->dstPos.x;
-    copy.dstY = p->dstPos.y;
-    copy.dstZ = p->dstPos.z;
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = (CUdeviceptr)(uintptr_t)p->dstPtr.ptr;
-    copy.dstPitch = p->dstPtr.pitch;
-    copy.dstHeight = hws_box_rows(&p->dstPtr, &p->dstPos, p->extent.height);
-    copy.WidthInBytes = p->extent.width;
-    copy.Height = p->extent.height;
-    copy.Depth = p->extent.depth;
+    copy.srcXInBytes = plain.srcXInBytes;
+    copy.srcY = plain.srcY;
+    copy.srcZ = plain.srcZ;
+    copy.srcMemoryType = plain.srcMemoryType;
+    copy.srcDevice = plain.srcDevice;
+    copy.srcArray = plain.srcArray;
+    copy.srcPitch = plain.srcPitch;
+    copy.srcHeight = plain.srcHeight;
+    copy.dstXInBytes = plain.dstXInBytes;
+    copy.dstY = plain.dstY;
+    copy.dstZ = plain.dstZ;
+    copy.dstMemoryType = plain.dstMemoryType;
+    copy.dstDevice = plain.dstDevice;
+    copy.dstArray = plain.dstArray;
+    copy.dstPitch = plain.dstPitch;
+    copy.dstHeight = plain.dstHeight;
+    copy.WidthInBytes = plain.WidthInBytes;
+    copy.Height = plain.Height;
+    copy.Depth = plain.Depth;
     return hws_result(mode == HWS_COPY_ASYNC              ? cuMemcpy3DPeerAsync(&copy, stream)
                       : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3DPeer_ptds(&copy)
                                                           : cuMemcpy3DPeer(&copy));

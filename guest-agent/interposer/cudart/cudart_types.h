@@ -39,9 +39,9 @@ typedef struct CUfunc_st *cudaFunction_t;
 typedef struct CUkern_st *cudaKernel_t;
 typedef struct CUlib_st *cudaLibrary_t;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
-typedef struct cudaArray *cudaArray_t;
-typedef const struct cudaArray *cudaArray_const_t;
 typedef CUuuid cudaUUID_t;
+
+#include "cudart_array_types.h"
 
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
@@ -77,7 +77,6 @@ enum cudaMemoryType {
     cudaMemoryTypeManaged = 3
 };
 
-enum cudaChannelFormatKind { cudaChannelFormatKindSigned = 0, cudaChannelFormatKindNone = 3 };
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaDeviceP2PAttr { cudaDevP2PAttrPerformanceRank = 1 };
 enum cudaFuncAttribute {
@@ -118,11 +117,6 @@ enum cudaGetDriverEntryPointFlags {
 };
 enum cudaJitOption { cudaJitMaxRegisters = 0 };
 enum cudaLibraryOption { cudaLibraryHostUniversalFunctionAndDataTable = 0, cudaLibraryBinaryIsPreserved = 1 };
-
-struct cudaChannelFormatDesc {
-    int x, y, z, w;
-    enum cudaChannelFormatKind f;
-};
 
 struct cudaPitchedPtr {
     void *ptr;

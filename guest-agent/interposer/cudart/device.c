@@ -139,10 +139,6 @@ HWS_API cudaError_t cudaProfilerStop(void) {
     return hws_result(cuProfilerStop());
 }
 
-HWS_API struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f) {
-    return (struct cudaChannelFormatDesc){x, y, z, w, f};
-}
-
 #if HWS_CUDART_MAJOR == 12
 
 /* The names from before CUDA 4, for a device instead of a thread. */

@@ -30,7 +30,7 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaMalloc(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
-cudaError_t cudaMallocArray(void **array, const void *desc, size_t width, size_t height, unsigned int flags);
+cudaError_t cudaDestroyExternalMemory(void *extMem);
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t s);
@@ -378,16 +378,16 @@ static void shouldNameAnUnsupportedFunctionOnce(void) {
     char text[512];
     int saved = dup(2);
     CHECK(saved >= 0 && pipe(pipes) == 0 && dup2(pipes[1], 2) == 2);
-    cudaError_t first = cudaMallocArray(NULL, NULL, 0, 0, 0);
-    cudaError_t second = cudaMallocArray(NULL, NULL, 0, 0, 0);
+    cudaError_t first = cudaDestroyExternalMemory(NULL);
+    cudaError_t second = cudaDestroyExternalMemory(NULL);
     CHECK(dup2(saved, 2) == 2 && close(pipes[1]) == 0);
     ssize_t length = read(pipes[0], text, sizeof text - 1);
     CHECK(length > 0);
     text[length] = '\0';
     CHECK(first == cudaErrorNotSupported && second == cudaErrorNotSupported);
     CHECK(cudaGetLastError() == cudaErrorNotSupported);
-    const char *named = strstr(text, "cudaMallocArray");
-    CHECK(named != NULL && strstr(named + 1, "cudaMallocArray") == NULL);
+    const char *named = strstr(text, "cudaDestroyExternalMemory");
+    CHECK(named != NULL && strstr(named + 1, "cudaDestroyExternalMemory") == NULL);
 }
 
 static void shouldUnloadAnImageThatIsUnregistered(void) {

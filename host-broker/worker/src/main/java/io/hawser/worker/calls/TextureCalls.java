@@ -10,7 +10,6 @@ import io.hawser.cuda.generated.HwsResource;
 import io.hawser.cuda.generated.TextureManualCalls;
 import io.hawser.cuda.generated.TextureReplies;
 import io.hawser.worker.session.ArrayShape;
-import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -66,10 +65,6 @@ final class TextureCalls implements TextureManualCalls {
     public void hwsSurfaceCreate(CallContext call, long array) {
         MemorySegment descriptor = call.scratch(CUDA_RESOURCE_DESC.BYTES);
         if (!canCreate(call)) {
-            return;
-        }
-        if (!Call.of(call).lastObject().info(ArrayShape.class).hasSurface()) {
-            call.fail(CudaResult.INVALID_VALUE);
             return;
         }
         descriptor.set(INT, CUDA_RESOURCE_DESC.RES_TYPE_OFFSET, CUresourcetype.CU_RESOURCE_TYPE_ARRAY);
@@ -172,7 +167,7 @@ final class TextureCalls implements TextureManualCalls {
             descriptor.set(INT, CUDA_RESOURCE_DESC.RES_LINEAR_FORMAT_OFFSET, format);
             descriptor.set(INT, CUDA_RESOURCE_DESC.RES_LINEAR_NUM_CHANNELS_OFFSET, channels);
             descriptor.set(LONG, CUDA_RESOURCE_DESC.RES_LINEAR_SIZE_IN_BYTES_OFFSET, width);
-            return require(call, elementBytes != 0 && width > 0) && call.checkDevice(address, width);
+            return require(call, elementBytes != 0) && call.checkDevice(address, width);
         }
         long rowBytes = Sizes.multiply(width, elementBytes);
         descriptor.set(LONG, CUDA_RESOURCE_DESC.RES_PITCH2_D_DEV_PTR_OFFSET, address);

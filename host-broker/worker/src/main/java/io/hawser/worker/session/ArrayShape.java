@@ -34,12 +34,15 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
     private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER | COLOR_ATTACHMENT;
 
     /*
-     * A GPU keeps an array in tiles of 64 bytes by 8 rows, and gives memory in pages of 64 KiB. The quota counts so:
-     * not less than an array's elements take, and not exactly what the driver takes, which it does not tell.
+     * A driver does not tell what an array takes. NVIDIA's, on an H200: rows in tiles of 64 bytes by 8 rows, these in
+     * blocks of up to 16, which low arrays have smaller, and larger arrays in pages of 2 MiB. The quota counts so.
      */
     private static final long TILE_BYTES = 64;
     private static final long TILE_ROWS = 8;
+    private static final long BLOCK_ROWS = 128;
     private static final long PAGE_BYTES = 64 << 10;
+    private static final long LARGE_BYTES = 1 << 20;
+    private static final long LARGE_PAGE_BYTES = 2 << 20;
 
     /**
      * Reads a guest's descriptor.
@@ -66,7 +69,8 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
         for (int level = 0; level < levels; level++) {
             bytes += shape.level(level).tiledBytes();
         }
-        return new ArrayShape(width, height, depth, elementBytes, flags, levels, roundUp(bytes, PAGE_BYTES));
+        return new ArrayShape(width, height, depth, elementBytes, flags, levels,
+            roundUp(bytes, bytes > LARGE_BYTES ? LARGE_PAGE_BYTES : PAGE_BYTES));
     }
 
     /**
@@ -113,16 +117,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
     }
 
     /**
-     * Whether surface objects may be made of it.
-     *
-     * @return true when it was made so.
-     */
-    public boolean hasSurface() {
-        return (flags & SURFACE_LDST) != 0;
-    }
-
-    /**
-     * Whether a box consists of whole elements of the array.
+     * Whether a box lies in the array; it may begin and end within elements.
      *
      * @param xBytes first byte in a row.
      * @param y first row.
@@ -134,7 +129,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
      */
     public boolean contains(long xBytes, long y, long z, long widthBytes, long rows, long slices) {
         return isWithin(xBytes, widthBytes, width * elementBytes) && isWithin(y, rows, Math.max(height, 1))
-            && isWithin(z, slices, Math.max(depth, 1)) && xBytes % elementBytes == 0 && widthBytes % elementBytes == 0;
+            && isWithin(z, slices, Math.max(depth, 1));
     }
 
     private static boolean isWithin(long first, long count, long limit) {
@@ -143,7 +138,9 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
 
     private long tiledBytes() {
         long row = roundUp(width * elementBytes, TILE_BYTES);
-        return Sizes.multiply(Sizes.multiply(row, roundUp(Math.max(height, 1), TILE_ROWS)), Math.max(depth, 1));
+        long rows = Math.max(height, 1);
+        long blockRows = Math.clamp(Long.highestOneBit(2 * rows - 1), TILE_ROWS, BLOCK_ROWS);
+        return Sizes.multiply(Sizes.multiply(row, roundUp(rows, blockRows)), Math.max(depth, 1));
     }
 
     private static long roundUp(long value, long unit) {

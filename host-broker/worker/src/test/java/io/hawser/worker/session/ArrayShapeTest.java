@@ -25,11 +25,13 @@ class ArrayShapeTest {
     }
 
     @Test
-    void shouldChargeWholeTilesAndPages() {
+    void shouldChargeWholeTilesBlocksAndPages() {
         assertEquals(64 << 10, shape(1, 0, 0, 0, 1).chargedBytes());
         assertEquals(1024 * 16 * 1024, shape(1024, 1024, 0, 0, 1).chargedBytes());
-        assertEquals(1024 * 16 * 1032, shape(1024, 1025, 0, 0, 1).chargedBytes(), "rows of tiles");
+        assertEquals(1024 * 16 * 1152, shape(1024, 1025, 0, 0, 1).chargedBytes(), "blocks of 128 rows");
+        assertEquals(4096 * 8, shape(256, 3, 0, 0, 1).chargedBytes() - (32 << 10), "low ones");
         assertEquals(2L * 1024 * 16 * 1024, shape(1024, 1024, 2, LAYERED, 1).chargedBytes());
+        assertEquals(6 << 20, shape(25, 100, 100, 0, 1).chargedBytes(), "what an H200 takes");
     }
 
     @Test

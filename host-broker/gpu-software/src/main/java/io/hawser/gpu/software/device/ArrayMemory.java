@@ -17,8 +17,7 @@ record ArrayMemory(long address, long width, long height, long depth, int format
     static final int SURFACE_LDST = 0x02;
     static final int CUBEMAP = 0x04;
     static final int TEXTURE_GATHER = 0x08;
-    private static final int COLOR_ATTACHMENT = 0x20;
-    private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER | COLOR_ATTACHMENT;
+    private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER;
 
     // The limits of compute capability 7.5, CUDA programming guide.
     private static final int MAX_1D = 131072;
