@@ -22,15 +22,38 @@ public sealed interface GraphNode {
     record Kernel(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
             int sharedBytes, int flags, MemorySegment params, MemorySegment attributes) implements GraphNode { }
 
+    /** Where an end of a copy lies. */
+    enum Place {
+        /** Device memory. */
+        DEVICE,
+        /** Host memory: of the attached region, or staging memory. */
+        HOST,
+        /** A CUDA array. */
+        ARRAY
+    }
+
     /**
      * One end of a copy.
      *
-     * @param address of the first byte: of the device, or of host memory.
-     * @param isHost whether it is host memory: of the attached region, or staging memory.
-     * @param pitch bytes from a row to the next.
-     * @param height rows from a slice to the next.
+     * @param place where it lies.
+     * @param address of the first byte; an array's handle.
+     * @param pitch bytes from a row to the next; nothing for an array.
+     * @param height rows from a slice to the next; nothing for an array.
+     * @param xBytes first byte in an array's row, else 0.
+     * @param y first row of an array, else 0.
+     * @param z first slice of an array, else 0.
      */
-    record End(long address, boolean isHost, long pitch, long height) {
+    record End(Place place, long address, long pitch, long height, long xBytes, long y, long z) {
+        /** An end in device or host memory. */
+        public End(long address, boolean isHost, long pitch, long height) {
+            this(isHost ? Place.HOST : Place.DEVICE, address, pitch, height, 0, 0, 0);
+        }
+
+        /** Whether it is host memory. */
+        public boolean isHost() {
+            return place == Place.HOST;
+        }
+
         /** Bytes from a slice to the next. */
         public long slicePitch() {
             return pitch * height;

@@ -19,6 +19,7 @@ final class GraphParams {
     // CUmemorytype
     private static final int HOST = 1;
     private static final int DEVICE = 2;
+    private static final int ARRAY = 3;
     private static final int TYPE_GRAPH = 4; // CU_GRAPH_NODE_TYPE_GRAPH
     private static final int MOVE = 1; // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE
 
@@ -59,22 +60,31 @@ final class GraphParams {
     /** CUDA_MEMCPY3D. */
     static MemorySegment copy(Arena arena, GraphNode.Copy copy) {
         MemorySegment params = arena.allocate(CUDA_MEMCPY3D.BYTES, Long.BYTES);
-        GraphNode.End source = copy.source();
-        params.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.SRC_MEMORY_TYPE_OFFSET, source.isHost() ? HOST : DEVICE);
-        params.set(ValueLayout.JAVA_LONG, source.isHost() ? CUDA_MEMCPY3D.SRC_HOST_OFFSET
-            : CUDA_MEMCPY3D.SRC_DEVICE_OFFSET, source.address());
-        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.SRC_PITCH_OFFSET, source.pitch());
-        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.SRC_HEIGHT_OFFSET, source.height());
-        GraphNode.End destination = copy.destination();
-        params.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.DST_MEMORY_TYPE_OFFSET, destination.isHost() ? HOST : DEVICE);
-        params.set(ValueLayout.JAVA_LONG, destination.isHost() ? CUDA_MEMCPY3D.DST_HOST_OFFSET
-            : CUDA_MEMCPY3D.DST_DEVICE_OFFSET, destination.address());
-        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DST_PITCH_OFFSET, destination.pitch());
-        params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DST_HEIGHT_OFFSET, destination.height());
+        // The fields have one order on both sides.
+        end(params, 0, copy.source());
+        end(params, CUDA_MEMCPY3D.DST_XIN_BYTES_OFFSET - CUDA_MEMCPY3D.SRC_XIN_BYTES_OFFSET, copy.destination());
         params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.WIDTH_IN_BYTES_OFFSET, copy.widthBytes());
         params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.HEIGHT_OFFSET, copy.rows());
         params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DEPTH_OFFSET, copy.slices());
         return params;
+    }
+
+    private static void end(MemorySegment params, long side, GraphNode.End end) {
+        params.set(ValueLayout.JAVA_LONG, side + CUDA_MEMCPY3D.SRC_XIN_BYTES_OFFSET, end.xBytes());
+        params.set(ValueLayout.JAVA_LONG, side + CUDA_MEMCPY3D.SRC_Y_OFFSET, end.y());
+        params.set(ValueLayout.JAVA_LONG, side + CUDA_MEMCPY3D.SRC_Z_OFFSET, end.z());
+        params.set(ValueLayout.JAVA_LONG, side + CUDA_MEMCPY3D.SRC_PITCH_OFFSET, end.pitch());
+        params.set(ValueLayout.JAVA_LONG, side + CUDA_MEMCPY3D.SRC_HEIGHT_OFFSET, end.height());
+        params.set(ValueLayout.JAVA_INT, side + CUDA_MEMCPY3D.SRC_MEMORY_TYPE_OFFSET, switch (end.place()) {
+            case DEVICE -> DEVICE;
+            case HOST -> HOST;
+            case ARRAY -> ARRAY;
+        });
+        params.set(ValueLayout.JAVA_LONG, side + switch (end.place()) {
+            case DEVICE -> CUDA_MEMCPY3D.SRC_DEVICE_OFFSET;
+            case HOST -> CUDA_MEMCPY3D.SRC_HOST_OFFSET;
+            case ARRAY -> CUDA_MEMCPY3D.SRC_ARRAY_OFFSET;
+        }, end.address());
     }
 
     /** CUDA_MEMSET_NODE_PARAMS. */

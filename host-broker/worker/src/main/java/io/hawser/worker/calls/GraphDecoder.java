@@ -37,6 +37,8 @@ final class GraphDecoder {
     private static final int PLACE_DEVICE = 0;
     private static final int PLACE_REGION = 1;
     private static final int PLACE_GUEST = 2;
+    private static final int PLACE_ARRAY = 3;
+    private static final long MAX_EXTENT = 1L << 40; // more than any array has; sums of two cannot overflow
 
     private final GuestObjects objects;
     private final GraphCallbacks callbacks;
@@ -214,8 +216,8 @@ final class GraphDecoder {
         MemorySegment from = body.asSlice(HwsGraphCopy.SRC_OFFSET, HwsGraphEnd.BYTES);
         long toPlace = i64(to, HwsGraphEnd.PLACE_OFFSET);
         long fromPlace = i64(from, HwsGraphEnd.PLACE_OFFSET);
-        if (width == 0 || rows == 0 || slices == 0 || toPlace < 0 || toPlace > PLACE_GUEST || fromPlace < 0
-            || fromPlace > PLACE_GUEST || toPlace != PLACE_DEVICE && fromPlace != PLACE_DEVICE) {
+        if (width == 0 || rows == 0 || slices == 0 || !isPlace(toPlace) || !isPlace(fromPlace)
+            || !isOfDevice(toPlace) && !isOfDevice(fromPlace)) {
             return result.malformed("a copy must be of something, from or to the device: places=" + fromPlace + ","
                 + toPlace + " widthBytes=" + width + " rows=" + rows + " slices=" + slices);
         }
@@ -248,6 +250,30 @@ final class GraphDecoder {
         return result;
     }
 
+    private static boolean isPlace(long place) {
+        return place >= PLACE_DEVICE && place <= PLACE_ARRAY;
+    }
+
+    private static boolean isOfDevice(long place) {
+        return place == PLACE_DEVICE || place == PLACE_ARRAY;
+    }
+
+    /** A part of an array, whose bounds the backend checks. */
+    private GraphNode.End array(Result result, MemorySegment end) {
+        Handle array = resolve(result, HandleKind.ARRAY, i64(end, HwsGraphEnd.BASE_OFFSET));
+        if (array == null) {
+            return null;
+        }
+        long x = i64(end, HwsGraphEnd.X_BYTES_OFFSET);
+        long y = i64(end, HwsGraphEnd.Y_OFFSET);
+        long z = i64(end, HwsGraphEnd.Z_OFFSET);
+        if ((x | y | z) < 0 || x > MAX_EXTENT || y > MAX_EXTENT || z > MAX_EXTENT) {
+            result.error(CudaResult.INVALID_VALUE);
+            return null;
+        }
+        return new GraphNode.End(GraphNode.Place.ARRAY, array.nativeHandle(), 0, 0, x, y, z);
+    }
+
     private boolean share(Result result, long id, long bytes, boolean isWrite) {
         int shared = bytes < 0 ? CudaResult.INVALID_VALUE : callbacks.share(id, bytes, isWrite);
         if (shared < 0) {
@@ -261,6 +287,9 @@ final class GraphDecoder {
     /** An end that is not the guest's; null, with the result saying why, when it cannot be. */
     private GraphNode.End end(Result result, MemorySegment end, long width, long rows, long slices, Box[] boxes,
             int at) {
+        if (i64(end, HwsGraphEnd.PLACE_OFFSET) == PLACE_ARRAY) {
+            return array(result, end);
+        }
         long base = i64(end, HwsGraphEnd.BASE_OFFSET);
         long pitch = i64(end, HwsGraphEnd.PITCH_OFFSET);
         long height = i64(end, HwsGraphEnd.HEIGHT_OFFSET);

@@ -140,13 +140,32 @@ final class Graphs implements GraphBackend {
         node.graph.nodes.add(node);
     }
 
-    /** Parameters whose memory is the graph's own. */
-    private static GraphNode owned(GraphNode parameters) {
+    /** Parameters whose memory is the graph's own; an array is memory of the device here. */
+    private GraphNode owned(GraphNode parameters) {
+        if (parameters instanceof GraphNode.Copy copy) {
+            return new GraphNode.Copy(memory(copy.destination(), copy), memory(copy.source(), copy),
+                copy.widthBytes(), copy.rows(), copy.slices());
+        }
         if (parameters instanceof GraphNode.Kernel k) {
             return new GraphNode.Kernel(k.function(), k.gridX(), k.gridY(), k.gridZ(), k.blockX(), k.blockY(),
                 k.blockZ(), k.sharedBytes(), k.flags(), owned(k.params()), owned(k.attributes()));
         }
         return parameters;
+    }
+
+    /** The memory of an end; null when an array is none, or does not hold what is copied. */
+    private GraphNode.End memory(GraphNode.End end, GraphNode.Copy copy) {
+        if (end.place() != GraphNode.Place.ARRAY) {
+            return end;
+        }
+        ArrayMemory array = device.handles.get(end.address(), ArrayMemory.class);
+        if (array == null || !SoftwareArrays.isWithin(end.xBytes(), copy.widthBytes(), array.rowBytes())
+            || !SoftwareArrays.isWithin(end.y(), copy.rows(), array.rows())
+            || !SoftwareArrays.isWithin(end.z(), copy.slices(), array.slices())) {
+            return null;
+        }
+        return new GraphNode.End(array.address() + (end.z() * array.rows() + end.y()) * array.rowBytes()
+            + end.xBytes(), false, array.rowBytes(), array.rows());
     }
 
     private static MemorySegment owned(MemorySegment bytes) {
@@ -160,6 +179,8 @@ final class Graphs implements GraphBackend {
                 Launcher.Request request = request(kernel);
                 yield request == null ? CUDA_ERROR_INVALID_HANDLE : launcher.check(request);
             }
+            case GraphNode.Copy copy -> memory(copy.destination(), copy) == null || memory(copy.source(), copy) == null
+                ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
             case GraphNode.Child child -> graph(child.graph()) == null ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
             case GraphNode.EventRecord record -> checkEvent(record.event());
             case GraphNode.EventWait wait -> checkEvent(wait.event());

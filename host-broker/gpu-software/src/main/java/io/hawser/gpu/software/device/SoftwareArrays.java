@@ -156,7 +156,7 @@ final class SoftwareArrays implements ArrayBackend {
             ? new Side(device.memory.arena().slice(address, span), pitch, slicePitch) : null;
     }
 
-    private static boolean isWithin(long first, long count, long limit) {
+    static boolean isWithin(long first, long count, long limit) {
         return first >= 0 && count >= 1 && count <= limit && first <= limit - count;
     }
 

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.backend.GraphNode.End;
+import io.hawser.cuda.generated.CUDA_ARRAY3D_DESCRIPTOR;
 import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -240,5 +241,26 @@ class GraphsTest {
                 }
             }
         }
+    }
+
+    @Test
+    void shouldCopyThroughArraysWithinTheirBounds() throws Exception {
+        MemorySegment descriptor = Arena.ofAuto().allocate(CUDA_ARRAY3D_DESCRIPTOR.BYTES, 8);
+        descriptor.set(LONG, CUDA_ARRAY3D_DESCRIPTOR.WIDTH_OFFSET, 16);
+        descriptor.set(LONG, CUDA_ARRAY3D_DESCRIPTOR.HEIGHT_OFFSET, 8);
+        descriptor.set(ValueLayout.JAVA_INT, CUDA_ARRAY3D_DESCRIPTOR.FORMAT_OFFSET, 1); // CU_AD_FORMAT_UNSIGNED_INT8
+        descriptor.set(ValueLayout.JAVA_INT, CUDA_ARRAY3D_DESCRIPTOR.NUM_CHANNELS_OFFSET, 1);
+        ok(backend.driver().cuArray3DCreate_v2(out, descriptor));
+        End inside = new End(GraphNode.Place.ARRAY, out.get(LONG, 0), 0, 0, 4, 2, 0);
+        long from = allocate();
+        long to = allocate();
+        long graph = graph();
+        long fill = node(graph, fill(from, 8));
+        long in = node(graph, new GraphNode.Copy(inside, new End(from, false, 12, 6), 12, 6, 1), fill);
+        node(graph, new GraphNode.Copy(new End(to, false, 12, 6), inside, 12, 6, 1), in);
+        run(executable(graph));
+        assertEquals(8, byteAt(to + 71));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.add(graph, new long[0],
+            new GraphNode.Copy(inside, new End(from, false, 13, 6), 13, 6, 1), out), "a byte beyond a row");
     }
 }
