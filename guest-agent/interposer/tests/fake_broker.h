@@ -31,6 +31,15 @@ static _Atomic uint32_t broker_status_of_next_sync;
 static _Atomic uint64_t broker_calls, broker_round_trips;
 static uint8_t broker_launch[4096]; /* payload of the last hwsLaunch */
 
+/* Records about graphs, in order, for the test to look at; what a launch of a graph calls back, 0 for nothing. */
+typedef struct broker_record {
+    uint32_t opcode, bytes;
+    uint8_t payload[4096];
+} broker_record_t;
+static broker_record_t broker_graphs[64];
+static _Atomic unsigned broker_graph_count;
+static _Atomic uint64_t broker_graph_call;
+
 static bool broker_read(void *target, size_t bytes) {
     for (uint8_t *p = target; bytes > 0;) {
         ssize_t n = read(broker_fd, p, bytes);
@@ -124,6 +133,7 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = 65536;
     info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 10;
     info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &info, sizeof info);
 }
 
@@ -170,12 +180,59 @@ static void broker_box(const hws_record_header_t *request, const uint8_t *payloa
     free(contiguous);
 }
 
+/* Graphs: kept for the test; what waits is answered. False for what is answered as everything else. */
+static bool broker_graph(const hws_record_header_t *request, const uint8_t *payload) {
+    unsigned at = atomic_load(&broker_graph_count);
+    uint32_t bytes = (uint32_t) request->length_bytes - 32;
+    uint64_t words[3] = {0};
+    HWS_CHECK(at < 64);
+    broker_graphs[at].opcode = request->opcode;
+    broker_graphs[at].bytes = bytes;
+    memcpy(broker_graphs[at].payload, payload, bytes < sizeof broker_graphs[at].payload ? bytes : 4096);
+    atomic_store(&broker_graph_count, at + 1);
+    switch (request->opcode) {
+        case HWS_OPCODE_hwsGraphInstantiate:
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 24);
+            return true;
+        case HWS_OPCODE_hwsGraphExecUpdate: {
+            /* Refused: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, the topology, node 0 of the given graph. */
+            const struct { uint32_t outcome, result; uint64_t graph; uint32_t index, padding; uint64_t from;
+                           uint32_t from_index, more; } reply = {910, 2, broker_u64(payload, 8), 0, 0, 0, 0, 0};
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
+            return true;
+        }
+        case HWS_OPCODE_hwsGraphAddAlloc:
+            words[0] = 0x7000000000;
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
+            return true;
+        case HWS_OPCODE_hwsGraphNodeRead: {
+            struct { uint32_t bytes, padding; uint8_t data[256]; } reply = {(uint32_t) broker_u64(payload, 16), 0, {0}};
+            for (uint32_t i = 0; i < reply.bytes; i++) {
+                reply.data[i] = (uint8_t) (broker_u64(payload, 8) + i);
+            }
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, 8 + (size_t) reply.bytes);
+            return true;
+        }
+        case HWS_OPCODE_cuGraphLaunch:
+            words[0] = atomic_load(&broker_graph_call);
+            if (words[0] != 0) {
+                broker_put(HWS_CONTROL_CALLBACK, 0, 0, words, 16);
+            }
+            return false;
+        default:
+            return false;
+    }
+}
+
 static void broker_serve(const hws_record_header_t *request, const uint8_t *payload) {
     static uint64_t released;
     uint64_t words[2] = {0};
     bool waits = (request->flags & HWS_FLAG_REPLY) != 0;
     atomic_fetch_add(&broker_calls, 1);
     atomic_fetch_add(&broker_round_trips, waits ? 1 : 0);
+    if ((request->opcode & 0xFF00) == 0x0B00 && request->opcode >> 16 == 1 && broker_graph(request, payload)) {
+        return;
+    }
     switch (request->opcode) {
         case HWS_OPCODE_hwsDeviceInfo:
             broker_device_info(request, payload);

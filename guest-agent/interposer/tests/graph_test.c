@@ -1,0 +1,413 @@
+/* Graphs and stream capture in libcuda.so.1, each rule in a process of its own: what travels, and what CUDA answers. */
+#include "fake_broker.h"
+
+#include <sys/wait.h>
+
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
+static CUcontext context;
+static CUfunction function; /* (int, double, char) */
+static CUstream stream;
+static CUdeviceptr memory;
+
+static void start(void) {
+    CUmodule module;
+    broker_start(BROKER_KIND);
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS && cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS);
+}
+
+/* Waits until the broker has everything that was sent. Returns the last record of that opcode, NULL for none. */
+static const broker_record_t *last(uint32_t opcode) {
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    for (unsigned i = atomic_load(&broker_graph_count); i > 0; i--) {
+        if (broker_graphs[i - 1].opcode == opcode) {
+            return &broker_graphs[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static unsigned sent(uint32_t opcode) {
+    unsigned count = 0;
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    for (unsigned i = 0; i < atomic_load(&broker_graph_count); i++) {
+        count += broker_graphs[i].opcode == opcode ? 1 : 0;
+    }
+    return count;
+}
+
+static CUDA_KERNEL_NODE_PARAMS_v2 launch_of(void **params) {
+    return (CUDA_KERNEL_NODE_PARAMS_v2) {.func = function, .gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32,
+                                         .blockDimY = 1, .blockDimZ = 1, .kernelParams = params};
+}
+
+static CUgraphNode add_memset(CUgraph graph, const CUgraphNode *dependencies, size_t count, unsigned value) {
+    const CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory, .value = value, .elementSize = 4, .width = 16, .height = 1};
+    CUgraphNode node;
+    HWS_CHECK(cuGraphAddMemsetNode(&node, graph, dependencies, count, &fill, context) == CUDA_SUCCESS);
+    return node;
+}
+
+/* The description that begins at *at of a blob; steps behind it. */
+static HwsGraphNode take_node(const broker_record_t *record, size_t *at, const uint8_t **body_p) {
+    HwsGraphNode node;
+    memcpy(&node, record->payload + *at, sizeof node);
+    *body_p = record->payload + *at + sizeof node;
+    *at += sizeof node + node.dependencyCount * sizeof(HwsGraphEdge) + node.bytes;
+    return node;
+}
+
+/* hwsGraphAddNodes and hwsGraphSetNodes: graph, nodeCount, blobBytes, its length, blob. */
+#define BLOB_AT 24
+
+static void shouldDescribeNodesWhenTheGraphIsInstantiated(void) {
+    start();
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode kernel, gone, filled;
+    int first = 7;
+    double second = 2.5;
+    char third = 'x';
+    void *params[] = {&first, &second, &third};
+    const CUDA_KERNEL_NODE_PARAMS_v2 launch = launch_of(params);
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddKernelNode_v2(&kernel, graph, NULL, 0, &launch) == CUDA_SUCCESS);
+    gone = add_memset(graph, &kernel, 1, 1);
+    HWS_CHECK(cuGraphDestroyNode(gone) == CUDA_SUCCESS);
+    filled = add_memset(graph, &kernel, 1, 0xABCD);
+    first = 0; /* copied when the node was made */
+    HWS_CHECK(last(HWS_OPCODE_hwsGraphCreate) == NULL);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphAddNodes);
+    size_t at = BLOB_AT;
+    const uint8_t *body;
+    HWS_CHECK(record != NULL && broker_u64(record->payload, 0) == (uint64_t) (uintptr_t) graph);
+    HWS_CHECK((uint32_t) broker_u64(record->payload, 8) == 2);
+    HwsGraphNode node = take_node(record, &at, &body);
+    HwsGraphKernel wire;
+    memcpy(&wire, body, sizeof wire);
+    HWS_CHECK(node.index == 0 && node.type == CU_GRAPH_NODE_TYPE_KERNEL && node.dependencyCount == 0);
+    HWS_CHECK(node.context == (uint64_t) (uintptr_t) context && node.bytes == sizeof wire + 24);
+    HWS_CHECK(wire.function == (uint64_t) (uintptr_t) function && wire.gridDimX == 2 && wire.blockDimX == 32);
+    HWS_CHECK(wire.paramsBytes == 17 && wire.attributesBytes == 0);
+    HWS_CHECK(*(const int *) (body + sizeof wire) == 7 && *(const double *) (body + sizeof wire + 8) == 2.5);
+    HWS_CHECK(body[sizeof wire + 16] == 'x' && body[sizeof wire + 4] == 0 && body[sizeof wire + 23] == 0);
+    node = take_node(record, &at, &body);
+    HwsGraphMemset fill;
+    memcpy(&fill, body + sizeof(HwsGraphEdge), sizeof fill);
+    HWS_CHECK(node.index == 2 && node.type == CU_GRAPH_NODE_TYPE_MEMSET && node.dependencyCount == 1);
+    HWS_CHECK(((const HwsGraphEdge *) body)->from == 0 && fill.dst == memory && fill.value == 0xABCD);
+    HWS_CHECK(at == BLOB_AT + (uint32_t) broker_u64(record->payload, 12));
+    /* Once more: only what has changed since. */
+    const CUDA_MEMSET_NODE_PARAMS other = {.dst = memory, .value = 5, .elementSize = 1, .width = 8, .height = 1};
+    HWS_CHECK(cuGraphMemsetNodeSetParams(filled, &other) == CUDA_SUCCESS);
+    HWS_CHECK(last(HWS_OPCODE_hwsGraphSetNodes) == NULL);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    record = last(HWS_OPCODE_hwsGraphSetNodes);
+    at = BLOB_AT;
+    HWS_CHECK(record != NULL && (uint32_t) broker_u64(record->payload, 8) == 1);
+    node = take_node(record, &at, &body);
+    memcpy(&fill, body, sizeof fill);
+    HWS_CHECK(node.index == 2 && node.dependencyCount == 0 && fill.value == 5 && fill.elementSize == 1);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphAddNodes) == 1 && sent(HWS_OPCODE_hwsGraphCreate) == 1);
+    HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && sent(HWS_OPCODE_hwsGraphDestroy) == 1);
+}
+
+static void shouldSendEdgesThatNoDescriptionNames(void) {
+    start();
+    CUgraph graph;
+    CUgraphExec exec;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode a = add_memset(graph, NULL, 0, 1), b = add_memset(graph, NULL, 0, 2);
+    HWS_CHECK(cuGraphAddDependencies(graph, &b, &a, 1) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphAddEdges);
+    HWS_CHECK(record != NULL && (uint32_t) broker_u64(record->payload, 8) == 1);
+    HwsGraphLink link;
+    memcpy(&link, record->payload + 16, sizeof link);
+    HWS_CHECK(link.from == 1 && link.to == 0);
+    /* Taken out at once where the worker has it; added again with the next thing that needs it. */
+    HWS_CHECK(cuGraphRemoveDependencies(graph, &b, &a, 1) == CUDA_SUCCESS);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphRemoveEdges) == 1);
+    HWS_CHECK(cuGraphAddDependencies(graph, &a, &b, 1) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphRemoveDependencies(graph, &a, &b, 1) == CUDA_SUCCESS);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphRemoveEdges) == 1 && sent(HWS_OPCODE_hwsGraphAddEdges) == 1);
+    HWS_CHECK(cuGraphDestroyNode(a) == CUDA_SUCCESS);
+    record = last(HWS_OPCODE_hwsGraphRemoveNode);
+    HWS_CHECK(record != NULL && (uint32_t) broker_u64(record->payload, 8) == 0);
+    CUgraphNodeType type;
+    HWS_CHECK(cuGraphNodeGetType(a, &type) == CUDA_ERROR_INVALID_VALUE); /* the handle is no node any more */
+}
+
+static void shouldSendALongGraphInSeveralBlobs(void) {
+    start();
+    CUgraph graph;
+    CUgraphExec exec;
+    int first = 7;
+    double second = 2.5;
+    char third = 'x';
+    void *params[] = {&first, &second, &third};
+    const CUDA_KERNEL_NODE_PARAMS_v2 launch = launch_of(params);
+    CUgraphNode node = NULL;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    for (int i = 0; i < 20000; i++) {
+        HWS_CHECK(cuGraphAddKernelNode_v2(&node, graph, &node, i == 0 ? 0 : 1, &launch) == CUDA_SUCCESS);
+    }
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphAddNodes) == 2); /* 104 bytes each */
+    uint32_t nodes = 0;
+    for (unsigned i = 0; i < atomic_load(&broker_graph_count); i++) {
+        if (broker_graphs[i].opcode == HWS_OPCODE_hwsGraphAddNodes) {
+            HWS_CHECK(broker_graphs[i].bytes <= HWS_MAX_BULK_BYTES + BLOB_AT);
+            nodes += (uint32_t) broker_u64(broker_graphs[i].payload, 8);
+        }
+    }
+    HWS_CHECK(nodes == 20000);
+}
+
+static _Atomic int host_calls;
+
+static void count_call(void *amount) {
+    atomic_fetch_add(&host_calls, *(int *) amount);
+    HWS_CHECK(cuDeviceGraphMemTrim(0) == CUDA_ERROR_NOT_PERMITTED); /* CUDA: no calls in a host function */
+}
+
+static void wait_for(_Atomic int *value, int wanted) {
+    while (atomic_load(value) != wanted) {
+        usleep(1000);
+    }
+}
+
+static void shouldRunHostNodesAsOftenAsTheGraphIsLaunched(void) {
+    start();
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode node;
+    int two = 2, five = 5;
+    const CUDA_HOST_NODE_PARAMS host = {count_call, &two}, other = {count_call, &five};
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddHostNode(&node, graph, NULL, 0, &host) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphAddNodes);
+    atomic_store(&broker_graph_call, broker_u64(record->payload, BLOB_AT + sizeof(HwsGraphNode)));
+    for (int round = 1; round <= 3; round++) {
+        HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+        wait_for(&host_calls, 2 * round);
+    }
+    HWS_CHECK(cuGraphExecHostNodeSetParams(exec, node, &other) == CUDA_SUCCESS);
+    record = last(HWS_OPCODE_hwsGraphExecSetNode);
+    HWS_CHECK(record != NULL && broker_u64(record->payload, 0) == (uint64_t) (uintptr_t) exec);
+    uint64_t id = broker_u64(record->payload, 24 + sizeof(HwsGraphNode));
+    HWS_CHECK(id != atomic_load(&broker_graph_call));
+    atomic_store(&broker_graph_call, id);
+    HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+    wait_for(&host_calls, 11);
+    HWS_CHECK(cuGraphExecDestroy(exec) == CUDA_SUCCESS && cuGraphLaunch(exec, stream) == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* A copy node with the process's memory: a box of 3 x 2 bytes in rows of 8. */
+static uint64_t make_copy(bool to_device, uint8_t *box, CUgraphExec *exec_p) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUDA_MEMCPY3D copy = {.WidthInBytes = 3, .Height = 2, .Depth = 1};
+    copy.srcMemoryType = to_device ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    copy.dstMemoryType = to_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    copy.srcHost = to_device ? box : NULL;
+    copy.dstHost = to_device ? NULL : box;
+    copy.srcDevice = copy.dstDevice = memory;
+    copy.srcPitch = copy.dstPitch = 8;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(exec_p, graph, 0) == CUDA_SUCCESS);
+    HwsGraphCopy wire;
+    memcpy(&wire, last(HWS_OPCODE_hwsGraphAddNodes)->payload + BLOB_AT + sizeof(HwsGraphNode), sizeof wire);
+    HWS_CHECK(wire.widthBytes == 3 && wire.rows == 2 && wire.slices == 1);
+    const HwsGraphEnd *host = to_device ? &wire.src : &wire.dst, *device = to_device ? &wire.dst : &wire.src;
+    HWS_CHECK(host->place == 2 && host->pitch == 0 && device->place == 0 && device->base == memory);
+    HWS_CHECK(device->pitch == 8);
+    atomic_store(&broker_graph_call, host->base);
+    return host->base;
+}
+
+static void shouldReadAndWriteTheProcesssMemoryWhenTheGraphRuns(void) {
+    start();
+    CUgraphExec to_device, to_host;
+    static uint8_t box[16], back[16];
+    uint64_t id = make_copy(true, box, &to_device);
+    memcpy(box, "abc.....def.....", 16); /* after the graph was made */
+    HWS_CHECK(cuGraphLaunch(to_device, stream) == CUDA_SUCCESS);
+    while (sent(HWS_OPCODE_hwsGraphNodeWrite) == 0) {
+        usleep(1000);
+    }
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphNodeWrite);
+    HWS_CHECK(broker_u64(record->payload, 0) == id && broker_u64(record->payload, 8) == 0);
+    HWS_CHECK(broker_u64(record->payload, 16) == 6 && memcmp(record->payload + 32, "abcdef", 6) == 0);
+    make_copy(false, back, &to_host);
+    HWS_CHECK(cuGraphLaunch(to_host, stream) == CUDA_SUCCESS);
+    while (*(volatile uint8_t *) &back[10] != 5) { /* the broker's bytes are 0, 1, 2, ... */
+        usleep(1000);
+    }
+    HWS_CHECK(back[0] == 0 && back[2] == 2 && back[3] == 0 && back[8] == 3 && back[11] == 0);
+}
+
+static void shouldTellWhichNodeAnUpdateFailedFor(void) {
+    start();
+    CUgraph graph, other;
+    CUgraphExec exec;
+    CUgraphExecUpdateResultInfo info;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS && cuGraphCreate(&other, 0) == CUDA_SUCCESS);
+    add_memset(graph, NULL, 0, 1);
+    CUgraphNode node = add_memset(other, NULL, 0, 1);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecUpdate_v2(exec, other, &info) == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    HWS_CHECK(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED && info.errorNode == node);
+    HWS_CHECK(info.errorFromNode == NULL);
+}
+
+static void shouldRefuseGraphsThatCudaRefuses(void) {
+    start();
+    CUgraph graph, clone;
+    CUgraphExec exec;
+    CUgraphNode alloc, node;
+    CUgraphNodeParams conditional = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    CUDA_MEM_ALLOC_NODE_PARAMS memory_params = {.bytesize = 100};
+    memory_params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    memory_params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &conditional) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &memory_params) == CUDA_SUCCESS);
+    HWS_CHECK(memory_params.dptr == 0x7000000000 && sent(HWS_OPCODE_hwsGraphAddAlloc) == 1);
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuGraphDestroyNode(alloc) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuGraphAddMemFreeNode(&node, graph, &alloc, 1, memory) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    /* Memory that a launch leaves is freed before the next, in whichever way. */
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemsetD8Async(memory_params.dptr, 0, 100, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemFreeAsync(memory_params.dptr, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemFreeAsync(memory_params.dptr, stream) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecDestroy(exec) == CUDA_SUCCESS && cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemsetD8Async(memory_params.dptr, 0, 100, stream) == CUDA_SUCCESS); /* it outlives them */
+    HWS_CHECK(cuMemFree_v2(memory_params.dptr) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemsetD8Async(memory_params.dptr, 0, 100, stream) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static _Atomic int destroyed;
+
+static void destroy(void *unused) {
+    (void) unused;
+    atomic_fetch_add(&destroyed, 1);
+}
+
+static void shouldDestroyAUserObjectWithItsLastGraph(void) {
+    start();
+    CUgraph graph, clone;
+    CUuserObject object;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuUserObjectCreate(&object, NULL, destroy, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_SUCCESS && cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(atomic_load(&destroyed) == 0 && cuGraphReleaseUserObject(clone, object, 2) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphDestroy(clone) == CUDA_SUCCESS && atomic_load(&destroyed) == 1);
+    HWS_CHECK(cuUserObjectRetain(object, 1) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldSendNothingWhileAStreamCaptures(void) {
+    start();
+    CUgraph graph;
+    int first = 1;
+    double second = 2;
+    char third = 3;
+    void *params[] = {&first, &second, &third};
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    uint64_t calls = atomic_load(&broker_calls);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyHtoDAsync_v2(memory, &second, sizeof second, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 16, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS && atomic_load(&broker_calls) == calls + 1);
+    size_t nodes = 0, edges = 0;
+    HWS_CHECK(cuGraphGetNodes(graph, NULL, &nodes) == CUDA_SUCCESS && nodes == 3);
+    HWS_CHECK(cuGraphGetEdges(graph, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 2);
+}
+
+static void shouldCaptureEarlyKernelsByProgrammaticEdges(void) {
+    start();
+    CUgraph graph;
+    CUgraphNode from, to;
+    CUgraphEdgeData data;
+    size_t edges = 1;
+    int first = 1;
+    double second = 2;
+    char third = 3;
+    void *params[] = {&first, &second, &third};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    const CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
+                                   .blockDimZ = 1, .hStream = stream, .attrs = &attribute, .numAttrs = 1};
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphGetEdges(graph, &from, &to, &edges) == CUDA_ERROR_LOSSY_QUERY);
+    HWS_CHECK(cuGraphGetEdges_v2(graph, &from, &to, &data, &edges) == CUDA_SUCCESS && edges == 1);
+    HWS_CHECK(data.from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+              && data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+}
+
+/* Runs a rule in a child, which must end well, with so many lines of the library's on stderr. */
+static void run(const char *name, void (*test)(void), int wanted_lines) {
+    int ends[2], outcome = -1, lines = 0;
+    HWS_CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    HWS_CHECK(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        test();
+        exit(0);
+    }
+    close(ends[1]);
+    char text[16384];
+    size_t used = 0;
+    ssize_t n;
+    while (used < sizeof text - 1 && (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0) {
+        used += (size_t) n;
+    }
+    text[used] = '\0';
+    close(ends[0]);
+    HWS_CHECK(waitpid(child, &outcome, 0) == child);
+    for (const char *p = text; (p = strstr(p, "hawser: ")) != NULL; p++) {
+        lines++;
+    }
+    fprintf(stderr, "%s\n", name);
+    if (outcome != 0 || lines != wanted_lines) {
+        fprintf(stderr, "outcome=%d lines=%d wanted=%d\n%s\n", outcome, lines, wanted_lines, text);
+        exit(1);
+    }
+}
+
+#define RUN(test, lines) run(#test, test, lines)
+
+int main(void) {
+    RUN(shouldDescribeNodesWhenTheGraphIsInstantiated, 0);
+    RUN(shouldSendEdgesThatNoDescriptionNames, 0);
+    RUN(shouldSendALongGraphInSeveralBlobs, 0);
+    RUN(shouldRunHostNodesAsOftenAsTheGraphIsLaunched, 0);
+    RUN(shouldReadAndWriteTheProcesssMemoryWhenTheGraphRuns, 0);
+    RUN(shouldTellWhichNodeAnUpdateFailedFor, 0);
+    RUN(shouldRefuseGraphsThatCudaRefuses, 1);
+    RUN(shouldDestroyAUserObjectWithItsLastGraph, 0);
+    RUN(shouldSendNothingWhileAStreamCaptures, 0);
+    RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);
+    return 0;
+}
