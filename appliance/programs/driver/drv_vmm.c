@@ -187,9 +187,10 @@ static void refusals(void) {
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&none, unit, &prop, 1));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&other, 0, 0, 0, 0));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 3 * unit, 2 * unit, 0, memory, 0));
-    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base, 4 * unit, 0, memory, 0));
+    CU_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base, 4 * unit, 0, memory, 0));
+    CU_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base, unit, unit, memory, 0));
     CU_OK(cuMemMap(base, 2 * unit, 0, memory, 0));
-    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + unit, unit, 0, memory, 0));
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + unit, 2 * unit, 0, memory, 0));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base, unit));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 3 * unit, unit));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, unit));

@@ -38,12 +38,18 @@ typedef struct hws_jit_options {
 /* Takes the options that matter; unknown ones are ignored, as tuning of a compiler that does not run here. */
 CUresult hws_jit_options_parse(unsigned count, const CUjit_option *options, void **values, hws_jit_options_t *jit_p);
 
+/* Gives the program what a compiler or linker has said, in the buffer for the outcome. */
+void hws_jit_log(const hws_jit_options_t *jit, const char *log, bool failed);
+
 /* Loads an image of known size into the current context. */
 CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
                          CUmodule *module_p);
 
 /* The same for an image behind a plain pointer, as programs give one; a library may wait for a context. */
 CUresult hws_module_load_pointer(const void *image, const hws_jit_options_t *jit, bool library, CUmodule *module_p);
+
+/* Reads a whole file, at most HWS_MAX_IMAGE_BYTES; behind its bytes is a NUL. The caller frees it. */
+CUresult hws_file_read(const char *path, void **data_p, uint64_t *bytes_p);
 
 /* Reads a whole file that holds an image. The caller frees it. */
 CUresult hws_image_read_file(const char *path, void **image_p, uint64_t *bytes_p);

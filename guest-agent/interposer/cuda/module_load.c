@@ -57,6 +57,11 @@ static void put_log(const char *log, char *target, unsigned capacity, void **siz
     }
 }
 
+void hws_jit_log(const hws_jit_options_t *jit, const char *log, bool failed) {
+    put_log(failed ? "" : log, jit->info_log, jit->info_capacity, jit->info_size_p);
+    put_log(failed ? log : "", jit->error_log, jit->error_capacity, jit->error_size_p);
+}
+
 /* Sends an image; the worker's verdict comes with a log. */
 static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
                            CUmodule *module_p) {
@@ -80,8 +85,7 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
     }
     log[log_bytes < sizeof log ? log_bytes : sizeof log - 1] = '\0';
     if (jit != NULL) {
-        put_log(verdict == 0 ? log : "", jit->info_log, jit->info_capacity, jit->info_size_p);
-        put_log(verdict != 0 ? log : "", jit->error_log, jit->error_capacity, jit->error_size_p);
+        hws_jit_log(jit, log, verdict != 0);
     }
     if (verdict != 0) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
@@ -169,35 +173,46 @@ CUresult hws_module_make_ready(CUmodule module) {
     return result;
 }
 
-CUresult hws_image_read_file(const char *path, void **image_p, uint64_t *bytes_p) {
+CUresult hws_file_read(const char *path, void **data_p, uint64_t *bytes_p) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return CUDA_ERROR_FILE_NOT_FOUND;
     }
     struct stat status;
     CUresult result = CUDA_ERROR_INVALID_IMAGE;
-    char *image = NULL;
+    char *data = NULL;
+    size_t size = 0, got = 0;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t) status.st_size < HWS_MAX_IMAGE_BYTES) {
-        size_t size = (size_t) status.st_size, got = 0;
-        image = malloc(size + 1);
-        result = image == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+        size = (size_t) status.st_size;
+        data = malloc(size + 1);
+        result = data == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
         while (result == CUDA_SUCCESS && got < size) {
-            ssize_t n = read(fd, image + got, size - got);
+            ssize_t n = read(fd, data + got, size - got);
             if (n <= 0 && !(n < 0 && errno == EINTR)) {
                 result = CUDA_ERROR_INVALID_IMAGE;
             }
             got += n > 0 ? (size_t) n : 0;
         }
-        if (result == CUDA_SUCCESS) {
-            image[size] = '\0'; /* PTX in a file need not end with one */
-            result = hws_image_size(image, size + 1, bytes_p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
-        }
     }
     close(fd);
     if (result != CUDA_SUCCESS) {
-        free(image);
+        free(data);
         return result;
     }
-    *image_p = image;
+    data[size] = '\0'; /* PTX in a file need not end with one */
+    *data_p = data;
+    *bytes_p = size;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_image_read_file(const char *path, void **image_p, uint64_t *bytes_p) {
+    void *data;
+    uint64_t size;
+    HWS_TRY(hws_file_read(path, &data, &size));
+    if (!hws_image_size(data, size + 1, bytes_p)) {
+        free(data);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    *image_p = data;
     return CUDA_SUCCESS;
 }

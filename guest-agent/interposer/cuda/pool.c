@@ -13,8 +13,9 @@
 #include <string.h>
 
 /*
- * What is in use, counted when the program allocates and frees. Known deviation: CUDA counts in stream order, so that
- * a pool shows a free here somewhat earlier; and nothing is shown as reserved beyond what is in use.
+ * What is in use, counted when the program allocates and frees, for devices that do not count themselves. Known
+ * deviation there: CUDA counts in stream order, so that a pool shows a free here somewhat earlier; and nothing is shown
+ * as reserved beyond what is in use.
  */
 typedef struct hws_pool {
     _Atomic int64_t used, high;
@@ -114,6 +115,84 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     return CUDA_SUCCESS;
 }
 
+/* A place whose pools there are: a device. */
+static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type) {
+    static _Atomic bool said;
+    HWS_REQUIRE(location != NULL);
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
+        return hws_unsupported_use(&said, "a memory pool of the host or of managed memory");
+    }
+    return hws_device_get(location->id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
+    HWS_ENTER();
+    HWS_TRY(check_place(location, type));
+    return cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+
+HWS_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
+    HWS_ENTER();
+    HWS_TRY(check_place(location, type));
+    return cuDeviceGetMemPool(pool, location->id);
+}
+
+HWS_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
+    HWS_ENTER();
+    HWS_TRY(check_place(location, type));
+    return cuDeviceSetMemPool(location->id, pool);
+}
+
+static bool is_default(CUmemoryPool pool) {
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (int device = 0; device < HWS_MAX_DEVICES; device++) {
+        found = found || default_pools[device] == pool;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    HWS_REQUIRE(!is_default(pool)); /* as CUDA: it belongs to the device */
+    CUresult result = hws_call_cuMemPoolDestroy(pool);
+    hws_handle_drop(HWS_KIND_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
+    return result;
+}
+
+/* The place as the worker numbers devices. */
+static CUresult place_of(const CUmemLocation *location, CUmemLocation *place_p) {
+    HWS_REQUIRE(location->type == CU_MEM_LOCATION_TYPE_DEVICE);
+    if (hws_device_get(location->id) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    *place_p = (CUmemLocation) {.type = location->type, .id = hws_device_get(location->id)->ordinal};
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    HWS_REQUIRE(map != NULL && count != 0 && count <= HWS_MAX_DEVICES);
+    CUmemAccessDesc places[HWS_MAX_DEVICES];
+    for (size_t i = 0; i < count; i++) {
+        places[i].flags = map[i].flags;
+        HWS_TRY(place_of(&map[i].location, &places[i].location));
+    }
+    return hws_call_cuMemPoolSetAccess(pool, places, count);
+}
+
+HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
+    HWS_ENTER();
+    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, memPool);
+    HWS_REQUIRE(flags != NULL && location != NULL);
+    CUmemLocation place;
+    HWS_TRY(place_of(location, &place));
+    return hws_call_cuMemPoolGetAccess(flags, memPool, &place);
+}
+
 HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     static _Atomic bool said;
     HWS_ENTER();
@@ -148,25 +227,32 @@ static size_t attribute_bytes(CUmemPool_attribute attr) {
         ? sizeof(int) : sizeof(cuuint64_t);
 }
 
+/* What is counted here where the device does not. */
+static CUresult count_of(const hws_pool_t *kept, CUmemPool_attribute attr, uint64_t *value_p) {
+    switch (attr) {
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            *value_p = (uint64_t) atomic_load(&kept->used);
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            *value_p = (uint64_t) atomic_load(&kept->high);
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
 HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HWS_ENTER();
     HWS_REQUIRE(value != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     uint64_t wide = 0;
-    const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
-    switch (attr) {
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-            wide = (uint64_t) atomic_load(&kept->used);
-            break;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-            wide = (uint64_t) atomic_load(&kept->high);
-            break;
-        default:
-            HWS_TRY(hws_call_hwsMemPoolGetAttribute(pool, attr, &wide));
-            break;
+    CUresult result = hws_call_hwsMemPoolGetAttribute(pool, attr, &wide);
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        result = count_of(pool_get((uint64_t) (uintptr_t) pool), attr, &wide);
     }
+    HWS_TRY(result);
     memcpy(value, &wide, attribute_bytes(attr));
     return CUDA_SUCCESS;
 }
@@ -177,12 +263,14 @@ HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     uint64_t wide = 0;
     memcpy(&wide, value, attribute_bytes(attr));
-    if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
-        HWS_REQUIRE(wide == 0); /* CUDA: a watermark can only be reset */
+    bool watermark = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+    HWS_REQUIRE(!watermark || wide == 0); /* CUDA: a watermark can only be reset */
+    HWS_REQUIRE(attr != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attr != CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    CUresult result = hws_call_hwsMemPoolSetAttribute(pool, attr, wide);
+    if (watermark && result == CUDA_ERROR_NOT_SUPPORTED) {
         hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
         atomic_store(&kept->high, atomic_load(&kept->used));
         return CUDA_SUCCESS;
     }
-    HWS_REQUIRE(attr != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attr != CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    return hws_call_hwsMemPoolSetAttribute(pool, attr, wide);
+    return result;
 }

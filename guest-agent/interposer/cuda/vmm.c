@@ -275,14 +275,15 @@ static void end_mapping(hws_span_t *span) {
 
 /* Enters a mapping before the worker is asked, so that two threads cannot both map there. */
 static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
-    uint64_t end;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     hws_allocation_t *allocation = allocation_named(span->allocation);
     const hws_span_t *reservation = spans_find(&reservations, span->base);
-    if (allocation != NULL && reservation != NULL && !__builtin_add_overflow(offset, span->bytes, &end)
-        && end <= allocation->bytes && span->bytes <= reservation->bytes - (span->base - reservation->base)
-        && !spans_touch(&mappings, span->base, span->bytes)) {
+    bool fits = allocation != NULL && reservation != NULL && !spans_touch(&mappings, span->base, span->bytes)
+        && span->bytes <= reservation->bytes - (span->base - reservation->base);
+    if (fits && (offset != 0 || span->bytes != allocation->bytes)) {
+        result = CUDA_ERROR_NOT_SUPPORTED; /* as NVIDIA's driver 580: memory is mapped whole */
+    } else if (fits) {
         const hws_range_t range = {.base = span->base, .bytes = span->bytes, .memory = HWS_MEMORY_VIRTUAL,
                                    .device = allocation->prop.location.id, .owner = span->allocation};
         result = spans_add(&mappings, span) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

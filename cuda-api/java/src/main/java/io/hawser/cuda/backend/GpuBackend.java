@@ -208,6 +208,16 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
+    /** Pools of a session's own; null when the backend has none. */
+    default MemoryPools memoryPools() {
+        return null;
+    }
+
+    /** Links device code; null when the backend cannot. */
+    default DeviceLinker linker() {
+        return null;
+    }
+
     /** Memory for copies, pinned where the GPU wants it so. Any thread. */
     MemorySegment allocateStaging(long bytes);
 

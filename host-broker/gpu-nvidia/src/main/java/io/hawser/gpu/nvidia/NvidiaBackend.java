@@ -4,8 +4,10 @@ import static io.hawser.cuda.generated.CUdevice_attribute.*;
 import static io.hawser.cuda.generated.CUresult.*;
 
 import io.hawser.cuda.backend.ArrayBackend;
+import io.hawser.cuda.backend.DeviceLinker;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.CudaDriver;
@@ -53,6 +55,8 @@ final class NvidiaBackend implements GpuBackend {
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final Graphs graphs = new Graphs(markers, this::current, this::functionHere);
+    private final NvidiaMemoryPools pools = new NvidiaMemoryPools();
+    private final NvidiaLinker linker = new NvidiaLinker();
     private final long[] primaries; // by device; 0 until made
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
     /** Those that exist: the driver reads the memory of one that it has destroyed. */
@@ -459,6 +463,16 @@ final class NvidiaBackend implements GpuBackend {
     public int unmapHost(long deviceAddress) {
         // Unified addressing: the device address of registered memory is its host address here.
         return inContext(primaries[0], () -> Driver.cuMemHostUnregister(MemorySegment.ofAddress(deviceAddress)));
+    }
+
+    @Override
+    public MemoryPools memoryPools() {
+        return pools;
+    }
+
+    @Override
+    public DeviceLinker linker() {
+        return linker;
     }
 
     @Override

@@ -35,7 +35,8 @@ public final class Calls implements CallDispatcher {
             new TextureCalls(session),
             new VmmCalls(session),
             new ManagedCalls(session, shared),
-            new PeerCalls(session));
+            new PeerCalls(session),
+            new LinkCalls(session));
     }
 
     /**

@@ -14,7 +14,7 @@ final class WireCalls implements WireManualCalls {
     private final LaunchCalls launches;
     private final CopyCalls copies;
     private final RegionCalls region;
-    private final PoolCalls pools = new PoolCalls();
+    private final PoolCalls pools;
 
     WireCalls(Session session, ContextCalls contexts, RegionCalls region) {
         this.contexts = contexts;
@@ -22,6 +22,7 @@ final class WireCalls implements WireManualCalls {
         images = new ImageCalls(session);
         launches = new LaunchCalls(session);
         copies = new CopyCalls(session.backend(), session.work());
+        pools = new PoolCalls(session);
     }
 
     @Override
@@ -156,7 +157,7 @@ final class WireCalls implements WireManualCalls {
 
     @Override
     public void hwsMemPoolCreate(CallContext call, long poolId, int device, long maxSize) {
-        pools.hwsMemPoolCreate(Call.of(call));
+        pools.hwsMemPoolCreate(Call.of(call), poolId, device, maxSize);
     }
 
     @Override

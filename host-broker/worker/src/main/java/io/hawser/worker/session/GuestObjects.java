@@ -2,6 +2,7 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.HandleKind;
+import java.util.function.LongSupplier;
 
 /** What a guest has made: handles, memory, images; and which context is current. Session thread only. */
 public final class GuestObjects {
@@ -18,6 +19,8 @@ public final class GuestObjects {
     private int currentContextId;
     private long pendingFreeBytes;
     private long chargedBytes;
+    private LongSupplier heldBack = () -> 0;
+    private Runnable letGo = () -> { };
     private int pendingFrees;
 
     /**
@@ -245,7 +248,29 @@ public final class GuestObjects {
      * @return true when it does.
      */
     public boolean fitsQuota(long bytes) {
-        return memoryBytes == 0 || bytes >= 0 && bytes <= memoryBytes - usedBytes();
+        if (memoryBytes == 0) {
+            return true;
+        }
+        long free = memoryBytes - usedBytes();
+        if (bytes < 0 || bytes > free) {
+            return false;
+        }
+        if (bytes > free - heldBack.getAsLong()) {
+            letGo.run();
+            return bytes <= free - heldBack.getAsLong();
+        }
+        return true;
+    }
+
+    /**
+     * Counts device memory that is kept for the guest although it has freed it.
+     *
+     * @param bytes how much there is.
+     * @param trim gives back what can be given back.
+     */
+    public void countHeldBack(LongSupplier bytes, Runnable trim) {
+        heldBack = bytes;
+        letGo = trim;
     }
 
     /**

@@ -112,8 +112,8 @@ public final class HandleTable {
 
     private static List<HandleKind> ownedBy(HandleKind kind) {
         return switch (kind) {
-            case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.MEMORY_POOL,
-                HandleKind.LINK_STATE, HandleKind.ARRAY, HandleKind.MIPMAPPED_ARRAY);
+            case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
+                HandleKind.MIPMAPPED_ARRAY);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();

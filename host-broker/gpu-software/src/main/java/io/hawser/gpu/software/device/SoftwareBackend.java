@@ -3,8 +3,10 @@ package io.hawser.gpu.software.device;
 import static io.hawser.cuda.generated.CUresult.*;
 
 import io.hawser.cuda.backend.ArrayBackend;
+import io.hawser.cuda.backend.DeviceLinker;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.CUdevice_P2PAttribute;
@@ -38,6 +40,8 @@ public final class SoftwareBackend implements GpuBackend {
     private final Launcher launcher;
     private final SoftwareVirtualMemory virtualMemory;
     private final Graphs graphs;
+    private final SoftwarePools pools;
+    private final SoftwareLinker linker = new SoftwareLinker();
     private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
 
     /**
@@ -61,6 +65,7 @@ public final class SoftwareBackend implements GpuBackend {
         launcher = new Launcher(device);
         virtualMemory = SoftwareVirtualMemory.of(device.memory);
         graphs = new Graphs(device, launcher);
+        pools = new SoftwarePools(device);
     }
 
     @Override
@@ -390,6 +395,16 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public ArrayBackend arrays() {
         return arrays;
+    }
+
+    @Override
+    public MemoryPools memoryPools() {
+        return pools;
+    }
+
+    @Override
+    public DeviceLinker linker() {
+        return linker;
     }
 
     @Override

@@ -24,8 +24,6 @@ final class SoftwareDriver implements CudaDriver {
     private static final long INLINE_FILL_BYTES = 64 << 10;
     // CUDA 13.0 cuda.h, CU_STREAM_NON_BLOCKING.
     private static final int NON_BLOCKING = 1;
-    /** The default pool's handle; there is one pool, since freed blocks always go back to the one allocator. */
-    private static final String POOL = "pool";
     private static final int ACCESS_READ_WRITE = 3;
 
     private final Device device;
@@ -273,7 +271,7 @@ final class SoftwareDriver implements CudaDriver {
         return device.check();
     }
 
-    // Pools. There is one, and stream-ordered frees go back to the device's allocator.
+    // Pools. Stream-ordered frees go back to the device's allocator.
 
     @Override
     public int cuDeviceGetDefaultMemPool(MemorySegment pool, int ordinal) {
@@ -281,7 +279,7 @@ final class SoftwareDriver implements CudaDriver {
             return CUDA_ERROR_INVALID_DEVICE;
         }
         if (poolHandles[ordinal] == 0) {
-            poolHandles[ordinal] = device.handles.add(POOL);
+            poolHandles[ordinal] = device.handles.add(new SoftwarePools.Pool(true));
         }
         pool.set(LONG, 0, poolHandles[ordinal]);
         return CUDA_SUCCESS;
@@ -310,13 +308,11 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuMemPoolDestroy(long pool) {
-        int check = checkPool(pool);
-        // CUDA: "the device's default memory pool can't be destroyed", CUDA_ERROR_INVALID_VALUE.
-        return check == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : check;
+        return SoftwarePools.destroy(device, pool);
     }
 
     private int checkPool(long pool) {
-        return device.handles.get(pool, String.class) == null ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return device.handles.get(pool, SoftwarePools.Pool.class) == null ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     }
 
     @Override

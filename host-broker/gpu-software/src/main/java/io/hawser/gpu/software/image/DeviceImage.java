@@ -19,6 +19,9 @@ public final class DeviceImage {
     static final int FATBIN_MAGIC = 0xBA55ED50;
     private static final int ELF_MAGIC = 0x464C457F;
 
+    /** Between the texts of an image that was linked here: a comment to anyone else. */
+    private static final String BORDER = "\n//hawser: next linked text\n";
+
     private DeviceImage() {
     }
 
@@ -40,7 +43,11 @@ public final class DeviceImage {
             throw noPtx();
         }
         if (magic != FATBIN_MAGIC) {
-            return List.of(text(image));
+            List<String> joined = List.of(text(image).split(BORDER, MAX_PARTS + 1));
+            if (joined.size() > MAX_PARTS) {
+                throw ImageException.invalid("image must have at most " + MAX_PARTS + " parts");
+            }
+            return joined;
         }
         List<String> texts = new ArrayList<>();
         long offset = 0;
@@ -60,6 +67,15 @@ public final class DeviceImage {
             throw noPtx();
         }
         return texts;
+    }
+
+    /**
+     * One text of several, which {@link #ptx} takes apart: what the linker makes.
+     *
+     * @param texts at least one.
+     */
+    public static String join(List<String> texts) {
+        return String.join(BORDER, texts);
     }
 
     private static ImageException noPtx() {
