@@ -24,10 +24,9 @@ class PollingTest {
     @Parameter
     private Carrier carrier;
 
+    /** After a warm-up, whose session polls in its own way. */
     private Rig rig() throws IOException {
-        Rig rig = Rig.withGuest(carrier);
-        rig.gpu().mustBeAsked();
-        return rig;
+        return Rig.withGuestAfterWarmUp(carrier);
     }
 
     private static void leave(Rig rig) throws IOException {

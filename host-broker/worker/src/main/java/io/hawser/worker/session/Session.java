@@ -91,6 +91,7 @@ public final class Session implements RecordHandler {
      */
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
+        backend.polled(false); // until the link says so
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
         outbox.flush();

@@ -79,6 +79,7 @@ public final class ShmLink implements Link {
                 }
             }
         } finally {
+            polled(false); // the device may have another session after a warm-up
             closedLatch.countDown();
         }
     }
