@@ -19,9 +19,9 @@ static inline CUcontext hws_graph_context(void) {
 /* A kernel's parameters; its image is loaded at the first use. */
 cudaError_t hws_graph_kernel(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS *driver);
 
-/* A copy's parameters, either way. Arrays are not supported. */
+/* A copy's parameters, either way. */
 cudaError_t hws_graph_copy(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *driver);
-void hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3DParms *params);
+cudaError_t hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3DParms *params);
 
 /* Parameters of any node; what the node gives back is put into params by hws_graph_node_back. */
 cudaError_t hws_graph_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams *driver);

@@ -1,6 +1,8 @@
-/* Copy nodes: one-dimensional ones, boxes, and those that name variables. Arrays are opaque to this library. */
+/* Copy nodes: one-dimensional ones, boxes, and those that name variables. */
 #include <string.h>
 
+#include "array.h"
+#include "copy.h"
 #include "graph.h"
 
 static CUmemorytype hws_graph_place(enum cudaMemcpyKind kind, bool isSource) {
@@ -25,50 +27,54 @@ static void hws_graph_ends(CUDA_MEMCPY3D *driver, void *dst, const void *src, en
 }
 
 cudaError_t hws_graph_copy(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *driver) {
-    static atomic_flag named = ATOMIC_FLAG_INIT;
-    memset(driver, 0, sizeof *driver);
-    if ((unsigned int)params->kind > cudaMemcpyDefault) {
-        return cudaErrorInvalidMemcpyDirection;
-    }
-    if (params->srcArray != NULL || params->dstArray != NULL) {
-        return hws_unsupported("a graph's copy with an array", &named);
-    }
-    hws_graph_ends(driver, params->dstPtr.ptr, params->srcPtr.ptr, params->kind);
-    driver->srcXInBytes = params->srcPos.x;
-    driver->srcY = params->srcPos.y;
-    driver->srcZ = params->srcPos.z;
-    driver->srcPitch = params->srcPtr.pitch;
-    driver->srcHeight = params->srcPtr.ysize != 0 ? params->srcPtr.ysize : params->srcPos.y + params->extent.height;
-    driver->dstXInBytes = params->dstPos.x;
-    driver->dstY = params->dstPos.y;
-    driver->dstZ = params->dstPos.z;
-    driver->dstPitch = params->dstPtr.pitch;
-    driver->dstHeight = params->dstPtr.ysize != 0 ? params->dstPtr.ysize : params->dstPos.y + params->extent.height;
-    driver->WidthInBytes = params->extent.width;
-    driver->Height = params->extent.height;
-    driver->Depth = params->extent.depth;
-    return cudaSuccess;
+    cudaError_t error = hws_copy_3d_params(params, driver);
+    return error == cudaSuccess && driver->WidthInBytes == 0 ? cudaErrorInvalidValue : error;
 }
 
-void hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3DParms *params) {
-    bool srcHost = driver->srcMemoryType == CU_MEMORYTYPE_HOST;
-    bool dstHost = driver->dstMemoryType == CU_MEMORYTYPE_HOST;
+/* An end as the Runtime API has it: positions in an array count elements. */
+static struct cudaPos hws_graph_pos(size_t x, size_t y, size_t z, CUmemorytype type, size_t element) {
+    return (struct cudaPos){type == CU_MEMORYTYPE_ARRAY ? x / element : x, y, z};
+}
+
+static struct cudaPitchedPtr hws_graph_pitched(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
+                                               size_t width, size_t rows) {
+    if (type == CU_MEMORYTYPE_ARRAY) {
+        return (struct cudaPitchedPtr){NULL, 0, 0, 0};
+    }
+    void *pointer = type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)host : (void *)(uintptr_t)device;
+    return (struct cudaPitchedPtr){pointer, pitch, width, rows};
+}
+
+cudaError_t hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3DParms *params) {
+    CUmemorytype src = driver->srcMemoryType;
+    CUmemorytype dst = driver->dstMemoryType;
+    size_t element = 1;
     memset(params, 0, sizeof *params);
-    params->srcPtr.ptr = srcHost ? (void *)(uintptr_t)driver->srcHost : (void *)(uintptr_t)driver->srcDevice;
-    params->srcPtr.pitch = driver->srcPitch;
-    params->srcPtr.xsize = driver->WidthInBytes;
-    params->srcPtr.ysize = driver->srcHeight;
-    params->srcPos = (struct cudaPos){driver->srcXInBytes, driver->srcY, driver->srcZ};
-    params->dstPtr.ptr = dstHost ? driver->dstHost : (void *)(uintptr_t)driver->dstDevice;
-    params->dstPtr.pitch = driver->dstPitch;
-    params->dstPtr.xsize = driver->WidthInBytes;
-    params->dstPtr.ysize = driver->dstHeight;
-    params->dstPos = (struct cudaPos){driver->dstXInBytes, driver->dstY, driver->dstZ};
-    params->extent = (struct cudaExtent){driver->WidthInBytes, driver->Height, driver->Depth};
-    params->kind = driver->srcMemoryType == CU_MEMORYTYPE_UNIFIED || driver->dstMemoryType == CU_MEMORYTYPE_UNIFIED
-                       ? cudaMemcpyDefault
-                   : srcHost ? (dstHost ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
-                             : (dstHost ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+    if (src == CU_MEMORYTYPE_ARRAY) {
+        params->srcArray = (cudaArray_t)driver->srcArray;
+    }
+    if (dst == CU_MEMORYTYPE_ARRAY) {
+        params->dstArray = (cudaArray_t)driver->dstArray;
+    }
+    if (params->srcArray != NULL || params->dstArray != NULL) {
+        cudaError_t error = hws_array_element(params->srcArray != NULL ? params->srcArray : params->dstArray,
+                                              &element);
+        if (error != cudaSuccess) {
+            return error;
+        }
+    }
+    params->srcPtr = hws_graph_pitched(src, driver->srcHost, driver->srcDevice, driver->srcPitch,
+                                       driver->WidthInBytes, driver->srcHeight);
+    params->srcPos = hws_graph_pos(driver->srcXInBytes, driver->srcY, driver->srcZ, src, element);
+    params->dstPtr = hws_graph_pitched(dst, driver->dstHost, driver->dstDevice, driver->dstPitch,
+                                       driver->WidthInBytes, driver->dstHeight);
+    params->dstPos = hws_graph_pos(driver->dstXInBytes, driver->dstY, driver->dstZ, dst, element);
+    params->extent = (struct cudaExtent){driver->WidthInBytes / element, driver->Height, driver->Depth};
+    params->kind = src == CU_MEMORYTYPE_UNIFIED || dst == CU_MEMORYTYPE_UNIFIED ? cudaMemcpyDefault
+                   : src == CU_MEMORYTYPE_HOST
+                       ? (dst == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+                       : (dst == CU_MEMORYTYPE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+    return cudaSuccess;
 }
 
 static cudaError_t hws_graph_copy_1d(CUDA_MEMCPY3D *driver, void *dst, const void *src, size_t count,
@@ -152,6 +158,6 @@ HWS_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cu
     HWS_REQUIRE(pNodeParams != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuGraphMemcpyNodeGetParams(node, &copy)));
-    hws_graph_copy_back(&copy, pNodeParams);
+    HWS_TRY(hws_graph_copy_back(&copy, pNodeParams));
     return cudaSuccess;
 }
