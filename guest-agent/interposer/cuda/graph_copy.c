@@ -2,6 +2,7 @@
  * Copy nodes. Memory of devices and of the region is the worker's affair. Other memory of the process is read and
  * written when the node is executed, as CUDA promises: the worker calls, and the bytes travel on the callback thread.
  */
+#include "array.h"
 #include "copy.h"
 #include "graph_call.h"
 
@@ -13,10 +14,12 @@
 #define PLACE_DEVICE 0u /* graph_types.yaml, HwsGraphEnd */
 #define PLACE_REGION 1u
 #define PLACE_GUEST 2u
+#define PLACE_ARRAY 3u
 
-/* One end: rows of pitch bytes, slices of height rows, and where in them the box begins. */
+/* One end: rows of pitch bytes, slices of height rows, and where in them the box begins. An array has no pitch. */
 typedef struct hws_place {
-    bool device;
+    bool device; /* not the host: device memory, or an array */
+    CUarray array;
     uint64_t base, pitch, height, x, y, z;
 } hws_place_t;
 
@@ -28,7 +31,6 @@ static bool offset_of(const hws_place_t *side, uint64_t x, uint64_t y, uint64_t 
 }
 
 static CUresult side_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *side_p) {
-    static _Atomic bool said;
     CUmemorytype type = source ? copy->srcMemoryType : copy->dstMemoryType;
     CUdeviceptr device = source ? copy->srcDevice : copy->dstDevice;
     const void *host = source ? copy->srcHost : copy->dstHost;
@@ -50,7 +52,9 @@ static CUresult side_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *sid
             side_p->device = hws_copy_is_device(device);
             return CUDA_SUCCESS;
         case CU_MEMORYTYPE_ARRAY:
-            return hws_unsupported_use(&said, "a graph's copy to or from a CUDA array");
+            side_p->array = source ? copy->srcArray : copy->dstArray;
+            side_p->device = true;
+            return hws_array_get(side_p->array) == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -78,12 +82,28 @@ static CUresult extent_of(hws_place_t *side, const CUDA_MEMCPY3D *copy, uint64_t
     return CUDA_SUCCESS;
 }
 
+/* Checks that the box consists of whole elements of the array. */
+static CUresult check_array(const hws_place_t *side, const CUDA_MEMCPY3D *copy) {
+    HWS_TAKE_ARRAY(array, side->array);
+    uint64_t row_end, rows_end, slices_end;
+    HWS_REQUIRE(side->x % array->element_bytes == 0 && copy->WidthInBytes % array->element_bytes == 0);
+    HWS_REQUIRE(!__builtin_add_overflow(side->x, copy->WidthInBytes, &row_end)
+                && !__builtin_add_overflow(side->y, copy->Height, &rows_end)
+                && !__builtin_add_overflow(side->z, copy->Depth, &slices_end));
+    HWS_REQUIRE(row_end <= hws_array_width_bytes(array) && rows_end <= hws_array_rows(array)
+                && slices_end <= hws_array_slices(array));
+    return CUDA_SUCCESS;
+}
+
 static CUresult check_side(const CUDA_MEMCPY3D *copy, bool source, hws_node_copy_t *kept, bool *device_p) {
     hws_place_t side;
     uint64_t first, last;
     HWS_TRY(side_of(copy, source, &side));
-    HWS_TRY(extent_of(&side, copy, &first, &last));
     *device_p = side.device;
+    if (side.array != NULL) {
+        return check_array(&side, copy);
+    }
+    HWS_TRY(extent_of(&side, copy, &first, &last));
     if (side.device) {
         return hws_copy_check_device(side.base + first, last - first);
     }
@@ -94,7 +114,8 @@ static CUresult check_side(const CUDA_MEMCPY3D *copy, bool source, hws_node_copy
 
 CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_params_t *params_p) {
     bool to_device, from_device;
-    HWS_REQUIRE(from != NULL && from->WidthInBytes != 0 && from->Height != 0 && from->Depth != 0);
+    HWS_REQUIRE(from != NULL && from->WidthInBytes != 0 && from->Height != 0 && from->Depth != 0
+                && from->srcLOD == 0 && from->dstLOD == 0);
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy.copy = *from};
     HWS_TRY(hws_params_context(context, &params_p->context));
     hws_node_copy_t *kept = &params_p->copy;
@@ -113,7 +134,7 @@ CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_param
 /* The sides of a copy that hws_params_copy() has accepted. */
 static void sides_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *side_p) {
     uint64_t first, last;
-    if (side_of(copy, source, side_p) == CUDA_SUCCESS) {
+    if (side_of(copy, source, side_p) == CUDA_SUCCESS && side_p->array == NULL) {
         (void) extent_of(side_p, copy, &first, &last);
     }
 }
@@ -122,7 +143,10 @@ static void describe(const hws_params_t *params, bool source, HwsGraphEnd *end_p
     const hws_node_copy_t *kept = &params->copy;
     hws_place_t side;
     sides_of(&kept->copy, source, &side);
-    if (side.device) {
+    if (side.array != NULL) {
+        *end_p = (HwsGraphEnd) {.place = PLACE_ARRAY, .base = (uint64_t) (uintptr_t) side.array, .xBytes = side.x,
+                                .y = side.y, .z = side.z};
+    } else if (side.device) {
         *end_p = (HwsGraphEnd) {.place = PLACE_DEVICE, .base = side.base, .pitch = side.pitch, .height = side.height,
                                 .xBytes = side.x, .y = side.y, .z = side.z};
     } else if (params->call == NULL) {
