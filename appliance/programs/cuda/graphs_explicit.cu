@@ -269,6 +269,48 @@ static void allocation() {
     CUDA_OK(cudaFree(out));
 }
 
+// Through an array and back, by a part of it.
+static void arrays() {
+    const size_t width = 32, height = 16;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<int>();
+    cudaArray_t array;
+    CUDA_OK(cudaMallocArray(&array, &format, width, height));
+    std::vector<int> host(width * height), back(10 * 5, -1);
+    for (size_t i = 0; i < host.size(); i++) {
+        host[i] = (int) i;
+    }
+    int *device = device_array<int>(10 * 5);
+    cudaGraph_t graph;
+    CUDA_OK(cudaGraphCreate(&graph, 0));
+    cudaMemcpy3DParms in = {};
+    in.srcPtr = make_cudaPitchedPtr(host.data(), width * sizeof(int), width, height);
+    in.dstArray = array;
+    in.extent = make_cudaExtent(width, height, 1);
+    in.kind = cudaMemcpyHostToDevice;
+    cudaMemcpy3DParms out = {};
+    out.srcArray = array;
+    out.srcPos = make_cudaPos(7, 3, 0);
+    out.dstPtr = make_cudaPitchedPtr(device, 10 * sizeof(int), 10, 5);
+    out.extent = make_cudaExtent(10, 5, 1);
+    out.kind = cudaMemcpyDeviceToDevice;
+    cudaGraphNode_t to, from, last;
+    CUDA_OK(cudaGraphAddMemcpyNode(&to, graph, nullptr, 0, &in));
+    CUDA_OK(cudaGraphAddMemcpyNode(&from, graph, &to, 1, &out));
+    CUDA_OK(cudaGraphAddMemcpyNode1D(&last, graph, &from, 1, back.data(), device, back.size() * sizeof(int),
+        cudaMemcpyDeviceToHost));
+    cudaMemcpy3DParms asked;
+    CUDA_OK(cudaGraphMemcpyNodeGetParams(from, &asked));
+    check_true("the array that is copied from", asked.srcArray == array && asked.dstArray == nullptr);
+    check_equal("where in it", 7, (long long) asked.srcPos.x);
+    run(graph, 2);
+    for (size_t i = 0; i < back.size(); i++) {
+        check_element("part of an array", i, (3 + i / 10) * width + 7 + i % 10, back[i]);
+    }
+    CUDA_OK(cudaGraphDestroy(graph));
+    CUDA_OK(cudaFreeArray(array));
+    CUDA_OK(cudaFree(device));
+}
+
 static void clones_and_dots() {
     cudaGraph_t graph, clone;
     CUDA_OK(cudaGraphCreate(&graph, 0));
@@ -331,7 +373,8 @@ int main(int argc, char **argv) {
     variables();
     events();
     allocation();
+    arrays();
     clones_and_dots();
     circles();
-    return check_pass("kinds of nodes, boxes, variables, events, allocations, clones, circles");
+    return check_pass("kinds of nodes, boxes, variables, events, allocations, arrays, clones, circles");
 }
