@@ -140,7 +140,11 @@ void hws_params_drop(hws_params_t *params) {
         params->kernel.pointers = NULL;
         params->kernel.shape.attributes = NULL;
     } else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->child != NULL) {
-        hws_graph_end(params->child);
+        if (params->child->moved && params->child->owner == NULL) {
+            params->child->moved = false; /* it was not moved after all, and is the program's */
+        } else {
+            hws_graph_end(params->child);
+        }
         params->child = NULL;
     } else if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
         free((void *) (uintptr_t) params->alloc.accessDescs);
