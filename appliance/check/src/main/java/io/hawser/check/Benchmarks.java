@@ -35,7 +35,8 @@ final class Benchmarks {
     record Extent(List<String> arguments, int starts, List<Integer> tenants, boolean idle) {
         /** For the options, a GPU in software or not, and copies of at most so many MiB. */
         static Extent of(Options options, boolean software, long maxMib) {
-            List<String> arguments = new ArrayList<>(List.of("--max", Long.toString(Math.min(256, maxMib)),
+            long most = Math.min(options.quick() ? 16 : 256, maxMib);
+            List<String> arguments = new ArrayList<>(List.of("--max", Long.toString(most),
                 "--light", software ? "1" : "0"));
             if (options.quick()) {
                 arguments.addAll(List.of("--budget", "20", "--warm-up", "500", "--small", "2000", "--scale", "10"));
