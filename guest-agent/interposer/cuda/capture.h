@@ -14,13 +14,9 @@ struct hws_shape;
 
 /* Streams that capture, those of invalidated captures included. */
 extern _Atomic unsigned hws_captures;
-/* Events whose last record was captured, also after the capture has ended. */
-extern _Atomic unsigned hws_captured_events;
 
 #define HWS_CAPTURING() \
     (__builtin_expect(atomic_load_explicit(&hws_captures, memory_order_relaxed) != 0, 0))
-#define HWS_CAPTURED_EVENTS() \
-    (__builtin_expect(atomic_load_explicit(&hws_captured_events, memory_order_relaxed) != 0, 0))
 
 /* What hws_capture_ask() answers for a stream that captures; no result of CUDA's. */
 #define HWS_CAPTURED ((CUresult) -1)

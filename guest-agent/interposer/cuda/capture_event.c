@@ -1,11 +1,10 @@
 /* Events in captures: a captured record is a place in the graph, and a wait for it draws a stream in. */
 #include "capture_state.h"
+#include "event.h"
 
 #include <stdlib.h>
 
-_Atomic unsigned hws_captured_events;
-
-/* An event whose last record was captured. */
+/* An event whose last record was captured; also after the capture has ended. */
 typedef struct hws_captured_event {
     struct hws_captured_event *next;
     CUevent event;
@@ -30,14 +29,14 @@ static void forget(CUevent event) {
             *link = captured->next;
             hws_frontier_free(&captured->frontier);
             free(captured);
-            atomic_fetch_sub(&hws_captured_events, 1);
+            hws_event_set_captured(event, false);
             return;
         }
     }
 }
 
 void hws_capture_forget_event(CUevent event) {
-    if (HWS_CAPTURED_EVENTS()) {
+    if (hws_event_is_captured(event)) {
         hws_graph_lock();
         forget(event);
         hws_graph_unlock();
@@ -55,7 +54,7 @@ static CUresult mark(CUevent event, const hws_capture_stream_t *entry) {
         captured->event = event;
         captured->next = events;
         events = captured;
-        atomic_fetch_add(&hws_captured_events, 1);
+        hws_event_set_captured(event, true);
     }
     captured->capture = entry->capture->id;
     const hws_frontier_t *from = &entry->frontier;

@@ -10,7 +10,7 @@
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
 typedef struct hws_event {
-    _Atomic bool recorded;
+    _Atomic bool recorded, captured;
 } hws_event_t;
 
 static hws_event_t *event_get(CUevent event) {
@@ -21,6 +21,18 @@ static void mark_recorded(CUevent event) {
     hws_event_t *kept = event_get(event);
     if (kept != NULL && !atomic_load_explicit(&kept->recorded, memory_order_relaxed)) {
         atomic_store_explicit(&kept->recorded, true, memory_order_relaxed);
+    }
+}
+
+bool hws_event_is_captured(CUevent event) {
+    hws_event_t *kept = event_get(event);
+    return kept != NULL && atomic_load_explicit(&kept->captured, memory_order_relaxed);
+}
+
+void hws_event_set_captured(CUevent event, bool captured) {
+    hws_event_t *kept = event_get(event);
+    if (kept != NULL) {
+        atomic_store_explicit(&kept->captured, captured, memory_order_relaxed);
     }
 }
 
@@ -79,7 +91,7 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
 static CUresult ask(CUevent event, bool ends) {
     HWS_ENTER();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
-    if (HWS_CAPTURED_EVENTS()) {
+    if (hws_event_is_captured(event)) {
         HWS_TRY(hws_capture_ask_event(event, ends));
     }
     return CUDA_SUCCESS;

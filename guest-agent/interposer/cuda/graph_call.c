@@ -101,9 +101,9 @@ void hws_graph_call_run(uint64_t id, int status) {
     while (call != NULL && call->id != id) {
         call = call->next;
     }
+    bool expected = call != NULL && call->expected != 0;
     pthread_mutex_unlock(&lock);
-    /* It stays while it is expected, and this thread alone ends that. */
-    if (call == NULL || call->expected == 0) {
+    if (!expected) { /* while it is, it stays: this thread alone ends that */
         hws_log(HWS_WARN, "the worker called a graph's host node that is not waiting: %llu", (unsigned long long) id);
         return;
     }

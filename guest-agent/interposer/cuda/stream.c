@@ -76,7 +76,7 @@ HWS_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
     HWS_REQUIRE(Flags <= CU_EVENT_WAIT_EXTERNAL);
     bool external = Flags == CU_EVENT_WAIT_EXTERNAL;
-    if (external || HWS_CAPTURING() || HWS_CAPTURED_EVENTS()) {
+    if (external || HWS_CAPTURING() || hws_event_is_captured(hEvent)) {
         CUresult captured = hws_capture_wait(hStream, hEvent, external, hws_event_is_recorded(hEvent));
         if (captured != CUDA_SUCCESS) {
             return captured == HWS_CAPTURED ? CUDA_SUCCESS : captured;
