@@ -37,6 +37,15 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaM
 cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t s);
 cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                               enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch,
+                                size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
+                                  size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset,
+                                       size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind,
+                                       cudaStream_t stream);
+cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
+                            unsigned int flags);
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset,
                                     enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemset3D(struct cudaPitchedPtr pitched, int value, struct cudaExtent extent);
@@ -373,6 +382,46 @@ static void shouldFillTheLayoutOfTheCaller(void) {
     (void)cudaGetLastError();
 }
 
+/* CUDA 12's lack what CUDA 13 has added at their ends; layout.c compares those of 13 with NVIDIA's header. */
+_Static_assert(sizeof(struct cudaResourceDesc) == (HWS_CUDART_MAJOR == 12 ? 64 : 144), "cudaResourceDesc");
+_Static_assert(sizeof(struct cudaResourceViewDesc) == (HWS_CUDART_MAJOR == 12 ? 48 : 112), "cudaResourceViewDesc");
+_Static_assert(sizeof(struct cudaTextureDesc) == 72, "cudaTextureDesc");
+
+static void shouldCheckCopiesWithArraysBeforeTheDriver(void) {
+    cudaArray_t array = (cudaArray_t)&array;
+    char host[64];
+    fake_clear();
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, host, 8, 16, 2, cudaMemcpyHostToDevice) == cudaErrorInvalidPitchValue);
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, host, 8, 8, 2, cudaMemcpyDeviceToHost) == cudaErrorInvalidMemcpyDirection);
+    CHECK(cudaMemcpy2DFromArray(host, 8, array, 0, 0, 8, 2, cudaMemcpyHostToHost) == cudaErrorInvalidMemcpyDirection);
+    CHECK(cudaMemcpy2DToArray(NULL, 0, 0, host, 8, 8, 2, cudaMemcpyHostToDevice) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, host, 8, 0, 2, cudaMemcpyHostToDevice) == cudaSuccess);
+    CHECK(fake_calls_of("cuMemcpy2DUnaligned_v2") == 0);
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, host, 8, 8, 2, cudaMemcpyHostToDevice) == cudaSuccess);
+    CHECK(fake_calls_of("cuMemcpy2DUnaligned_v2") == 1);
+    CHECK(cudaMemcpy2DFromArrayAsync(host, 8, array, 0, 0, 8, 2, cudaMemcpyDefault, NULL) == cudaSuccess);
+    CHECK(fake_calls_of("cuMemcpy2DAsync_v2") == 1);
+    (void)cudaGetLastError();
+}
+
+static void shouldRefuseChannelsThatNoArrayHas(void) {
+    static const struct cudaChannelFormatDesc bad[] = {
+        {32, 32, 32, 0, cudaChannelFormatKindFloat}, {32, 16, 0, 0, cudaChannelFormatKindFloat},
+        {8, 0, 0, 0, cudaChannelFormatKindFloat},    {24, 0, 0, 0, cudaChannelFormatKindSigned},
+        {0, 8, 0, 0, cudaChannelFormatKindSigned},   {0, 0, 0, 0, cudaChannelFormatKindUnsigned},
+        {8, 0, 0, 0, cudaChannelFormatKindNone},     {8, 8, 0, 0, cudaChannelFormatKindUnsignedNormalized8X1}};
+    const struct cudaChannelFormatDesc good = {16, 16, 0, 0, cudaChannelFormatKindFloat};
+    cudaArray_t array;
+    fake_clear();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(cudaMallocArray(&array, &bad[i], 16, 16, 0) == cudaErrorInvalidChannelDescriptor);
+    }
+    CHECK(cudaMallocArray(&array, NULL, 16, 16, 0) == cudaErrorInvalidValue);
+    CHECK(fake_calls_of("cuArray3DCreate_v2") == 0);
+    CHECK(cudaMallocArray(&array, &good, 16, 16, 0) == cudaSuccess && fake_calls_of("cuArray3DCreate_v2") == 1);
+    (void)cudaGetLastError();
+}
+
 static void shouldNameAnUnsupportedFunctionOnce(void) {
     int pipes[2];
     char text[512];
@@ -421,6 +470,8 @@ int main(void) {
     shouldTranslateTheStatusForCallbacks();
     shouldAskForEntryPointsOfTheRightStream();
     shouldFillTheLayoutOfTheCaller();
+    shouldCheckCopiesWithArraysBeforeTheDriver();
+    shouldRefuseChannelsThatNoArrayHas();
     shouldNameAnUnsupportedFunctionOnce();
     shouldUnloadAnImageThatIsUnregistered();
     return 0;

@@ -208,6 +208,7 @@ final class ArrayCalls implements ArrayManualCalls {
         if (objects.handles().find(HandleKind.ARRAY, array.id()) != array) {
             return CudaResult.INVALID_HANDLE;
         }
+        session.gates().issued(1); // a piece may take several
         return copy.withMemory(false, array.nativeHandle(), part, CUmemorytype.CU_MEMORYTYPE_HOST, address,
             part.widthBytes(), part.widthBytes() * part.rows(), stream);
     }
