@@ -207,7 +207,7 @@ static void levels() {
         texture.addressMode[0] = texture.addressMode[1] = cudaAddressModeClamp;
         texture.filterMode = cudaFilterModeLinear;
         texture.mipmapFilterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-        texture.minMipmapLevelClamp = 0.5f;
+        texture.minMipmapLevelClamp = 0.75f; // and no level of detail is between two as near ones
         texture.maxMipmapLevelClamp = 3.25f;
         cudaTextureObject_t object = texture_of(resource, texture);
         std::vector<float4> at;
@@ -216,7 +216,7 @@ static void levels() {
         }
         std::vector<float> got = fetched<TWO_LOD, float>(object, at);
         for (size_t i = 0; i < at.size(); i++) {
-            float lod = at[i].w < 0.5f ? 0.5f : at[i].w > 3.25f ? 3.25f : at[i].w;
+            float lod = at[i].w < 0.75f ? 0.75f : at[i].w > 3.25f ? 3.25f : at[i].w;
             float expected = linear ? lod * 64 : floorf(lod + 0.5f) * 64;
             check_near(linear ? "between levels" : "levels", (long long) i, expected, got[i], linear ? 0.51 : NEAR);
         }
