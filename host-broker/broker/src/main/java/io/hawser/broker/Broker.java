@@ -4,6 +4,7 @@ import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.door.Refusal;
+import io.hawser.broker.image.ImageStore;
 import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.Worker;
@@ -76,6 +77,7 @@ public final class Broker {
     private final AdminToken adminToken;
     private final TokenFile tokens;
     private final WorkerPools pools;
+    private final ImageStore images;
     private final SessionRegistry sessions;
     private final FrontDoor door;
     private final Regions regions;
@@ -96,7 +98,9 @@ public final class Broker {
         group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
         EventLoop loop = group.next();
         Map<String, SessionRegistry.Share> shares = SessionRegistry.shares(config);
-        sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus());
+        images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
+            config.images().maxSize().asLongValue()));
+        sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus(), images);
         Map<String, GpuChoice> choices = new HashMap<>();
         shares.forEach((name, share) -> choices.put(name, share.gpus()));
         pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
@@ -261,6 +265,7 @@ public final class Broker {
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
             "workers are left behind; they end when the broker's end of their control sockets closes");
         closeRegions(reason);
+        loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
         closeQuietly(stateDir);
     }

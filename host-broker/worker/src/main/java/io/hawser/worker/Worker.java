@@ -18,6 +18,7 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
+import io.hawser.worker.session.SharedImages;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -46,6 +47,7 @@ public final class Worker {
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
+    private SharedImages images = SharedImages.NONE; // the control thread's
     private boolean isStuck; // the thread of run()
     private WorkerMessage.Stats lastStats; // this and the next: session thread
     private int unchangedStats;
@@ -95,6 +97,12 @@ public final class Worker {
                     adopt(assign, frame.descriptor());
                 } else if (message instanceof BrokerMessage.Doorbell) {
                     takeDoorbell(frame.descriptor());
+                } else if (message instanceof BrokerMessage.Store store) {
+                    images(frame).store(store.sha256(), frame.descriptor(), session.objects().blobs());
+                } else if (message instanceof BrokerMessage.Image image) {
+                    images(frame).arrived(image.sha256(), image.bytes(), frame.descriptor());
+                } else if (message instanceof BrokerMessage.NoImage none) {
+                    images.missing(none.sha256());
                 } else if (message instanceof BrokerMessage.End ending) {
                     endSession(ending.reason(), false);
                 }
@@ -106,6 +114,14 @@ public final class Worker {
         }
     }
 
+    /** For a message about an image that comes with memory. */
+    private SharedImages images(ControlSocket.Frame frame) throws IOException {
+        if (session == null || frame.descriptor() < 0) {
+            throw new IOException("an image comes to a session, with its memory: descriptor=" + frame.descriptor());
+        }
+        return images;
+    }
+
     private void adopt(BrokerMessage.Assign assign, int descriptor) throws IOException {
         if (session != null || descriptor < 0) {
             throw new IOException("a worker takes one session, with its socket: sessionId=" + assign.sessionId()
@@ -115,6 +131,8 @@ public final class Worker {
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), assign.memoryBytes(),
             assign.peer(), assign.program(), CreditWindow.DEFAULT_BYTES);
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
+        images = new SharedImages(assign.images(), this::tell, session.completions()::add);
+        session.useImages(images);
         link.execute(this::startSession);
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }

@@ -41,6 +41,9 @@ public interface BrokerConfig {
     /** Limits and times of sessions. */
     Sessions sessions();
 
+    /** Device code that is kept of one session for later ones of the same vGPU, which then need not send it. */
+    Images images();
+
     /** Shares by name; {@code default} exists without being named here. */
     Map<String, Vgpu> vgpus();
 
@@ -160,6 +163,17 @@ public interface BrokerConfig {
         /** Time that a worker has to end after it was told to; then it is killed. */
         @WithDefault("2s")
         Duration endTimeout();
+    }
+
+    /** Device code that is kept of one session for later ones of the same vGPU. */
+    interface Images {
+        /** Memory for one vGPU: {@code 256M}; 0 keeps nothing. What was used longest ago goes first. */
+        @WithDefault("256M")
+        MemorySize maxSize();
+
+        /** Images of one vGPU; each is an open descriptor of the broker. */
+        @WithDefault("128")
+        int maxCount();
     }
 
     /** A named share. */

@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 
 /**
  * What a worker is told of its session.
@@ -10,9 +11,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  * @param memoryBytes device memory quota; 0 is all of it.
  * @param peer address of the guest.
  * @param program what the guest says its program is; for logs only.
+ * @param images digests of the device code that the broker keeps for the share.
  * @param place where the guest is in shared memory; null when the descriptor that goes with this is a socket.
  */
-public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program, Place place) {
+public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
+    List<String> images, Place place) {
 
     /**
      * A slot of a region.
@@ -30,6 +33,7 @@ public record Assignment(long sessionId, String vgpu, long memoryBytes, String p
     void describe(ObjectNode message) {
         message.put("sessionId", sessionId).put("vgpu", vgpu).put("memoryBytes", memoryBytes).put("peer", peer)
             .put("program", program).put("carrier", place == null ? "tcp" : "shm");
+        images.forEach(message.putArray("images")::add);
         if (place != null) {
             message.put("regionBytes", place.regionBytes).put("slotCount", place.slotCount).put("slot", place.slot)
                 .put("kind", place.kind).put("mapAddress", place.mapAddress).put("epoch", place.epoch);

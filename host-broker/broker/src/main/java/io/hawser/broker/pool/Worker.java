@@ -152,6 +152,22 @@ public final class Worker {
         pass(message, descriptor);
     }
 
+    /**
+     * Gives it an image's memory: to write ({@code store}) or to read ({@code image}). The caller still owns its copy
+     * of the descriptor.
+     *
+     * @throws PosixException when the worker does not take it; it is of no further use then.
+     */
+    public void giveImage(String type, String sha256, long bytes, int descriptor) throws PosixException {
+        pass(JSON.createObjectNode().put("type", type).put("sha256", sha256).put("bytes", bytes), descriptor);
+    }
+
+    /** Tells it that an image is kept no more. */
+    public void tellNoImage(String sha256) {
+        control.writeAndFlush(Unpooled.wrappedBuffer(frame(JSON.createObjectNode().put("type", "noimage")
+            .put("sha256", sha256))));
+    }
+
     private void pass(ObjectNode message, int descriptor) throws PosixException {
         if (!usable()) {
             throw new IllegalStateException("a worker must be usable to be assigned: worker=" + id);

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Pattern;
 
 /**
  * What a worker says on its control socket. A worker is assumed to be its guest's, so every field is bounded here and
@@ -17,6 +18,8 @@ public sealed interface WorkerMessage {
     int MAX_MESSAGE_BYTES = 64 * 1024;
     /** Devices of one worker; stops a list that fills the inventory. */
     int MAX_DEVICES = 64;
+    /** The largest image that a worker takes from its guest. */
+    long MAX_IMAGE_BYTES = 1L << 30;
     /** A name or reason; what is longer is cut, since a worker's reason may quote its guest. */
     int MAX_TEXT_CHARACTERS = 512;
 
@@ -28,6 +31,21 @@ public sealed interface WorkerMessage {
 
     /** The session is over; {@code error} says whether something went wrong. */
     record Ended(String reason, boolean error) implements WorkerMessage { }
+
+    /** What a worker says of device code; {@code sha256} is 64 lower-case hexadecimal digits. */
+    sealed interface OfImage extends WorkerMessage { }
+
+    /** Its guest has sent device code of this digest and length, which the broker may keep. */
+    record Image(String sha256, long bytes) implements OfImage { }
+
+    /** It has written what it was given memory for; {@code sha256} is empty when it could not. */
+    record Stored(String sha256) implements OfImage { }
+
+    /** It asks for device code that the broker keeps. */
+    record Want(String sha256) implements OfImage { }
+
+    /** What it was given has another digest. */
+    record Unfit(String sha256) implements OfImage { }
 
     /** A device as the worker describes it; {@code totalBytes} is 0 or more. */
     record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
@@ -56,6 +74,8 @@ public sealed interface WorkerMessage {
             .streamReadConstraints(StreamReadConstraints.builder().maxNestingDepth(8).maxNumberLength(20)
                 .maxStringLength(MAX_MESSAGE_BYTES).build()).build());
 
+        private static final Pattern DIGEST = Pattern.compile("[0-9a-f]{64}");
+
         private Parser() {
         }
 
@@ -75,6 +95,10 @@ public sealed interface WorkerMessage {
                 case "ready" -> ready(message);
                 case "stats" -> new Stats(stats(message));
                 case "ended" -> ended(message);
+                case "image" -> new Image(digest(message), size(message));
+                case "stored" -> new Stored(message.path("sha256").asText().isEmpty() ? "" : digest(message));
+                case "want" -> new Want(digest(message));
+                case "unfit" -> new Unfit(digest(message));
                 default -> throw new MalformedException("a message must have a known type: type=" + type);
             };
         }
@@ -103,6 +127,22 @@ public sealed interface WorkerMessage {
             return new WorkerStats(number(message, "calls"), number(message, "replies"), number(message, "roundTrips"),
                 number(message, "bytesIn"), number(message, "bytesOut"), number(message, "refusedRecords"),
                 number(message, "deviceBytes"), number(message, "kernels"));
+        }
+
+        private static String digest(JsonNode message) throws MalformedException {
+            String digest = text(message, "sha256");
+            if (!DIGEST.matcher(digest).matches()) {
+                throw new MalformedException("a digest must be 64 hexadecimal digits");
+            }
+            return digest;
+        }
+
+        private static long size(JsonNode message) throws MalformedException {
+            long bytes = number(message, "bytes");
+            if (bytes < 1 || bytes > MAX_IMAGE_BYTES) {
+                throw new MalformedException("an image must be of 1.." + MAX_IMAGE_BYTES + " bytes: bytes=" + bytes);
+            }
+            return bytes;
         }
 
         private static long number(JsonNode object, String field) throws MalformedException {

@@ -7,6 +7,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /** A session. Changed on the event loop only; {@link #view()} from any thread. */
 public final class Session {
@@ -15,6 +16,7 @@ public final class Session {
     private final long memoryBytes;
     private final Instant started = Instant.now();
     private final Placing placing;
+    private final Supplier<List<String>> images;
     private final Runnable freed;
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
@@ -30,8 +32,9 @@ public final class Session {
         List<String> place() throws SessionRegistry.RefusedException;
     }
 
-    Session(long id, Guest guest, long memoryBytes, Placing placing, Runnable freed) {
+    Session(long id, Guest guest, long memoryBytes, Placing placing, Supplier<List<String>> images, Runnable freed) {
         this.id = id;
+        this.images = images;
         this.placing = placing;
         this.guest = guest;
         this.memoryBytes = memoryBytes;
@@ -77,7 +80,7 @@ public final class Session {
      * @param place of a guest in shared memory; null over TCP.
      */
     public Assignment assignment(Assignment.Place place) {
-        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), place);
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place);
     }
 
     /** Why it ends or has ended, as whoever knew first has said; empty before. Event loop only. */

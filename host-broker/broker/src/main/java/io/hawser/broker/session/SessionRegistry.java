@@ -1,6 +1,7 @@
 package io.hawser.broker.session;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.image.ImageStore;
 import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
@@ -47,6 +48,7 @@ public final class SessionRegistry {
     private final int maxSessions;
     private final Map<String, Share> shares;
     private final Inventory inventory;
+    private final ImageStore images;
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
     private long nextId = 1;
@@ -62,12 +64,15 @@ public final class SessionRegistry {
      * @param maxSessions sessions at a time.
      * @param vgpus shares by name.
      * @param inventory the GPUs.
+     * @param images what is kept of one session for the next.
      */
-    public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, Inventory inventory) {
+    public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, Inventory inventory,
+        ImageStore images) {
         this.loop = loop;
         this.maxSessions = maxSessions;
         shares = Map.copyOf(vgpus);
         this.inventory = inventory;
+        this.images = images;
     }
 
     /**
@@ -113,7 +118,8 @@ public final class SessionRegistry {
             throw new RefusedException("the vGPU's sessions are all in use: vgpu=" + guest.vgpu() + " max="
                 + share.maxSessions);
         }
-        Session session = new Session(nextId++, guest, share.memoryBytes, () -> place(share), freed);
+        Session session = new Session(nextId++, guest, share.memoryBytes, () -> place(share),
+            () -> images.known(guest.vgpu()), freed);
         session.gpus();
         sessions.put(session.id(), session);
         return session;
@@ -196,12 +202,14 @@ public final class SessionRegistry {
                     LOG.infof(text, session.id(), "", ended.reason());
                 }
             }
+            case WorkerMessage.OfImage image -> images.said(worker, session.view().guest().vgpu(), image);
             case WorkerMessage.Ready ready -> throw new IllegalStateException("the pool keeps this one: " + ready);
         }
     }
 
     /** A worker is gone, and with it its session. Event loop only. */
     public void gone(Worker worker, String reason) {
+        images.gone(worker);
         Session session = byWorker.remove(worker);
         if (session == null) {
             return;

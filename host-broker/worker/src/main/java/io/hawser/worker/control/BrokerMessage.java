@@ -1,6 +1,7 @@
 package io.hawser.worker.control;
 
 import io.hawser.worker.channel.shm.SharedRegion;
+import java.util.List;
 
 /** What the broker tells a worker. */
 public sealed interface BrokerMessage {
@@ -12,10 +13,33 @@ public sealed interface BrokerMessage {
      * @param memoryBytes device memory that the session may allocate; 0 for no limit but the device's.
      * @param peer the guest's address, for the log.
      * @param program the guest's program name as it says, for the log.
+     * @param images digests of the device code that the broker keeps for the vGPU.
      * @param place where the guest is in its region; null when the descriptor is a socket.
      */
-    record Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program,
+    record Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
         SharedRegion.Place place) implements BrokerMessage { }
+
+    /**
+     * Write the image that was offered to the memory whose descriptor came with the message.
+     *
+     * @param sha256 its digest.
+     */
+    record Store(String sha256) implements BrokerMessage { }
+
+    /**
+     * The image that was asked for; the descriptor of its memory came with the message.
+     *
+     * @param sha256 its digest.
+     * @param bytes its length.
+     */
+    record Image(String sha256, long bytes) implements BrokerMessage { }
+
+    /**
+     * The image that was asked for is there no more.
+     *
+     * @param sha256 its digest.
+     */
+    record NoImage(String sha256) implements BrokerMessage { }
 
     /** The eventfd came with the message that the guest of the region in the next one rings. */
     record Doorbell() implements BrokerMessage { }

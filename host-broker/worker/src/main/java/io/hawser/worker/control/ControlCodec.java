@@ -6,6 +6,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.hawser.worker.channel.shm.SharedRegion;
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 
 /** JSON text of the control messages. Any thread. */
@@ -32,12 +34,21 @@ public final class ControlCodec {
         return switch (node.path("type").asText("")) {
             case "assign" -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
                 number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
-                place(node));
+                images(node), place(node));
+            case "store" -> new BrokerMessage.Store(node.path("sha256").asText(""));
+            case "image" -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
+            case "noimage" -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
             case "doorbell" -> new BrokerMessage.Doorbell();
             case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
             case "" -> throw new IOException("control message must have a type");
             default -> null;
         };
+    }
+
+    private static List<String> images(JsonNode node) {
+        List<String> images = new ArrayList<>();
+        node.path("images").forEach(image -> images.add(image.asText("")));
+        return images;
     }
 
     private static SharedRegion.Place place(JsonNode node) throws IOException {

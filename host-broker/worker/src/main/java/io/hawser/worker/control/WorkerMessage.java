@@ -40,6 +40,35 @@ public sealed interface WorkerMessage {
         long deviceBytes, long kernels) implements WorkerMessage { }
 
     /**
+     * The guest has sent device code that the broker does not keep; it may ask for it.
+     *
+     * @param sha256 its digest, in lower-case hexadecimal.
+     * @param bytes its length.
+     */
+    record Image(String sha256, long bytes) implements WorkerMessage { }
+
+    /**
+     * The memory that came with {@code store} has been written, and is open here no more.
+     *
+     * @param sha256 the image's digest; empty when it could not be written.
+     */
+    record Stored(String sha256) implements WorkerMessage { }
+
+    /**
+     * The guest is about to send device code that the broker keeps.
+     *
+     * @param sha256 its digest.
+     */
+    record Want(String sha256) implements WorkerMessage { }
+
+    /**
+     * What the broker keeps by this digest has another.
+     *
+     * @param sha256 the digest.
+     */
+    record Unfit(String sha256) implements WorkerMessage { }
+
+    /**
      * The session is over, the worker ends.
      *
      * @param reason one line.

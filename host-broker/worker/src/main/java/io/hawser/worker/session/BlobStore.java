@@ -48,8 +48,10 @@ public final class BlobStore {
         final MemorySegment bytes;
         final MessageDigest digest = sha256();
         long received;
+        boolean fetching; // from the broker: the guest sends nothing
         boolean complete;
         int pins;
+        int readers; // other threads, each with a pin
 
         Blob(byte[] sha256, long totalBytes) {
             this.sha256 = sha256;
@@ -99,7 +101,7 @@ public final class BlobStore {
      */
     public Outcome append(long blobId, long offsetBytes, MemorySegment piece) {
         Blob blob = byId.get(blobId);
-        if (blob == null || blob.complete || offsetBytes != blob.received || piece.byteSize() == 0
+        if (blob == null || blob.complete || blob.fetching || offsetBytes != blob.received || piece.byteSize() == 0
             || piece.byteSize() > blob.bytes.byteSize() - blob.received) {
             return Outcome.MALFORMED;
         }
@@ -112,6 +114,11 @@ public final class BlobStore {
         if (!Arrays.equals(blob.digest.digest(), blob.sha256)) {
             return Outcome.MALFORMED;
         }
+        complete(blob);
+        return Outcome.OK;
+    }
+
+    private void complete(Blob blob) {
         blob.complete = true;
         Blob twin = byContent.get(blob.content);
         if (twin != null) { // two ids were begun before either was complete: keep one copy
@@ -120,7 +127,79 @@ public final class BlobStore {
         } else {
             byContent.put(blob.content, blob);
         }
-        return Outcome.OK;
+    }
+
+    /**
+     * Begins to fill a blob that was just begun from elsewhere; {@link #fetched} ends it.
+     *
+     * @param blobId its id.
+     * @return its memory, valid until then.
+     */
+    MemorySegment fetch(long blobId) {
+        Blob blob = byId.get(blobId);
+        blob.fetching = true;
+        return blob.bytes;
+    }
+
+    /**
+     * The end of {@link #fetch}.
+     *
+     * @param blobId its id.
+     * @param isThere whether the content is there and has its digest; else the guest sends it.
+     */
+    void fetched(long blobId, boolean isThere) {
+        Blob blob = byId.get(blobId);
+        blob.fetching = false;
+        if (isThere) {
+            complete(blob);
+        }
+    }
+
+    /**
+     * The content of an id.
+     *
+     * @param blobId its id.
+     * @return its key; null when it is not complete.
+     */
+    String content(long blobId) {
+        Blob blob = byId.get(blobId);
+        return blob == null || !blob.complete ? null : blob.content;
+    }
+
+    /**
+     * Keeps a content for another thread until {@link #unpin}.
+     *
+     * @param content its key.
+     * @return its bytes; null when there is no such content any more.
+     */
+    MemorySegment pin(String content) {
+        Blob blob = byContent.get(content);
+        if (blob == null) {
+            return null;
+        }
+        blob.pins++;
+        blob.readers++;
+        return blob.bytes;
+    }
+
+    /**
+     * The end of {@link #pin}.
+     *
+     * @param content its key.
+     */
+    void unpin(String content) {
+        Blob blob = byContent.get(content);
+        if (blob != null) { // else the session has ended meanwhile
+            blob.pins--;
+            blob.readers--;
+        }
+    }
+
+    /** The digest of some memory. */
+    static byte[] sha256(MemorySegment bytes) {
+        MessageDigest digest = sha256();
+        digest.update(bytes.asByteBuffer());
+        return digest.digest();
     }
 
     /**
@@ -161,9 +240,10 @@ public final class BlobStore {
 
     /** Frees everything. */
     public void close() {
-        byId.values().stream().filter(blob -> !blob.complete).forEach(this::drop);
+        // What another thread still reads or writes stays: the process ends soon, and its memory with it.
+        byId.values().stream().filter(blob -> !blob.complete && !blob.fetching).forEach(this::drop);
         byId.clear();
-        byContent.values().forEach(this::drop);
+        byContent.values().stream().filter(blob -> blob.readers == 0).forEach(this::drop);
         byContent.clear();
     }
 

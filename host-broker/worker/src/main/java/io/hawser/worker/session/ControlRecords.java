@@ -5,6 +5,7 @@ import io.hawser.shm.RecordReader;
 import io.hawser.worker.channel.RecordHeader;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.HexFormat;
 
 /** The control records that a guest may send to a worker: images and acknowledgements. Session thread only. */
 final class ControlRecords {
@@ -51,8 +52,22 @@ final class ControlRecords {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
+        BlobStore blobs = session.objects().blobs();
+        String content = HexFormat.of().formatHex(sha256);
+        if (outcome == BlobStore.Outcome.OK && session.images().has(content)) {
+            call.deferWithoutRecord();
+            session.images().fetch(content, blobs.fetch(blobId), isThere -> {
+                blobs.fetched(blobId, isThere);
+                answerStage(call, isThere);
+            });
+            return;
+        }
+        answerStage(call, outcome == BlobStore.Outcome.KNOWN);
+    }
+
+    private static void answerStage(Call call, boolean known) {
         call.reply().fixed(RecordLayout.ALIGNMENT_BYTES);
-        call.reply().i32(0, outcome == BlobStore.Outcome.KNOWN ? 1 : 0);
+        call.reply().i32(0, known ? 1 : 0);
         call.finish(CudaResult.SUCCESS);
     }
 
@@ -69,6 +84,10 @@ final class ControlRecords {
             call.fatal("STAGE_DATA must continue a blob and end in its digest: blobId=" + blobId + " offsetBytes="
                 + offsetBytes + " bytes=" + piece.byteSize());
             return;
+        }
+        String content = session.objects().blobs().content(blobId);
+        if (content != null) {
+            session.images().offer(content, offsetBytes + piece.byteSize());
         }
         call.finish(CudaResult.SUCCESS);
     }

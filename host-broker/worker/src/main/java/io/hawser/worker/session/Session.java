@@ -36,6 +36,7 @@ public final class Session implements RecordHandler {
     private final Outbox outbox;
     private final Completions completions;
     private final StagingPool pool;
+    private SharedImages images = SharedImages.NONE;
     private final CreditWindow credit;
     private final StreamWork work;
     private final Callbacks callbacks;
@@ -81,6 +82,19 @@ public final class Session implements RecordHandler {
         callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memoryBytes());
+    }
+
+    /**
+     * Uses images that other sessions have loaded. Before {@link #start}.
+     *
+     * @param shared the broker's.
+     */
+    public void useImages(SharedImages shared) {
+        images = shared;
+    }
+
+    SharedImages images() {
+        return images;
     }
 
     /**

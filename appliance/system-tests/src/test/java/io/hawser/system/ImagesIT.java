@@ -1,0 +1,51 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Device code that one session has sent need not be sent by the next of the same vGPU. */
+class ImagesIT {
+    private static final int IMAGE_KIB = 2048;
+    private static final long IMAGES_BYTES = (IMAGE_KIB + IMAGE_KIB / 2) * 1024L; // of drv_large_image
+    private static final long SMALL_BYTES = 64 * 1024;
+
+    @TempDir
+    private Path stateDir;
+
+    private static long sentBy(BrokerProcess broker, Carrier carrier) throws IOException, InterruptedException {
+        try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_large_image", "--kib",
+                Integer.toString(IMAGE_KIB))) {
+            long bytes = program.await().assertPassed().assertOver(carrier).counters().stream()
+                .mapToLong(counters -> counters.path("bytes_out").asLong()).sum();
+            broker.awaitIdle();
+            return bytes;
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldSendAnImageOnce(Carrier carrier) throws Exception {
+        try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"), Map.of())) {
+            long first = sentBy(broker, carrier);
+            long second = sentBy(broker, carrier);
+            assertTrue(first > IMAGES_BYTES, "bytes=" + first);
+            assertTrue(second < SMALL_BYTES, "bytes=" + second);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldKeepNoneWhereTheSettingsSaySo(Carrier carrier) throws Exception {
+        try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"),
+                Map.of("hawser.images.max-size", "0"))) {
+            assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);
+            assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+package io.hawser.broker.image;
+
+import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.posix.PosixException;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.SealedMemory;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jboss.logging.Logger;
+
+/**
+ * Device code that sessions of a vGPU have loaded, by its SHA-256, so that the next one need not be sent it: sealed
+ * memory that a worker has written and that later workers of the same vGPU, and of no other, are given. The content is
+ * never looked at here, and a worker that is given some checks its digest, since the one that wrote it is assumed to be
+ * its guest's. Event loop only.
+ */
+public final class ImageStore implements AutoCloseable {
+    private static final Logger LOG = Logger.getLogger(ImageStore.class);
+
+    /**
+     * What is kept of one vGPU; what was used longest ago goes first.
+     *
+     * @param maxImages so many descriptors of the broker.
+     * @param maxBytes so much memory of the machine; 0 keeps nothing.
+     */
+    public record Limits(int maxImages, long maxBytes) { }
+
+    private record Image(int descriptor, long bytes) { }
+
+    private record Writing(String vgpu, String sha256, Image image) { }
+
+    private final Limits limits;
+    private final Map<String, LinkedHashMap<String, Image>> byVgpu = new HashMap<>(); // least recently used first
+    private final Map<Worker, Writing> writing = new HashMap<>(); // at most one a worker
+
+    /** Keeps nothing yet. */
+    public ImageStore(Limits limits) {
+        this.limits = limits;
+    }
+
+    /** The images that a new session of this vGPU need not send: their digests. */
+    public List<String> known(String vgpu) {
+        return List.copyOf(images(vgpu).keySet());
+    }
+
+    private LinkedHashMap<String, Image> images(String vgpu) {
+        return byVgpu.computeIfAbsent(vgpu, name -> new LinkedHashMap<>(16, 0.75f, true));
+    }
+
+    /** A worker with a session of this vGPU said something of images. */
+    public void said(Worker worker, String vgpu, WorkerMessage.OfImage message) {
+        switch (message) {
+            case WorkerMessage.Image offer -> offered(worker, vgpu, offer);
+            case WorkerMessage.Stored stored -> stored(worker, stored.sha256());
+            case WorkerMessage.Want want -> wanted(worker, vgpu, want.sha256());
+            case WorkerMessage.Unfit unfit -> {
+                LOG.warnf("an image is not what it was said to be and is dropped: vgpu=%s sha256=%s", vgpu,
+                    unfit.sha256());
+                drop(images(vgpu).remove(unfit.sha256()));
+            }
+        }
+    }
+
+    private void offered(Worker worker, String vgpu, WorkerMessage.Image offer) {
+        LinkedHashMap<String, Image> images = images(vgpu);
+        if (images.containsKey(offer.sha256()) || writing.containsKey(worker) || offer.bytes() > limits.maxBytes
+            || !makeRoom(vgpu, images, offer.bytes())) {
+            return; // the worker does not wait for an answer
+        }
+        int descriptor;
+        try {
+            descriptor = SealedMemory.create("hawser-image", offer.bytes());
+        } catch (IOException e) {
+            LOG.warnf("an image cannot be kept: %s", e.getMessage());
+            return;
+        }
+        Image image = new Image(descriptor, offer.bytes());
+        writing.put(worker, new Writing(vgpu, offer.sha256(), image));
+        try {
+            worker.giveImage("store", offer.sha256(), offer.bytes(), descriptor);
+        } catch (PosixException e) {
+            LOG.debugf("worker %d was not given memory for an image: %s", worker.id(), e.getMessage());
+            gone(worker);
+        }
+    }
+
+    /** Drops what was used longest ago until so much more fits; what is being written counts and stays. */
+    private boolean makeRoom(String vgpu, LinkedHashMap<String, Image> images, long bytes) {
+        long used = images.values().stream().mapToLong(Image::bytes).sum();
+        int count = images.size();
+        for (Writing other : writing.values()) {
+            if (other.vgpu.equals(vgpu)) {
+                used += other.image.bytes;
+                count++;
+            }
+        }
+        Iterator<Image> oldest = images.values().iterator();
+        while ((used + bytes > limits.maxBytes || count >= limits.maxImages) && oldest.hasNext()) {
+            Image image = oldest.next();
+            oldest.remove();
+            drop(image);
+            used -= image.bytes;
+            count--;
+        }
+        return used + bytes <= limits.maxBytes && count < limits.maxImages;
+    }
+
+    private void stored(Worker worker, String sha256) {
+        Writing written = writing.remove(worker);
+        if (written == null) {
+            return;
+        }
+        try {
+            SealedMemory.seal(written.image.descriptor);
+        } catch (IOException e) {
+            LOG.warnf("worker %d keeps an image open to write, so that it is dropped: %s", worker.id(), e.getMessage());
+            drop(written.image);
+            return;
+        }
+        if (!written.sha256.equals(sha256) || images(written.vgpu).containsKey(sha256)) {
+            drop(written.image);
+            return;
+        }
+        images(written.vgpu).put(sha256, written.image);
+        LOG.debugf("an image is kept: vgpu=%s bytes=%d sha256=%s", written.vgpu, written.image.bytes, sha256);
+    }
+
+    private void wanted(Worker worker, String vgpu, String sha256) {
+        Image image = images(vgpu).get(sha256);
+        try {
+            if (image == null) {
+                worker.tellNoImage(sha256);
+            } else {
+                worker.giveImage("image", sha256, image.bytes, image.descriptor);
+            }
+        } catch (PosixException e) {
+            LOG.debugf("worker %d was not given an image: %s", worker.id(), e.getMessage());
+        }
+    }
+
+    /** A worker is gone; what it was writing goes too. */
+    public void gone(Worker worker) {
+        Writing unfinished = writing.remove(worker);
+        if (unfinished != null) {
+            drop(unfinished.image);
+        }
+    }
+
+    /** How many images are kept, of all vGPUs. */
+    public int size() {
+        return byVgpu.values().stream().mapToInt(Map::size).sum();
+    }
+
+    /** Bytes of all images that are kept. */
+    public long bytes() {
+        return byVgpu.values().stream().flatMap(images -> images.values().stream()).mapToLong(Image::bytes).sum();
+    }
+
+    private static void drop(Image image) {
+        if (image != null) {
+            Descriptors.close(image.descriptor);
+        }
+    }
+
+    @Override
+    public void close() {
+        byVgpu.values().forEach(images -> images.values().forEach(ImageStore::drop));
+        byVgpu.clear();
+        writing.values().forEach(unfinished -> drop(unfinished.image));
+        writing.clear();
+    }
+}
