@@ -56,6 +56,8 @@ final class BrokerChild implements AutoCloseable {
         List<String> command = new ArrayList<>(List.of(installation.launcher().toString(),
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + state,
             "-Dhawser.gpu.backend=" + backend, "-Dhawser.worker.pool-size=" + poolSize,
+            // As natively: all that CUDA_VISIBLE_DEVICES allows.
+            "-Dhawser.vgpus.default.gpus=all",
             // A machine that does much else at the same time is slow, not wrong.
             "-Dhawser.worker.start-timeout=120s"));
         Path region = workplace.region();

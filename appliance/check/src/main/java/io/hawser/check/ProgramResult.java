@@ -111,7 +111,8 @@ record ProgramResult(String name, Map<Way, ProgramRun> runs, String nativeMissin
         if (run.isPassed() && (reference == null || reference.isPassed())) {
             return "output differs: " + run.lastLine();
         }
-        return "exit " + run.exit() + (reference == null ? "" : " (native " + reference.exit() + ")") + ": "
+        boolean besideNative = reference != null && reference != run;
+        return "exit " + run.exit() + (besideNative ? " (native " + reference.exit() + ")" : "") + ": "
             + run.lastLine();
     }
 }

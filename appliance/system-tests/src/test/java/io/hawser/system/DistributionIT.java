@@ -9,7 +9,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -53,9 +55,7 @@ class DistributionIT {
         assertEquals(archive.getFileName().toString(), home.getFileName() + ".tar.xz");
     }
 
-    private static Ended run(List<String> command) throws IOException, InterruptedException {
-        Path out = Files.createTempFile(folder, "out", "");
-        Path err = Files.createTempFile(folder, "err", "");
+    private static Process start(List<String> command, Path out, Path err) throws IOException {
         // Folders with just what the launchers call, so that no java of the machine can be found.
         Path bin = Files.createDirectories(Chain.OUTPUT.resolve("path"));
         for (String name : List.of("sh", "uname", "dirname", "readlink", "sed", "cat", "tar", "xz")) {
@@ -65,7 +65,13 @@ class DistributionIT {
         ProcessBuilder builder = new ProcessBuilder(command).directory(folder.toFile());
         builder.environment().clear();
         builder.environment().putAll(Map.of("PATH", bin.toString(), "HOME", folder.toString()));
-        Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+        return builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+    }
+
+    private static Ended run(List<String> command) throws IOException, InterruptedException {
+        Path out = Files.createTempFile(folder, "out", "");
+        Path err = Files.createTempFile(folder, "err", "");
+        Process process = start(command, out, err);
         if (!process.waitFor(LIMIT_S, TimeUnit.SECONDS)) {
             process.destroy();
             throw new AssertionError(command + " did not end within " + LIMIT_S + " s:\n" + Files.readString(err));
@@ -79,13 +85,15 @@ class DistributionIT {
         return run(command);
     }
 
-    private static Set<String> leftovers() throws IOException {
-        Set<String> names = new HashSet<>();
-        try (Stream<Path> files = Files.list(Path.of("/dev/shm"))) {
-            files.map(f -> f.getFileName().toString()).filter(n -> n.startsWith("hawser-check-"))
-                .forEach(names::add);
+    /** What runs of hawser-check have left behind. */
+    private static Set<Path> leftovers() throws IOException {
+        Set<Path> found = new HashSet<>();
+        for (String place : List.of("/dev/shm", "/tmp")) {
+            try (Stream<Path> files = Files.list(Path.of(place))) {
+                files.filter(f -> f.getFileName().toString().startsWith("hawser-check-")).forEach(found::add);
+            }
         }
-        return names;
+        return found;
     }
 
     @Test
@@ -130,7 +138,7 @@ class DistributionIT {
     /** A broker on the bundled runtime, and programs through it over both carriers, compared and measured. */
     @Test
     void shouldAcceptItself() throws Exception {
-        Set<String> before = leftovers();
+        Set<Path> before = leftovers();
         Path json = folder.resolve("results.json");
         // Few programs: ProgramsIT has run them all over both carriers.
         Ended check = launch("hawser-check", "--quick", "--programs", "drv_vector_add,drv_printf,drv_mapped_memory",
@@ -153,7 +161,34 @@ class DistributionIT {
             "start.init", "start.cold_init")) {
             assertTrue(figures.contains(name), () -> name + " is not in " + figures);
         }
-        assertEquals(before, leftovers(), "no region is left");
+        assertEquals(before, leftovers(), "neither a region nor a folder is left");
+    }
+
+    @Test
+    void shouldLeaveNothingWhenItIsInterrupted() throws Exception {
+        Set<Path> before = leftovers();
+        Path out = Files.createTempFile(folder, "out", "");
+        Path err = Files.createTempFile(folder, "err", "");
+        Process check = start(List.of(home.resolve("bin/hawser-check").toString(), "--backend", "software"), out, err);
+        try {
+            Await.until("programs to run", Duration.ofSeconds(120), () -> "", () -> {
+                if (!check.isAlive()) {
+                    throw new AssertionError("it ended: " + Files.readString(err));
+                }
+                return Files.readString(err).contains("programs in 2 ways") ? "" : Files.readString(err);
+            });
+            List<ProcessHandle> all = check.descendants().toList();
+            assertFalse(all.isEmpty(), "a broker, its workers and a program");
+            check.destroy();
+            assertTrue(check.waitFor(60, TimeUnit.SECONDS), "it ends");
+            assertEquals(143, check.exitValue(), () -> "128 + SIGTERM, as Java has it");
+            Await.until("the end of all that it has started",
+                () -> all.stream().filter(ProcessHandle::isAlive).map(ProcessHandle::pid).toList().isEmpty() ? ""
+                    : "some live");
+            assertEquals(before, leftovers());
+        } finally {
+            check.destroyForcibly();
+        }
     }
 
     @Test
@@ -161,12 +196,21 @@ class DistributionIT {
         Path wrong = home.resolve("lib/programs/drv_wrong");
         Files.writeString(wrong, "#!/bin/sh\necho FAIL drv_wrong: one, expected two\nexit 1\n");
         assertTrue(wrong.toFile().setExecutable(true));
+        Set<Path> before = leftovers();
         try {
             Ended check = launch("hawser-check", "--programs", "drv_wrong", "--no-benchmarks", "--carriers", "tcp",
                 "--backend", "software");
             assertEquals(1, check.exit(), check::toString);
             assertTrue(check.out().contains("NOT all agree."), check::toString);
             assertTrue(check.out().contains("tcp: exit 1: FAIL drv_wrong: one, expected two"), check::toString);
+            Set<Path> kept = leftovers();
+            kept.removeAll(before);
+            assertEquals(1, kept.size(), "logs and outputs are kept");
+            Path logs = kept.iterator().next();
+            assertTrue(check.err().contains("logs and outputs are in " + logs), check::toString);
+            try (Stream<Path> files = Files.walk(logs)) {
+                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+            }
         } finally {
             Files.delete(wrong);
         }
