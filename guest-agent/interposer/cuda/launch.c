@@ -106,14 +106,25 @@ HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDim
     return launch_kernel(f, grid, block, sharedMemBytes, hStream, HWS_LAUNCH_COOPERATIVE, kernelParams, NULL);
 }
 
+static bool in_clusters(const CUlaunchAttributeValue *value) {
+    return value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1;
+}
+
 /* Attributes travel as they are; one that names an event or writes a handle would need more than its bytes. */
-static CUresult check_attributes(const CUlaunchConfig *config, unsigned *flags_p) {
-    static _Atomic bool said;
+static CUresult check_attributes(const CUlaunchConfig *config, CUfunction f, unsigned *flags_p) {
+    static _Atomic bool said, said_clusters;
+    const hws_function_t *function = hws_function_get(f);
     HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
     for (unsigned i = 0; i < config->numAttrs; i++) {
         switch (config->attrs[i].id) {
             case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
                 *flags_p |= config->attrs[i].value.cooperative != 0 ? HWS_LAUNCH_COOPERATIVE : 0;
+                break;
+            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                if (function != NULL && in_clusters(&config->attrs[i].value)
+                    && hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) {
+                    return hws_unsupported_use(&said_clusters, "a launch in clusters on this device");
+                }
                 break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
@@ -137,7 +148,7 @@ HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
         .attributes = config->attrs,
         .attribute_count = config->numAttrs,
     };
-    HWS_TRY(check_attributes(config, &shape.flags));
+    HWS_TRY(check_attributes(config, f, &shape.flags));
     return launch(f, &shape, kernelParams, extra);
 }
 

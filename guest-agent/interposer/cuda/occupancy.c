@@ -135,14 +135,24 @@ static CUresult ask_clusters(CUfunction func, const CUlaunchConfig *config, int 
 HWS_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(numClusters != NULL && config != NULL);
-    int size;
-    return ask_clusters(func, config, numClusters, &size);
+    int clusters, size;
+    HWS_TRY(ask_clusters(func, config, &clusters, &size));
+    if (clusters < 0) {
+        return (CUresult) -clusters; /* wire.yaml, hwsOccupancyClusters: each answer has its own error */
+    }
+    *numClusters = clusters;
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
                                                        const CUlaunchConfig *config) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(clusterSize != NULL && config != NULL);
-    int clusters;
-    return ask_clusters(func, config, &clusters, clusterSize);
+    int clusters, size;
+    HWS_TRY(ask_clusters(func, config, &clusters, &size));
+    if (size < 0) {
+        return (CUresult) -size;
+    }
+    *clusterSize = size;
+    return CUDA_SUCCESS;
 }

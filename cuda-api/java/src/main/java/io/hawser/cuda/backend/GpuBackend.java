@@ -218,6 +218,36 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
+    /**
+     * How many clusters of a launch fit the device, and how large they may be.
+     *
+     * @param attributes array of CUlaunchAttribute.
+     * @param out receives two ints: clusters and size, or the CUresult of each question, negated.
+     */
+    default int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
+            int sharedBytes, MemorySegment attributes, MemorySegment out) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
+
+    /**
+     * Waits for and writes values in stream order; the addresses have been checked.
+     *
+     * @param params {@code count} CUstreamBatchMemOpParams.
+     */
+    default int streamMemOps(long stream, int count, MemorySegment params) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
+
+    /**
+     * Makes a tensor map.
+     *
+     * @param params HwsTensorMap; the address has been checked.
+     * @param map receives a CUtensorMap; at a multiple of 64.
+     */
+    default int tensorMap(MemorySegment params, MemorySegment map) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
+
     /** Memory for copies, pinned where the GPU wants it so. Any thread. */
     MemorySegment allocateStaging(long bytes);
 

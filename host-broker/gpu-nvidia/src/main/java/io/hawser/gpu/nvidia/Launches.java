@@ -35,6 +35,33 @@ final class Launches {
 
     int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
             long stream, int flags, MemorySegment params, MemorySegment attributes) {
+        fill(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, flags, attributes);
+        if (params.byteSize() == 0) {
+            return Driver.cuLaunchKernelEx(config, function, MemorySegment.NULL, MemorySegment.NULL);
+        }
+        extra.setAtIndex(ValueLayout.JAVA_LONG, 1, params.address());
+        bytes.set(ValueLayout.JAVA_LONG, 0, params.byteSize());
+        return Driver.cuLaunchKernelEx(config, function, MemorySegment.NULL, extra);
+    }
+
+    /** See GpuBackend.clusters. */
+    int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
+            MemorySegment attributes, MemorySegment out) {
+        fill(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, 0, 0, attributes);
+        int active = MemoryOperations.cuOccupancyMaxActiveClusters(out, function, config);
+        if (active != 0) {
+            out.set(ValueLayout.JAVA_INT, 0, -active);
+        }
+        MemorySegment size = out.asSlice(Integer.BYTES);
+        int potential = MemoryOperations.cuOccupancyMaxPotentialClusterSize(size, function, config);
+        if (potential != 0) {
+            size.set(ValueLayout.JAVA_INT, 0, -potential);
+        }
+        return 0;
+    }
+
+    private void fill(int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes, long stream,
+            int flags, MemorySegment attributes) {
         config.set(ValueLayout.JAVA_INT, 0, gridX);
         config.set(ValueLayout.JAVA_INT, 4, gridY);
         config.set(ValueLayout.JAVA_INT, 8, gridZ);
@@ -52,11 +79,5 @@ final class Launches {
             own.set(ValueLayout.JAVA_INT, Long.BYTES, 1);
         }
         config.set(ValueLayout.JAVA_INT, COUNT_OFFSET, count);
-        if (params.byteSize() == 0) {
-            return Driver.cuLaunchKernelEx(config, function, MemorySegment.NULL, MemorySegment.NULL);
-        }
-        extra.setAtIndex(ValueLayout.JAVA_LONG, 1, params.address());
-        bytes.set(ValueLayout.JAVA_LONG, 0, params.byteSize());
-        return Driver.cuLaunchKernelEx(config, function, MemorySegment.NULL, extra);
     }
 }

@@ -476,6 +476,22 @@ final class NvidiaBackend implements GpuBackend {
     }
 
     @Override
+    public int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
+            int sharedBytes, MemorySegment attributes, MemorySegment out) {
+        return launches.clusters(function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, attributes, out);
+    }
+
+    @Override
+    public int streamMemOps(long stream, int count, MemorySegment params) {
+        return MemoryOperations.cuStreamBatchMemOp(stream, count, params);
+    }
+
+    @Override
+    public int tensorMap(MemorySegment params, MemorySegment map) {
+        return MemoryOperations.tensorMap(params, map);
+    }
+
+    @Override
     public VirtualMemory virtualMemory() {
         return virtualMemory;
     }

@@ -36,7 +36,8 @@ public final class Calls implements CallDispatcher {
             new VmmCalls(session),
             new ManagedCalls(session, shared),
             new PeerCalls(session),
-            new LinkCalls(session));
+            new LinkCalls(session),
+            new StreamMemoryCalls(session));
     }
 
     /**

@@ -1,12 +1,14 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.WireReplies;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /** Kernels and host functions. */
 final class LaunchCalls {
@@ -46,6 +48,19 @@ final class LaunchCalls {
         call.finish(backend.launch(function.nativeHandle(), shape.gridX(), shape.gridY(), shape.gridZ(),
             shape.blockX(), shape.blockY(), shape.blockZ(), shape.sharedBytes(), stream.stream(), shape.flags(),
             params, attributes));
+    }
+
+    void hwsOccupancyClusters(Call call, Shape shape, MemorySegment attributes) {
+        Handle function = call.lastObject();
+        if (!check(call, attributes)) {
+            return;
+        }
+        MemorySegment out = call.scratch(2 * Integer.BYTES);
+        int result = backend.clusters(function.nativeHandle(), shape.gridX(), shape.gridY(), shape.gridZ(),
+            shape.blockX(), shape.blockY(), shape.blockZ(), shape.sharedBytes(), attributes, out);
+        WireReplies.hwsOccupancyClusters(call.reply(), out.get(ValueLayout.JAVA_INT, 0),
+            out.get(ValueLayout.JAVA_INT, Integer.BYTES));
+        call.finish(result);
     }
 
     private boolean check(Call call, MemorySegment attributes) {

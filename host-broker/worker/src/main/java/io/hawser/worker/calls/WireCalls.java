@@ -3,7 +3,6 @@ package io.hawser.worker.calls;
 import io.hawser.cuda.CallContext;
 import io.hawser.cuda.generated.WireManualCalls;
 import io.hawser.worker.session.Call;
-import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 
@@ -83,7 +82,8 @@ final class WireCalls implements WireManualCalls {
     public void hwsOccupancyClusters(CallContext call, long function, int gridDimX, int gridDimY, int gridDimZ,
             int blockDimX, int blockDimY, int blockDimZ, int sharedMemBytes, int attributesBytes,
             MemorySegment attributes) {
-        call.fail(CudaResult.NOT_SUPPORTED); // no backend has thread block clusters yet
+        launches.hwsOccupancyClusters(Call.of(call), new LaunchCalls.Shape(gridDimX, gridDimY, gridDimZ, blockDimX,
+            blockDimY, blockDimZ, sharedMemBytes, 0), attributes);
     }
 
     @Override

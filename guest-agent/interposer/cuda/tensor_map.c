@@ -1,0 +1,119 @@
+/* Descriptors of tensors. The driver beside the GPU makes their 128 bytes, which kernels get as they are. */
+#include "hws_driver.h"
+
+#include "hws_cuda_calls.h"
+
+#include <string.h>
+
+#define MAX_RANK 5u
+#define MAP_ALIGNMENT 64u /* as CUDA documents */
+
+enum { TILED = 0, IM2COL = 1, IM2COL_WIDE = 2, REPLACE = 3 }; /* stream_memory_types.yaml, HwsTensorMap */
+
+/* What all kinds have; the strides are between the outer dimensions. */
+static CUresult fill(HwsTensorMap *params, const CUtensorMap *map, uint32_t kind, CUtensorMapDataType type,
+                     cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
+                     const cuuint32_t *element_strides) {
+    HWS_REQUIRE(map != NULL && (uintptr_t) map % MAP_ALIGNMENT == 0 && rank >= 1 && rank <= MAX_RANK);
+    HWS_REQUIRE(dims != NULL && element_strides != NULL && (rank == 1 || strides != NULL));
+    memset(params, 0, sizeof *params);
+    params->kind = kind;
+    params->dataType = type;
+    params->rank = rank;
+    params->address = (uint64_t) (uintptr_t) address;
+    for (uint32_t i = 0; i < rank; i++) {
+        params->dims[i] = dims[i];
+        params->elementStrides[i] = element_strides[i];
+        if (i + 1 < rank) {
+            params->strides[i] = strides[i];
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static void choose(HwsTensorMap *params, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                   CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill_with) {
+    params->interleave = interleave;
+    params->swizzle = swizzle;
+    params->l2Promotion = promotion;
+    params->oobFill = fill_with;
+}
+
+static CUresult encode(const HwsTensorMap *params, CUtensorMap *map_p) {
+    static _Atomic bool said;
+    CUtensorMap made;
+    CUresult result = hws_call_hwsTensorMapEncode(params, &made);
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        return hws_unsupported_use(&said, "a tensor map on this device");
+    }
+    if (result == CUDA_SUCCESS) {
+        *map_p = made;
+    }
+    return result;
+}
+
+HWS_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+                                           cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+                                           const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
+                                           const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+                                           CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+                                           CUtensorMapFloatOOBfill oobFill) {
+    HWS_ENTER();
+    HwsTensorMap params;
+    HWS_TRY(fill(&params, tensorMap, TILED, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+                 elementStrides));
+    HWS_REQUIRE(boxDim != NULL);
+    memcpy(params.box, boxDim, tensorRank * sizeof *boxDim);
+    choose(&params, interleave, swizzle, l2Promotion, oobFill);
+    return encode(&params, tensorMap);
+}
+
+HWS_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+                                            cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+                                            const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
+                                            const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
+                                            cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+                                            CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                            CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
+    HWS_ENTER();
+    HwsTensorMap params;
+    HWS_TRY(fill(&params, tensorMap, IM2COL, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+                 elementStrides));
+    HWS_REQUIRE(tensorRank >= 3 && pixelBoxLowerCorner != NULL && pixelBoxUpperCorner != NULL);
+    memcpy(params.lower, pixelBoxLowerCorner, (tensorRank - 2) * sizeof *pixelBoxLowerCorner);
+    memcpy(params.upper, pixelBoxUpperCorner, (tensorRank - 2) * sizeof *pixelBoxUpperCorner);
+    params.channelsPerPixel = channelsPerPixel;
+    params.pixelsPerColumn = pixelsPerColumn;
+    choose(&params, interleave, swizzle, l2Promotion, oobFill);
+    return encode(&params, tensorMap);
+}
+
+HWS_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+                                                cuuint32_t tensorRank, void *globalAddress,
+                                                const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+                                                int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth,
+                                                cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+                                                const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+                                                CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+                                                CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
+    HWS_ENTER();
+    HwsTensorMap params;
+    HWS_TRY(fill(&params, tensorMap, IM2COL_WIDE, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+                 elementStrides));
+    HWS_REQUIRE(tensorRank >= 3);
+    params.lower[0] = pixelBoxLowerCornerWidth;
+    params.upper[0] = pixelBoxUpperCornerWidth;
+    params.channelsPerPixel = channelsPerPixel;
+    params.pixelsPerColumn = pixelsPerColumn;
+    params.mode = mode;
+    choose(&params, interleave, swizzle, l2Promotion, oobFill);
+    return encode(&params, tensorMap);
+}
+
+HWS_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress) {
+    HWS_ENTER();
+    HWS_REQUIRE(tensorMap != NULL && (uintptr_t) tensorMap % MAP_ALIGNMENT == 0);
+    HwsTensorMap params = {.kind = REPLACE, .address = (uint64_t) (uintptr_t) globalAddress};
+    memcpy(params.map, tensorMap->opaque, sizeof params.map);
+    return encode(&params, tensorMap);
+}
