@@ -21,8 +21,8 @@ final class Libraries {
 
     private final Map<Long, Library> libraries = new HashMap<>();
     private final Map<Long, Kernel> kernels = new HashMap<>();
-    private long onlyContext;
-    private boolean several;
+    private long onlyContext; // that has used libraries, 0 for none
+    private boolean several; // contexts have used them
 
     /** Takes a library that the driver has loaded. */
     void add(long library) {
@@ -83,7 +83,7 @@ final class Libraries {
      * @return a kernel of that context; the same handle when it is one, or belongs to no library.
      */
     long here(long function, long context) {
-        if (!several) {
+        if (!several && (context == onlyContext || onlyContext == 0)) {
             return function;
         }
         Kernel kernel = kernels.get(function);

@@ -137,7 +137,7 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS || flags != 0) {
             return check != CUDA_SUCCESS ? check : CUDA_ERROR_INVALID_VALUE;
         }
-        if (peer == null || peer == device.current()) {
+        if (peer == null) {
             return CUDA_ERROR_INVALID_CONTEXT;
         }
         if (peer.ordinal == device.current().ordinal) {

@@ -155,7 +155,7 @@ class SeveralDevicesTest {
         ok(backend.setCurrent(first));
         assertEquals(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, driver.cuCtxDisablePeerAccess(second));
         assertEquals(CUDA_ERROR_INVALID_VALUE, driver.cuCtxEnablePeerAccess(second, 1));
-        assertEquals(CUDA_ERROR_INVALID_CONTEXT, driver.cuCtxEnablePeerAccess(first, 0));
+        assertEquals(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, driver.cuCtxEnablePeerAccess(first, 0));
         assertEquals(CUDA_ERROR_INVALID_CONTEXT, driver.cuCtxEnablePeerAccess(12345, 0));
         ok(driver.cuCtxEnablePeerAccess(second, 0));
         assertEquals(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, driver.cuCtxEnablePeerAccess(second, 0));
