@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep(hws_hostcall_t *call) {
     pthread_mutex_lock(&lock);
-    call->id = ++last_id;
+    call->id = last_id += 2; /* even: those of graphs are odd */
     call->next = buckets[call->id % BUCKETS];
     buckets[call->id % BUCKETS] = call;
     pthread_mutex_unlock(&lock);

@@ -19,6 +19,10 @@ static hws_graph_call_t *buckets[BUCKETS];
 static uint64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static hws_graph_call_t **bucket_of(uint64_t id) {
+    return &buckets[(id >> 1) % BUCKETS];
+}
+
 static hws_graph_call_t *keep(const hws_graph_call_t *wanted) {
     hws_graph_call_t *call = malloc(sizeof *call);
     if (call == NULL) {
@@ -26,10 +30,10 @@ static hws_graph_call_t *keep(const hws_graph_call_t *wanted) {
     }
     *call = *wanted;
     pthread_mutex_lock(&lock);
-    call->id = ++last_id | HWS_GRAPH_CALL_BIT;
+    call->id = ++last_id << 1 | HWS_GRAPH_CALL_BIT;
     call->holders = 1;
-    call->next = buckets[call->id % BUCKETS];
-    buckets[call->id % BUCKETS] = call;
+    call->next = *bucket_of(call->id);
+    *bucket_of(call->id) = call;
     pthread_mutex_unlock(&lock);
     return call;
 }
@@ -49,7 +53,7 @@ static void settle(hws_graph_call_t *call) {
     if (call->holders != 0 || call->expected != 0) {
         return;
     }
-    hws_graph_call_t **link = &buckets[call->id % BUCKETS];
+    hws_graph_call_t **link = bucket_of(call->id);
     while (*link != call) {
         link = &(*link)->next;
     }
@@ -97,7 +101,7 @@ void hws_graph_call_unexpect(hws_graph_call_t *call) {
 
 void hws_graph_call_run(uint64_t id, int status) {
     pthread_mutex_lock(&lock);
-    hws_graph_call_t *call = buckets[id % BUCKETS];
+    hws_graph_call_t *call = *bucket_of(id);
     while (call != NULL && call->id != id) {
         call = call->next;
     }

@@ -8,8 +8,11 @@
 
 #include "graph.h"
 
-/* Set in the id of every such call, so that it is told from a host function that waits in a stream. */
-#define HWS_GRAPH_CALL_BIT (1ull << 63)
+/*
+ * Set in the id of every such call, and of no host function that waits in a stream. The lowest one: a driver may keep an
+ * id as a pointer, whose upper bits are its own.
+ */
+#define HWS_GRAPH_CALL_BIT 1ull
 
 /* Held once; NULL when memory is short. */
 hws_graph_call_t *hws_graph_call_host(CUhostFn function, void *user_data);
