@@ -129,7 +129,10 @@ static inline Image image_of(int width, int height, int depth) {
 
 static inline cudaTextureDesc reading(const Image &image) {
     cudaTextureDesc texture = {};
-    texture.addressMode[0] = texture.addressMode[1] = texture.addressMode[2] = image.mode;
+    /* The mode of a dimension that is not there counts as well: half of a border that way would be mixed in. */
+    texture.addressMode[0] = image.mode;
+    texture.addressMode[1] = image.height > 1 ? image.mode : cudaAddressModeClamp;
+    texture.addressMode[2] = image.depth > 1 ? image.mode : cudaAddressModeClamp;
     texture.filterMode = image.linear ? cudaFilterModeLinear : cudaFilterModePoint;
     texture.readMode = cudaReadModeElementType;
     texture.normalizedCoords = image.normalised;

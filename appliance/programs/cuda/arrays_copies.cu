@@ -130,7 +130,7 @@ static void volumes(unsigned int flags) {
     CUDA_OK(cudaMemcpy3D(&down));
     cudaMemcpy3DParms up = {};
     up.srcPtr = device;
-    up.srcPos = make_cudaPos(16, 0, 2); // bytes
+    up.srcPos = make_cudaPos(2, 0, 2); // elements of the array
     up.dstArray = second;
     up.dstPos = make_cudaPos(0, 0, 0);
     up.extent = make_cudaExtent(width - 2, height, 3);

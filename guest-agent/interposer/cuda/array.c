@@ -5,7 +5,7 @@
  */
 #include "array.h"
 
-#include "context.h"
+#include "capture.h"
 
 #include "hws_cuda_calls.h"
 
@@ -102,6 +102,7 @@ static CUresult create(CUarray *array_p, const CUDA_ARRAY3D_DESCRIPTOR *descript
 
 HWS_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(pHandle != NULL && pAllocateArray != NULL);
     const CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width, .Height = pAllocateArray->Height,
                                                 .Format = pAllocateArray->Format,
@@ -111,6 +112,7 @@ HWS_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPT
 
 HWS_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(pHandle != NULL && pAllocateArray != NULL);
     return create(pHandle, pAllocateArray);
 }
@@ -135,12 +137,14 @@ HWS_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDes
 
 HWS_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_TAKE_ARRAY(kept, hArray);
     if (kept->level) {
         return CUDA_SUCCESS; /* it goes with its mipmapped array, and stays until then, as in CUDA */
     }
     hws_handle_drop(HWS_KIND_ARRAY, (uint64_t) (uintptr_t) hArray);
-    return hws_call_cuArrayDestroy(hArray);
+    HWS_TRY(hws_call_cuArrayDestroy(hArray));
+    return hws_call_cuCtxSynchronize(); /* as CUDA does, like cuMemFree */
 }
 
 /* No array here has several planes. */
@@ -205,6 +209,7 @@ HWS_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                            const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                            unsigned int numMipmapLevels) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(pHandle != NULL && pMipmappedArrayDesc != NULL);
     hws_array_t base;
     HWS_TRY(examine(pMipmappedArrayDesc, &base));
@@ -272,6 +277,7 @@ HWS_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedAr
 
 HWS_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     TAKE_MIPMAP(kept, hMipmappedArray);
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < kept->levels; i++) {
@@ -282,5 +288,6 @@ HWS_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     }
     pthread_mutex_unlock(&lock);
     hws_handle_drop(HWS_KIND_MIPMAPPED_ARRAY, (uint64_t) (uintptr_t) hMipmappedArray);
-    return hws_call_cuMipmappedArrayDestroy(hMipmappedArray);
+    HWS_TRY(hws_call_cuMipmappedArrayDestroy(hMipmappedArray));
+    return hws_call_cuCtxSynchronize();
 }

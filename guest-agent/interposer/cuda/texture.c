@@ -5,6 +5,7 @@
  * Known deviation: memory that a texture reads must lie in one allocation; CUDA looks at its alignment only.
  */
 #include "array.h"
+#include "capture.h"
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
@@ -138,6 +139,7 @@ static CUresult take_resource(const CUDA_RESOURCE_DESC *resource, hws_resource_p
 HWS_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
                                       const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(pTexObject != NULL && pResDesc != NULL && pTexDesc != NULL);
     hws_resource_parts_t parts;
     HWS_TRY(take_resource(pResDesc, &parts));
@@ -164,6 +166,7 @@ HWS_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOUR
 
 HWS_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     /* CUDA takes any number. */
     return leave(texObject, false) ? hws_call_cuTexObjectDestroy(texObject) : CUDA_SUCCESS;
 }
@@ -188,12 +191,15 @@ HWS_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pRes
     HWS_ENTER_CONTEXT();
     hws_object_t kept;
     HWS_REQUIRE(pResViewDesc != NULL && look_up(texObject, false, &kept));
-    *pResViewDesc = kept.view;
+    if (kept.has_view) {
+        *pResViewDesc = kept.view; /* else CUDA leaves it as it is, and says nothing */
+    }
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     HWS_REQUIRE(pSurfObject != NULL && pResDesc != NULL && pResDesc->resType == CU_RESOURCE_TYPE_ARRAY
                 && pResDesc->flags == 0);
     HWS_REQUIRE(pResDesc->res.array.hArray != NULL);
@@ -216,6 +222,7 @@ HWS_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RES
 
 HWS_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     return leave(surfObject, true) ? hws_call_cuSurfObjectDestroy(surfObject) : CUDA_SUCCESS;
 }
 

@@ -70,16 +70,22 @@ static size_t hws_box_rows(const struct cudaPitchedPtr *pitched, const struct cu
     return pitched->ysize != 0 ? pitched->ysize : pos->y + height;
 }
 
-/* One end of a 3D copy: either an array, whose positions are elements, or memory, whose positions are bytes. */
+/*
+ * One end of a 3D copy: either an array, or memory, whose positions are bytes unless an array takes part: then they are
+ * its elements here, too (so NVIDIA's runtime 13.0 has it, against its documentation).
+ */
 static cudaError_t hws_copy_3d_check(cudaArray_const_t array, const struct cudaPitchedPtr *pitched,
-                                     const struct cudaPos *pos, size_t width) {
+                                     const struct cudaPos *pos, size_t width, size_t element, bool arrays) {
+    size_t x;
     if (array != NULL) {
         return pitched->ptr != NULL ? cudaErrorInvalidValue : cudaSuccess;
     }
-    if (pitched->ptr == NULL) {
+    if (pitched->ptr == NULL || __builtin_mul_overflow(pos->x, element, &x)) {
         return cudaErrorInvalidValue;
     }
-    return width > pitched->pitch || pos->x > pitched->pitch - width ? cudaErrorInvalidPitchValue : cudaSuccess;
+    return width <= pitched->pitch && x <= pitched->pitch - width ? cudaSuccess
+           : arrays                                                ? cudaErrorInvalidValue
+                                                                   : cudaErrorInvalidPitchValue;
 }
 
 /* Bytes of an element of the copy: of its arrays, which must agree, else a byte. */
@@ -119,7 +125,7 @@ static hws_end_t hws_copy_3d_end(cudaArray_const_t array, const struct cudaPitch
         return (hws_end_t){.type = CU_MEMORYTYPE_ARRAY, .x = pos->x * element, .array = hws_array_driver(array)};
     }
     return (hws_end_t){.type = memory,
-                       .x = pos->x,
+                       .x = pos->x * element,
                        .pitch = pitched->pitch,
                        .rows = hws_box_rows(pitched, pos, height),
                        .memory = pitched->ptr};
@@ -134,15 +140,16 @@ cudaError_t hws_copy_3d_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D 
     if (p->extent.width == 0 || p->extent.height == 0 || p->extent.depth == 0) {
         return cudaSuccess;
     }
+    bool arrays = p->srcArray != NULL || p->dstArray != NULL;
     cudaError_t error = hws_copy_3d_element(p->srcArray, p->dstArray, &element);
     if (error == cudaSuccess) {
         error = __builtin_mul_overflow(p->extent.width, element, &width) ? cudaErrorInvalidValue : cudaSuccess;
     }
     if (error == cudaSuccess) {
-        error = hws_copy_3d_check(p->srcArray, &p->srcPtr, &p->srcPos, width);
+        error = hws_copy_3d_check(p->srcArray, &p->srcPtr, &p->srcPos, width, element, arrays);
     }
     if (error == cudaSuccess) {
-        error = hws_copy_3d_check(p->dstArray, &p->dstPtr, &p->dstPos, width);
+        error = hws_copy_3d_check(p->dstArray, &p->dstPtr, &p->dstPos, width, element, arrays);
     }
     if (error != cudaSuccess) {
         return error;

@@ -31,9 +31,9 @@ cudaError_t hws_graph_copy(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D
     return error == cudaSuccess && driver->WidthInBytes == 0 ? cudaErrorInvalidValue : error;
 }
 
-/* An end as the Runtime API has it: positions in an array count elements. */
-static struct cudaPos hws_graph_pos(size_t x, size_t y, size_t z, CUmemorytype type, size_t element) {
-    return (struct cudaPos){type == CU_MEMORYTYPE_ARRAY ? x / element : x, y, z};
+/* An end as the Runtime API has it: positions count elements of the array that takes part, else bytes. */
+static struct cudaPos hws_graph_pos(size_t x, size_t y, size_t z, size_t element) {
+    return (struct cudaPos){x / element, y, z};
 }
 
 static struct cudaPitchedPtr hws_graph_pitched(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
@@ -65,10 +65,10 @@ cudaError_t hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3D
     }
     params->srcPtr = hws_graph_pitched(src, driver->srcHost, driver->srcDevice, driver->srcPitch,
                                        driver->WidthInBytes, driver->srcHeight);
-    params->srcPos = hws_graph_pos(driver->srcXInBytes, driver->srcY, driver->srcZ, src, element);
+    params->srcPos = hws_graph_pos(driver->srcXInBytes, driver->srcY, driver->srcZ, element);
     params->dstPtr = hws_graph_pitched(dst, driver->dstHost, driver->dstDevice, driver->dstPitch,
                                        driver->WidthInBytes, driver->dstHeight);
-    params->dstPos = hws_graph_pos(driver->dstXInBytes, driver->dstY, driver->dstZ, dst, element);
+    params->dstPos = hws_graph_pos(driver->dstXInBytes, driver->dstY, driver->dstZ, element);
     params->extent = (struct cudaExtent){driver->WidthInBytes / element, driver->Height, driver->Depth};
     params->kind = src == CU_MEMORYTYPE_UNIFIED || dst == CU_MEMORYTYPE_UNIFIED ? cudaMemcpyDefault
                    : src == CU_MEMORYTYPE_HOST

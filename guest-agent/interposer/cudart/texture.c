@@ -145,8 +145,11 @@ static bool hws_resource_format(const CUDA_RESOURCE_DESC *resource, CUarray_form
 /* What the Runtime API refuses before it asks the driver: filters, then normalised reads. */
 static cudaError_t hws_texture_check(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *texture) {
     CUarray_format format;
-    if (!hws_resource_format(resource, &format) || format > CU_AD_FORMAT_FLOAT) {
-        return cudaSuccess; /* the driver says what is wrong; formats that are normalised by themselves have no rule */
+    if (!hws_resource_format(resource, &format)) {
+        return cudaSuccess; /* the driver says what is wrong */
+    }
+    if (format > CU_AD_FORMAT_FLOAT) { /* normalised by itself */
+        return texture->readMode == cudaReadModeElementType ? cudaErrorInvalidNormSetting : cudaSuccess;
     }
     bool real = format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT;
     bool wide = format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT32;
@@ -204,6 +207,7 @@ HWS_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTex
 HWS_API cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *pResViewDesc,
                                                          cudaTextureObject_t texObject) {
     CUDA_RESOURCE_VIEW_DESC view;
+    memset(&view, 0, sizeof view); /* the driver leaves it so when the texture was made without one */
     HWS_REQUIRE(pResViewDesc != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuTexObjectGetResourceViewDesc(&view, texObject)));
