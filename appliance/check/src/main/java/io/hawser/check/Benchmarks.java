@@ -21,6 +21,8 @@ final class Benchmarks {
     private static final int LOOK_EVERY_MS = 2;
     private static final int IDLE_SESSIONS = 16;
     private static final int IDLE_S = 5;
+    /** Of each benchmark; a full one takes half a minute where the GPU is a real one. */
+    private static final Duration LIMIT = Duration.ofSeconds(240);
     /** Wait before idle processes are looked at: compilers that work in the background come to their end. */
     private static final int SETTLE_MS = 3000;
 
@@ -47,15 +49,13 @@ final class Benchmarks {
 
     private final Guests guests;
     private final Extent extent;
-    private final Duration timeout;
     private final Progress progress;
     private final Figures figures = new Figures();
     private final List<String> failures = new ArrayList<>();
 
-    Benchmarks(Guests guests, Extent extent, Duration timeout, Progress progress) {
+    Benchmarks(Guests guests, Extent extent, Progress progress) {
         this.guests = guests;
         this.extent = extent;
-        this.timeout = timeout;
         this.progress = progress;
     }
 
@@ -218,7 +218,7 @@ final class Benchmarks {
     }
 
     private void awaitReady(Guests.Started program) {
-        long end = System.nanoTime() + timeout.toNanos();
+        long end = System.nanoTime() + LIMIT.toNanos();
         while (!text(program.out()).contains(READY)) {
             if (!program.process().isAlive() || System.nanoTime() > end) {
                 throw failure(program);
@@ -236,7 +236,7 @@ final class Benchmarks {
     }
 
     private void awaitEnd(Guests.Started program) {
-        if (!guests.children().await(program.process(), timeout) || program.process().exitValue() != 0) {
+        if (!guests.children().await(program.process(), LIMIT) || program.process().exitValue() != 0) {
             throw failure(program);
         }
     }
@@ -256,7 +256,7 @@ final class Benchmarks {
     }
 
     private CheckException failure(Guests.Started program) {
-        String how = program.process().isAlive() ? "did not come to its end within " + timeout.toSeconds() + " s"
+        String how = program.process().isAlive() ? "did not come to its end within " + LIMIT.toSeconds() + " s"
             : "ended with " + program.process().exitValue();
         return new CheckException("a benchmark " + how + ": " + program.out() + "\n" + text(program.out())
             + text(program.err()));

@@ -118,8 +118,7 @@ public final class CheckMain {
                 programs = new ProgramCheck(guests, options.timeout(), progress).run(names, ways, broker);
                 broker.awaitNoSession();
             }
-            benchmarks = new Benchmarks(guests, Benchmarks.Extent.of(options, software, maxCopyMib()),
-                options.timeout(), progress);
+            benchmarks = new Benchmarks(guests, Benchmarks.Extent.of(options, software, maxCopyMib()), progress);
             if (options.benchmarks()) {
                 benchmarks.limits(carrier, broker);
                 benchmarks.measure(ways, broker);

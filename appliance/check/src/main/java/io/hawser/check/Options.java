@@ -23,7 +23,7 @@ import java.util.Set;
  * @param carriers TCP, SHM or both, never NATIVE.
  * @param backend auto, software or nvidia.
  * @param tenants how many at once, each 1 to {@link #MAX_TENANTS}; may be empty.
- * @param timeout of every child process.
+ * @param timeout of every test program.
  * @param keep logs and outputs stay.
  * @param cudaLibrary folder of libcudart.so.13 for native runs.
  */
@@ -51,7 +51,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
           --carriers       which (tcp,shm)
           --backend        which GPU the workers open (auto: NVIDIA's where there is one, else the software GPU)
           --tenants        how many identical programs at once are measured (1,2,4,8); none for no such measurement
-          --timeout        seconds after which a program counts as hung (90)
+          --timeout        seconds after which a program counts as hung (60); benchmarks have limits of their own
           --cuda-lib       folder of libcudart.so.13 for native runs, where the linker does not find it by itself
           --keep           keeps logs and outputs, and says where
 
@@ -73,7 +73,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
         Set<Way> carriers = EnumSet.of(Way.TCP, Way.SHM);
         String backend = "auto";
         List<Integer> tenants = null;
-        Duration timeout = Duration.ofSeconds(90);
+        Duration timeout = Duration.ofSeconds(60);
         Iterator<String> rest = Arrays.asList(arguments).iterator();
         while (rest.hasNext()) {
             String option = rest.next();
