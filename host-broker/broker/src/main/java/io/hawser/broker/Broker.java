@@ -72,6 +72,7 @@ public final class Broker {
 
     private final Instant started = Instant.now();
     private final BrokerConfig config;
+    private final WorkerCommand command;
     private final StateDir stateDir;
     private final EpollEventLoopGroup group;
     private final AdminToken adminToken;
@@ -87,7 +88,7 @@ public final class Broker {
         long descriptionHash) throws IOException {
         this.config = config;
         this.stateDir = stateDir;
-        WorkerCommand command = WorkerCommand.of(config, environment);
+        command = WorkerCommand.of(config, environment).withCache(config, stateDir.resolve(""));
         Path tokenFile = config.tokenFile().orElseGet(() -> stateDir.resolve("tokens"));
         Path clearToken = stateDir.resolve("default.token");
         if (Secrets.createTokens(tokenFile, clearToken)) {
@@ -303,6 +304,9 @@ public final class Broker {
         @Override
         public void started(Duration time) {
             listener.workerStarted(time);
+            if (command.cache() != null) {
+                command.cache().make(); // not before: the first worker tells whether workers start at all
+            }
             gpuKnown.complete(pools.state());
         }
     }

@@ -2,9 +2,12 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.BackendOptions;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
@@ -36,6 +39,16 @@ public final class WorkerMain {
 
     private WorkerMain() { }
 
+    /** Does what a worker does before it is ready, without a broker. */
+    private static void train(WorkerOptions options) throws IOException {
+        GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
+        new Worker(new ControlSocket(options.controlFd()), backend).warmUp();
+        ControlCodec codec = new ControlCodec();
+        codec.encode(DeviceList.ready(backend));
+        codec.decode("{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0}".getBytes(StandardCharsets.US_ASCII));
+        System.exit(0);
+    }
+
     private static BackendOptions backendOptions(WorkerOptions options) {
         String gpus = System.getenv(GPUS);
         List<String> chosen = gpus == null || gpus.isBlank() ? List.of() : List.of(gpus.split(","));
@@ -59,6 +72,10 @@ public final class WorkerMain {
         }
         int status;
         try {
+            if (options.train() != 0) {
+                train(options);
+                return;
+            }
             ControlSocket control = new ControlSocket(options.controlFd());
             GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
             Worker worker = new Worker(control, backend);

@@ -7,12 +7,13 @@ package io.hawser.worker;
  * @param backend {@code auto}, {@code software} or {@code nvidia}.
  * @param threads processors that a software GPU may use; 0 for all.
  * @param devices how many GPUs a software GPU is.
+ * @param train 1 to warm up only and to end in order, so that the JVM writes what it has been told to record.
  */
-public record WorkerOptions(int controlFd, String backend, int threads, int devices) {
+public record WorkerOptions(int controlFd, String backend, int threads, int devices, int train) {
     /** How to call the worker. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
-        + "[--devices N]";
+        + "[--devices N] [--train 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -28,6 +29,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         String backend = "auto";
         int threads = 0;
         int devices = 1;
+        int train = 0;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
                 throw new IllegalArgumentException("an option needs a value: " + args[i]);
@@ -38,10 +40,11 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--backend" -> backend = value;
                 case "--threads" -> threads = number(args[i], value);
                 case "--devices" -> devices = number(args[i], value);
+                case "--train" -> train = number(args[i], value);
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
-        return new WorkerOptions(controlFd, backend, threads, devices);
+        return new WorkerOptions(controlFd, backend, threads, devices, train);
     }
 
     private static int number(String option, String value) {

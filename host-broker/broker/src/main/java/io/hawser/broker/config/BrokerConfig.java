@@ -124,6 +124,14 @@ public interface BrokerConfig {
         @WithDefault("2")
         int poolSize();
 
+        /**
+         * Whether the broker has a worker of its own make the JVM's cache of what a start loads, once, and again when
+         * the Java, the jars or the flags are others; it is kept in the state folder (about 40 MB). Starts take a third
+         * less of the processor's time. Only with the default command.
+         */
+        @WithDefault("false")
+        boolean startCache();
+
         /** Time from the start of a worker to its {@code ready}. */
         @WithDefault("60s")
         Duration startTimeout();

@@ -14,8 +14,9 @@ import java.util.Map;
  *
  * @param command program and arguments.
  * @param environment {@code NAME=value} each; nothing in it is secret.
+ * @param cache what makes starts shorter; null for none.
  */
-public record WorkerCommand(List<String> command, List<String> environment) {
+public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache) {
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
@@ -40,7 +41,31 @@ public record WorkerCommand(List<String> command, List<String> environment) {
                 passed.add(name.strip() + "=" + value);
             }
         }
-        return new WorkerCommand(command, List.copyOf(passed));
+        return new WorkerCommand(command, List.copyOf(passed), null);
+    }
+
+    /**
+     * The same with a cache, where the settings want one and the command is the default one.
+     *
+     * @param folder of the broker alone, where the cache is kept.
+     * @throws IOException if the worker's jars cannot be listed.
+     */
+    public WorkerCommand withCache(BrokerConfig config, Path folder) throws IOException {
+        boolean wanted = config.worker().startCache() && config.worker().command().isEmpty();
+        return !wanted ? this : new WorkerCommand(command, environment,
+            new WorkerCache(folder, command, environment, config.worker().dir().toAbsolutePath()));
+    }
+
+    /** What to start now. */
+    List<String> line() {
+        return cache == null ? command : cache.use();
+    }
+
+    /** A worker started by this has failed. */
+    void distrust() {
+        if (cache != null) {
+            cache.distrust();
+        }
     }
 
     /**
@@ -53,7 +78,7 @@ public record WorkerCommand(List<String> command, List<String> environment) {
         told.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
         told.add(VISIBLE + "=" + String.join(",", uuids.stream().map(uuid -> "GPU-" + uuid).toList()));
         told.add(GPUS + "=" + String.join(",", uuids));
-        return new WorkerCommand(command, List.copyOf(told));
+        return new WorkerCommand(command, List.copyOf(told), cache);
     }
 
     private static List<String> standard(BrokerConfig config) {

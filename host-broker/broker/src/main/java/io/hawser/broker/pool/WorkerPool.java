@@ -181,7 +181,7 @@ public final class WorkerPool {
 
     private void startOne() {
         try {
-            Worker worker = Worker.start(NEXT_ID.getAndIncrement(), loop, command.command(), command.environment(),
+            Worker worker = Worker.start(NEXT_ID.getAndIncrement(), loop, command.line(), command.environment(),
                 limits.endTimeout(), new WorkerListener());
             workers.put(worker, Phase.STARTING);
             startDeadlines.put(worker, loop.schedule(() -> worker.kill("it was not ready in time: timeoutMs="
@@ -194,6 +194,7 @@ public final class WorkerPool {
 
     private void failed(String reason) {
         lastFailure = reason;
+        command.distrust();
         if (backOff != null) {
             // Started together with one that has failed already: one failure, not two.
             LOG.errorf("a worker failed before it had a session: %s", reason);
