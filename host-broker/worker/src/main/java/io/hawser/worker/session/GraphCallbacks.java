@@ -2,12 +2,17 @@ package io.hawser.worker.session;
 
 import io.hawser.worker.channel.Outbox;
 import io.netty.util.collection.LongObjectHashMap;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
+import java.util.function.LongFunction;
 
 /**
  * Nodes of graphs that call the guest. Their ids are used again and again: each launch makes exactly one CALLBACK for
@@ -20,8 +25,10 @@ public final class GraphCallbacks {
     public static final int MAX_IDS = 1 << 20;
     /** Staging memory of one node: what a copy of a graph may be long. */
     public static final long MAX_COPY_BYTES = 256L << 20;
-    /** Staging memory of a session's graphs, which a guest could make without end. */
+    /** Staging memory of a session's graphs, in use or kept for reuse, which a guest could make without end. */
     public static final long MAX_STAGING_BYTES = 512L << 20;
+
+    private static final long SMALLEST_STAGING_BYTES = 4096;
 
     private final Completions completions;
     private final Outbox outbox;
@@ -29,15 +36,24 @@ public final class GraphCallbacks {
     private final LongObjectHashMap<State> states = new LongObjectHashMap<>();
     private final Set<CountDownLatch> waiting = ConcurrentHashMap.newKeySet();
     private volatile boolean cancelled;
-    private long stagingBytes;
+    /**
+     * The backend's, pinned where the GPU wants it so: NVIDIA's driver does copies with other memory inside of the
+     * launch, on the thread that is to take the guest's answer, and waits there for the host node before them.
+     */
+    private final LongFunction<MemorySegment> allocate;
+    private final Consumer<MemorySegment> free;
+    private final List<MemorySegment> allocated = new ArrayList<>();
+    private final Map<Long, ArrayDeque<MemorySegment>> idle = new HashMap<>(); // by length, powers of two
+    private long stagingBytes; // of all that is allocated
+    private int running; // launches that call the guest
+    private Runnable whenFreed; // not null once nothing more is launched
 
     /** What is known of one id. */
     private static final class State {
         final long id;
         final boolean toDevice;
         final long bytes; // 0: a host function
-        Arena arena;
-        MemorySegment staging = MemorySegment.NULL;
+        MemorySegment staging = MemorySegment.NULL; // a power of two, at least as long
         int users;
         int unstarted; // launched, and neither executed nor given up
         final ArrayDeque<Gates.Gate> gates = new ArrayDeque<>();
@@ -59,11 +75,16 @@ public final class GraphCallbacks {
      * @param completions brings what nodes say to the session thread.
      * @param outbox takes the requests to the guest.
      * @param gates told of what waits for the guest.
+     * @param allocate gives staging memory of so many bytes, null when there is none; must not wait for the device.
+     * @param free takes it back.
      */
-    GraphCallbacks(Completions completions, Outbox outbox, Gates gates) {
+    GraphCallbacks(Completions completions, Outbox outbox, Gates gates, LongFunction<MemorySegment> allocate,
+            Consumer<MemorySegment> free) {
         this.completions = completions;
         this.outbox = outbox;
         this.gates = gates;
+        this.allocate = allocate;
+        this.free = free;
     }
 
     /**
@@ -77,15 +98,12 @@ public final class GraphCallbacks {
     public int share(long id, long bytes, boolean toDevice) {
         State state = states.get(id);
         if (state == null) {
-            if (states.size() >= MAX_IDS || bytes > MAX_COPY_BYTES || stagingBytes + bytes > MAX_STAGING_BYTES) {
-                return CudaResult.OUT_OF_MEMORY;
-            }
             state = new State(id, toDevice, bytes);
-            if (bytes > 0) {
-                // Not from the backend: pinning may wait for host functions, which wait for this thread.
-                state.arena = Arena.ofShared();
-                state.staging = state.arena.allocate(bytes, Long.BYTES);
-                stagingBytes += bytes;
+            if (bytes > 0 && states.size() < MAX_IDS) {
+                state.staging = take(bytes);
+            }
+            if (states.size() >= MAX_IDS || state.staging == null) {
+                return CudaResult.OUT_OF_MEMORY;
             }
             states.put(id, state);
         }
@@ -94,6 +112,23 @@ public final class GraphCallbacks {
         }
         state.users++;
         return 0;
+    }
+
+    private MemorySegment take(long bytes) {
+        if (bytes > MAX_COPY_BYTES) {
+            return null;
+        }
+        long length = Math.max(SMALLEST_STAGING_BYTES, Long.highestOneBit(bytes - 1) << 1);
+        ArrayDeque<MemorySegment> kept = idle.computeIfAbsent(length, key -> new ArrayDeque<>());
+        if (!kept.isEmpty()) {
+            return kept.pop();
+        }
+        MemorySegment memory = stagingBytes + length > MAX_STAGING_BYTES ? null : allocate.apply(length);
+        if (memory != null) {
+            stagingBytes += length;
+            allocated.add(memory);
+        }
+        return memory;
     }
 
     /**
@@ -110,9 +145,8 @@ public final class GraphCallbacks {
     private void settle(State state) {
         if (state.users == 0 && state.unstarted == 0 && state.queue.isEmpty()) {
             states.remove(state.id);
-            if (state.arena != null) {
-                stagingBytes -= state.bytes;
-                state.arena.close();
+            if (state.bytes > 0) {
+                idle.get(state.staging.byteSize()).push(state.staging);
             }
         }
     }
@@ -124,7 +158,8 @@ public final class GraphCallbacks {
      * @return as long as the copy's bytes.
      */
     public MemorySegment staging(long id) {
-        return states.get(id).staging;
+        State state = states.get(id);
+        return state.staging.asSlice(0, state.bytes);
     }
 
     /**
@@ -137,7 +172,38 @@ public final class GraphCallbacks {
     public MemorySegment unanswered(long id, boolean toDevice) {
         State state = states.get(id);
         return state == null || state.bytes == 0 || state.toDevice != toDevice || state.queue.isEmpty() ? null
-            : state.staging;
+            : state.staging.asSlice(0, state.bytes);
+    }
+
+    /** A launch begins that calls the guest. */
+    void begins() {
+        running++;
+    }
+
+    /** It has ended. */
+    void ends() {
+        running--;
+        freeWhenQuiet();
+    }
+
+    /**
+     * Gives staging memory back to the backend, as soon as no launch can use it. The session is over.
+     *
+     * @param whenAllIsBack run once then, perhaps at once.
+     */
+    void freeStaging(Runnable whenAllIsBack) {
+        whenFreed = whenAllIsBack;
+        freeWhenQuiet();
+    }
+
+    private void freeWhenQuiet() {
+        if (whenFreed != null && running == 0) {
+            Runnable told = whenFreed;
+            whenFreed = null;
+            allocated.forEach(free);
+            allocated.clear();
+            told.run();
+        }
     }
 
     /**

@@ -184,6 +184,7 @@ public final class GraphExecState {
             return null;
         }
         running++;
+        callbacks.begins();
         for (long id : callbackIds) {
             callbacks.launched(id);
         }
@@ -219,6 +220,7 @@ public final class GraphExecState {
             retired = new ArrayList<>();
             released.forEach(callbacks::release);
         }
+        callbacks.ends();
     }
 
     /** Gives back what it holds, when its launches are over. */

@@ -80,7 +80,7 @@ public final class Session implements RecordHandler {
         credit = new CreditWindow(options.creditWindowBytes());
         work = new StreamWork(backend, completions, credit, pool, outbox, gates);
         callbacks = new Callbacks(completions, work, outbox, gates);
-        graphCallbacks = new GraphCallbacks(completions, outbox, gates);
+        graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memoryBytes());
     }
 
@@ -400,7 +400,7 @@ public final class Session implements RecordHandler {
      */
     public void freeStaging(Runnable whenAllIsBack) {
         link.dropPartial();
-        pool.close(whenAllIsBack);
+        pool.close(() -> graphCallbacks.freeStaging(whenAllIsBack));
     }
 
     /**
