@@ -186,14 +186,15 @@ static void refusals(void) {
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&none, unit + 4096, &prop, 0));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&none, unit, &prop, 1));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&other, 0, 0, 0, 0));
-    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 3 * unit, 2 * unit, 0, memory, 0));
     CU_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base, 4 * unit, 0, memory, 0));
     CU_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base, unit, unit, memory, 0));
     CU_OK(cuMemMap(base, 2 * unit, 0, memory, 0));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + unit, 2 * unit, 0, memory, 0));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base, unit));
-    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 3 * unit, unit));
+    CU_OK(cuMemUnmap(base + 3 * unit, unit));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, unit));
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 4 * unit));
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(base, 0, unit));
     CU_OK(cuMemGetAccess(&flags, &prop.location, base));
     check_equal("access before it is set", CU_MEM_ACCESS_FLAGS_PROT_NONE, (long long) flags);
     open_range(base, 2);
@@ -202,7 +203,7 @@ static void refusals(void) {
     CU_OK(cuMemUnmap(base, 2 * unit));
     CU_OK(cuMemRelease(memory));
     CU_OK(cuMemAddressFree(base, 4 * unit));
-    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base, unit));
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 4 * unit));
 }
 
 int main(int argc, char **argv) {

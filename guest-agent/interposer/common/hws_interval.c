@@ -111,6 +111,11 @@ bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p) 
     return range != NULL;
 }
 
+/* Whether there is a range that copies may touch. */
+static bool is_open(const hws_range_t *range) {
+    return range != NULL && (range->memory != HWS_MEMORY_VIRTUAL || range->flags != 0);
+}
+
 bool hws_interval_covers(uint64_t address, uint64_t bytes) {
     hws_map_t *map = &maps[HWS_SIDE_DEVICE];
     pthread_rwlock_rdlock(&map->lock);
@@ -118,9 +123,10 @@ bool hws_interval_covers(uint64_t address, uint64_t bytes) {
     size_t next = above(map, address);
     /* Bytes of the range from the address on; a range never wraps. */
     uint64_t here = range == NULL ? 0 : range->bytes - (address - range->base);
+    range = is_open(range) ? range : NULL;
     while (range != NULL && here < bytes) {
         hws_range_t *follower = next < map->count ? map->ranges[next++] : NULL;
-        bool goes_on = follower != NULL && range->memory == HWS_MEMORY_VIRTUAL
+        bool goes_on = is_open(follower) && range->memory == HWS_MEMORY_VIRTUAL
             && follower->memory == HWS_MEMORY_VIRTUAL && range->base + range->bytes == follower->base;
         bytes -= here;
         range = goes_on ? follower : NULL;
@@ -139,6 +145,16 @@ bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value)
     }
     pthread_rwlock_unlock(&map->lock);
     return range != NULL;
+}
+
+void hws_interval_set_flags(hws_side_t side, uint64_t base, unsigned flags) {
+    hws_map_t *map = &maps[side];
+    pthread_rwlock_wrlock(&map->lock);
+    hws_range_t *range = find_locked(map, base);
+    if (range != NULL && range->base == base) {
+        range->flags = flags;
+    }
+    pthread_rwlock_unlock(&map->lock);
 }
 
 void hws_interval_remove_all(uint64_t owner, uint64_t context) {

@@ -52,12 +52,15 @@ bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p);
 
 /*
  * Whether copies may touch these device bytes, at least 1: all inside one range, or inside mappings of cuMemMap that
- * lie end to end.
+ * lie end to end and to which a device has access (their flags are not 0).
  */
 bool hws_interval_covers(uint64_t address, uint64_t bytes);
 
 /* Changes the flag of the range that the address lies in. */
 bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value);
+
+/* Replaces the flags of the range that starts at base, if there is one. */
+void hws_interval_set_flags(hws_side_t side, uint64_t base, unsigned flags);
 
 /* Takes out every device range of a module or pool (owner) or, when that is 0, of a context. */
 void hws_interval_remove_all(uint64_t owner, uint64_t context);

@@ -182,6 +182,7 @@ HWS_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advis
             bit = READ_MOSTLY;
             break;
         case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+            HWS_REQUIRE(location.type != CU_MEM_LOCATION_TYPE_DEVICE || hws_device_get(location.id) != NULL);
             HWS_TRY(check_location(location));
             set = true;
             bit = PREFERS_HOST;

@@ -38,7 +38,7 @@ static CUresult check(CUdevice device, const hws_memory_op_t *op) {
             return check_address(op->address, op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8);
         case CU_STREAM_MEM_OP_WRITE_VALUE_32:
         case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-            HWS_REQUIRE((op->flags & ~(unsigned) CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) == 0);
+            HWS_REQUIRE(op->flags == 0); /* as NVIDIA's driver 580: the other flag was for the first version */
             return check_address(op->address, op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8);
         case CU_STREAM_MEM_OP_BARRIER:
             HWS_REQUIRE(op->flags <= 1);
@@ -92,7 +92,10 @@ HWS_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, c
 HWS_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
                                           unsigned int flags) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(count != 0 && count <= MAX_OPERATIONS && paramArray != NULL && flags == 0);
+    HWS_REQUIRE(count <= MAX_OPERATIONS && (paramArray != NULL || count == 0) && flags == 0);
+    if (count == 0) {
+        return CUDA_SUCCESS;
+    }
     hws_memory_op_t ops[MAX_OPERATIONS];
     for (unsigned i = 0; i < count; i++) {
         const CUstreamBatchMemOpParams *from = &paramArray[i];

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define MAX_RANK 5u
-#define MAP_ALIGNMENT 64u /* as CUDA documents */
 
 enum { TILED = 0, IM2COL = 1, IM2COL_WIDE = 2, REPLACE = 3 }; /* stream_memory_types.yaml, HwsTensorMap */
 
@@ -14,7 +13,7 @@ enum { TILED = 0, IM2COL = 1, IM2COL_WIDE = 2, REPLACE = 3 }; /* stream_memory_t
 static CUresult fill(HwsTensorMap *params, const CUtensorMap *map, uint32_t kind, CUtensorMapDataType type,
                      cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
                      const cuuint32_t *element_strides) {
-    HWS_REQUIRE(map != NULL && (uintptr_t) map % MAP_ALIGNMENT == 0 && rank >= 1 && rank <= MAX_RANK);
+    HWS_REQUIRE(map != NULL && rank >= 1 && rank <= MAX_RANK);
     HWS_REQUIRE(dims != NULL && element_strides != NULL && (rank == 1 || strides != NULL));
     memset(params, 0, sizeof *params);
     params->kind = kind;
@@ -112,7 +111,7 @@ HWS_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensor
 
 HWS_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress) {
     HWS_ENTER();
-    HWS_REQUIRE(tensorMap != NULL && (uintptr_t) tensorMap % MAP_ALIGNMENT == 0);
+    HWS_REQUIRE(tensorMap != NULL);
     HwsTensorMap params = {.kind = REPLACE, .address = (uint64_t) (uintptr_t) globalAddress};
     memcpy(params.map, tensorMap->opaque, sizeof params.map);
     return encode(&params, tensorMap);

@@ -326,12 +326,19 @@ HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     size_t first = 0;
     pthread_mutex_lock(&lock);
     size_t count = whole_mappings(ptr, size, &first);
+    const hws_span_t *reservation = spans_find(&reservations, ptr);
+    /* As NVIDIA's driver 580: where nothing is mapped in a reservation, nothing has to be done. */
+    bool empty = reservation != NULL && size != 0 && size <= reservation->bytes - (ptr - reservation->base)
+        && !spans_touch(&mappings, ptr, size);
     hws_span_t **gone = count == 0 ? NULL : malloc(count * sizeof *gone);
     for (size_t i = 0; gone != NULL && i < count; i++) {
         gone[i] = mappings.list[first];
         forget_mapping(gone[i]);
     }
     pthread_mutex_unlock(&lock);
+    if (empty) {
+        return CUDA_SUCCESS;
+    }
     HWS_REQUIRE(count != 0);
     if (gone == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -374,7 +381,13 @@ HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
         pthread_mutex_lock(&lock);
         size_t first = 0, mapped = whole_mappings(ptr, size, &first);
         for (size_t at = first; at < first + mapped; at++) {
-            mappings.list[at]->access[d->location.id] = (uint8_t) d->flags;
+            hws_span_t *span = mappings.list[at];
+            unsigned any = 0;
+            span->access[d->location.id] = (uint8_t) d->flags;
+            for (int device = 0; device < HWS_MAX_DEVICES; device++) {
+                any |= span->access[device];
+            }
+            hws_interval_set_flags(HWS_SIDE_DEVICE, span->base, any);
         }
         pthread_mutex_unlock(&lock);
     }

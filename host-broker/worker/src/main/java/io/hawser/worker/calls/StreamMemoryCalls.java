@@ -98,8 +98,9 @@ final class StreamMemoryCalls implements MemopsManualCalls {
             call.fatal("a tensor map has a kind and a rank that CUDA knows: kind=" + kind + " rank=" + rank);
             return;
         }
-        // A kernel that uses the map cannot leave what the session has any further than by any other pointer.
-        if (!call.checkDevice(params.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsTensorMap.ADDRESS_OFFSET), 1)) {
+        // NULL is for a map whose address comes later.
+        long address = params.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsTensorMap.ADDRESS_OFFSET);
+        if (!call.checkDevice(address, address == 0 ? 0 : 1)) {
             return;
         }
         try (Arena arena = Arena.ofConfined()) {
