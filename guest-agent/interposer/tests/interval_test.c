@@ -101,10 +101,33 @@ static void shouldRemoveWhatBelongsToAModule(void) {
     HWS_CHECK(hws_interval_remove(HWS_SIDE_DEVICE, BASE + 8, &found));
 }
 
+static void shouldGoOnFromMappingToMapping(void) {
+    hws_range_t ranges[] = {range_of(BASE, 10, HWS_MEMORY_VIRTUAL, 1), range_of(BASE + 10, 10, HWS_MEMORY_VIRTUAL, 2),
+                            range_of(BASE + 20, 10, HWS_MEMORY_DEVICE, 0), range_of(BASE + 40, 10, HWS_MEMORY_VIRTUAL, 1)};
+    hws_range_t found;
+    for (int i = 0; i < 4; i++) {
+        HWS_CHECK(hws_interval_insert(&ranges[i]));
+    }
+    HWS_CHECK(!hws_interval_covers(BASE, 1)); /* no device has access yet */
+    for (int i = 0; i < 4; i++) {
+        hws_interval_set_flags(HWS_SIDE_DEVICE, ranges[i].base, 3);
+    }
+    HWS_CHECK(hws_interval_covers(BASE, 20) && hws_interval_covers(BASE + 5, 15) && hws_interval_covers(BASE + 20, 10));
+    HWS_CHECK(!hws_interval_covers(BASE, 21)); /* an allocation is no mapping */
+    HWS_CHECK(!hws_interval_covers(BASE + 20, 11) && !hws_interval_covers(BASE + 30, 1));
+    HWS_CHECK(!hws_interval_covers(BASE + 45, 6) && !hws_interval_covers(BASE + 5, UINT64_MAX));
+    hws_interval_set_flags(HWS_SIDE_DEVICE, BASE + 10, 0);
+    HWS_CHECK(hws_interval_covers(BASE, 10) && !hws_interval_covers(BASE, 11));
+    for (int i = 0; i < 4; i++) {
+        HWS_CHECK(hws_interval_remove(HWS_SIDE_DEVICE, ranges[i].base, &found));
+    }
+}
+
 int main(void) {
     HWS_RUN(shouldAgreeWithAByteMap);
     HWS_RUN(shouldRefuseEmptyAndWrappingRanges);
     HWS_RUN(shouldKeepHostAndDeviceApart);
     HWS_RUN(shouldRemoveWhatBelongsToAModule);
+    HWS_RUN(shouldGoOnFromMappingToMapping);
     return 0;
 }
