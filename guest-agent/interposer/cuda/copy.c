@@ -62,6 +62,10 @@ CUresult hws_copy_wait(CUstream stream) {
     return hws_call_cuStreamSynchronize(stream);
 }
 
+CUresult hws_copy_end(CUstream stream) {
+    return hws_stream_is_ordered(stream) ? CUDA_SUCCESS : hws_copy_wait(stream);
+}
+
 static CUresult send_records(CUdeviceptr dst, const char *src, uint64_t bytes, CUstream stream) {
     uint64_t limit = hws_channel_welcome()->max_bulk_bytes;
     for (uint64_t at = 0; at < bytes; at += limit) {
@@ -122,8 +126,9 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
         HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
         return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
     }
-    return hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
-                                           : send_records(dst, src, bytes, stream);
+    HWS_TRY(hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
+                                            : send_records(dst, src, bytes, stream));
+    return wait ? hws_copy_end(stream) : CUDA_SUCCESS;
 }
 
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {

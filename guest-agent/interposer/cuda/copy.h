@@ -33,4 +33,10 @@ CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait);
 /* Waits for the stream: before the host copies from host to host in its stead. */
 CUresult hws_copy_wait(CUstream stream);
 
+/*
+ * Ends a blocking copy to the device whose bytes have been sent. Programs take it for done, also in streams that do not
+ * wait for the copy's: where such exist, this waits. All other streams' work comes behind it anyway.
+ */
+CUresult hws_copy_end(CUstream stream);
+
 #endif

@@ -259,9 +259,14 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
             .rows = box->rows, .slices = box->slices, .pitch = host->pitch, .slice_pitch = slice_pitch,
             .send = send_part, .copy_part = copy_part, .synchronise = synchronise, .argument = &argument,
         };
-        return (CUresult) hws_bulk_run(&copy);
+        HWS_TRY(hws_bulk_run(&copy));
+        return write && wait ? hws_copy_end(stream) : CUDA_SUCCESS;
     }
-    return write ? write_box(box, stream) : read_part(box, &whole, stream, !detached);
+    if (!write) {
+        return read_part(box, &whole, stream, !detached);
+    }
+    HWS_TRY(write_box(box, stream));
+    return wait ? hws_copy_end(stream) : CUDA_SUCCESS;
 }
 
 static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {

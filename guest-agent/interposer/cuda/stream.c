@@ -6,6 +6,7 @@
 
 #include "hws_cuda_calls.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ typedef struct hws_stream {
 static hws_stream_t *stream_get(CUstream stream) {
     return hws_handle_data(HWS_KIND_STREAM, (uint64_t) (uintptr_t) stream);
 }
+
+static _Atomic bool independent; /* a stream has been made that the default stream does not wait for */
 
 static bool is_default(CUstream stream) {
     return (uintptr_t) stream <= 2;
@@ -47,8 +50,15 @@ HWS_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int 
         return result;
     }
     hws_handle_attach(HWS_KIND_STREAM, handle, kept);
+    if (flags == CU_STREAM_NON_BLOCKING) {
+        atomic_store(&independent, true);
+    }
     *phStream = stream;
     return CUDA_SUCCESS;
+}
+
+bool hws_stream_is_ordered(CUstream stream) {
+    return (stream == NULL || stream == CU_STREAM_LEGACY) && !atomic_load_explicit(&independent, memory_order_relaxed);
 }
 
 bool hws_stream_is_blocking(CUstream stream) {

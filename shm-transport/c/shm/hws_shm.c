@@ -91,7 +91,7 @@ static ssize_t shm_receive(hws_carrier_t *carrier, const struct iovec *pieces, i
         return -1;
     }
     const hws_shm_wish_t wish = {.is_granted = has_reply, .waiting = &shm->guest->reply_waiting,
-                                 .spin = &shm->receive_spin, .bounded = true};
+                                 .spin = &shm->receive_spin, .bounded = true, .patient = true};
     if (hws_shm_wait(shm, &wish) != 0) {
         return -1;
     }
@@ -170,6 +170,7 @@ static hws_shm_t *create(void) {
         pthread_mutex_init(&shm->lock, NULL);
         hws_spin_init(&shm->send_spin);
         shm->receive_spin = shm->send_spin;
+        shm->patience_ns = hws_patience_ns();
         for (uint32_t i = 0; i < HWS_MAX_CHUNKS; i++) {
             shm->chunk_spins[i] = shm->send_spin;
         }

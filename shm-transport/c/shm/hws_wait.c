@@ -13,6 +13,8 @@
 #define LIMIT_NS 50000u       /* about what a sleep and a wake-up by another processor that idles cost together */
 #define FEWER_LIMIT_NS 20000u /* up to FEW_CPUS processors the one that spins may be the one that is needed */
 #define FEW_CPUS 2
+#define MANY_CPUS 8
+#define PATIENCE_NS 10000000u
 #define SMALLEST_NS 1000u     /* below this a spin is not worth its looks at the clock */
 #define SLEEPS_A_TRY 16       /* after so many, one wait spins up to LIMIT_NS, in which the other end can wake up */
 #define TURNS_A_CLOCK 8       /* looks at the word between two at the clock */
@@ -53,9 +55,17 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-void hws_spin_init(hws_spin_t *spin) {
+static int usable_cpus(void) {
     cpu_set_t set;
-    int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : FEW_CPUS;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : FEW_CPUS;
+}
+
+uint32_t hws_patience_ns(void) {
+    return usable_cpus() < MANY_CPUS ? 0 : PATIENCE_NS;
+}
+
+void hws_spin_init(hws_spin_t *spin) {
+    int cpus = usable_cpus();
     uint32_t limit = cpus < 2 ? 0 : cpus <= FEW_CPUS ? FEWER_LIMIT_NS : LIMIT_NS;
     *spin = (hws_spin_t) {.limit_ns = limit, .budget_ns = limit};
 }

@@ -73,6 +73,12 @@ static inline void hws_wake(uint32_t *waiting, uint32_t *signal) {
 }
 
 /*
+ * How long a thread that waits for a device rather spins than sleeps, as CUDA's own waits do where there are processors
+ * to spare; 0 where there are not.
+ */
+uint32_t hws_patience_ns(void);
+
+/*
  * How long a thread spins before it sleeps. It learns: a wait that ended while spinning was worth it, one that did not
  * was a processor taken from others, so the time goes down to none while waits are long. Two ends that both
  * sleep would never learn that neither has to, so now and then one spins as long as it may. Private memory, one thread

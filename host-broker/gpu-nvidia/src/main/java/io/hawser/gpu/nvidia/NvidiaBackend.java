@@ -68,7 +68,7 @@ final class NvidiaBackend implements GpuBackend {
 
     /** CUDA itself waits so without end where there are processors to spare. */
     private static long patienceNs(int processors) {
-        return processors >= 8 ? 5_000_000 : processors > 2 ? 500_000 : 0;
+        return processors >= 8 ? 20_000_000 : processors > 2 ? 500_000 : 0;
     }
 
     private NvidiaBackend(int devices) {

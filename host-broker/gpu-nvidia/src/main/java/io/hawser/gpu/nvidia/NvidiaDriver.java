@@ -4,6 +4,8 @@ import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaForeign;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.function.LongUnaryOperator;
 
 /** The Driver API, noting what a session makes in a primary context. Session thread only. */
@@ -11,6 +13,7 @@ final class NvidiaDriver extends CudaForeign {
     private final Belongings nothing = new Belongings();
     private final LongUnaryOperator functionHere;
     private Belongings current = nothing;
+    private final Map<Long, Belongings> streamOwners = new HashMap<>();
 
     /** @param functionHere says what a kernel's handle is in the current context. */
     NvidiaDriver(LongUnaryOperator functionHere) {
@@ -81,14 +84,20 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuStreamCreateWithPriority(MemorySegment phStream, int flags, int priority) {
-        return note(super.cuStreamCreateWithPriority(phStream, flags, priority), phStream, current.streams);
+        int result = note(super.cuStreamCreateWithPriority(phStream, flags, priority), phStream, current.streams);
+        if (result == 0) {
+            streamOwners.put(phStream.get(ValueLayout.JAVA_LONG_UNALIGNED, 0), current);
+        }
+        return result;
     }
 
     @Override
     public int cuStreamDestroy_v2(long hStream) {
-        current.streams.remove(hStream);
-        if (super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
-            current.hasLateStream();
+        // Not always the current context's.
+        Belongings owner = streamOwners.remove(hStream);
+        if (owner != null && owner.streams.remove(hStream)
+                && super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
+            owner.hasLateStream();
         }
         return super.cuStreamDestroy_v2(hStream);
     }
