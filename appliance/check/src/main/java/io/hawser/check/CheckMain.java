@@ -173,7 +173,10 @@ public final class CheckMain {
         ProgramRun run = ProgramRun.of(program, !ended, 0);
         if (!run.isPassed()) {
             throw new CheckException("no GPU " + (way == Way.NATIVE ? "natively" : "over " + way.label()) + ": "
-                + (run.hung() ? "a program did not end within " + PROBE_LIMIT.toSeconds() + " s" : run.lastLine()));
+                + (run.hung() ? "a program did not end within " + PROBE_LIMIT.toSeconds() + " s" : run.lastLine())
+                // Where the guest library knows the cause, it has said so.
+                + run.err().lines().filter(line -> line.startsWith("hawser:")).findFirst().map(l -> "; " + l)
+                    .orElse(""));
         }
         return Benchmarks.lines(program).getFirst();
     }
