@@ -19,7 +19,7 @@
 #define LOG_CAPACITY 16384u
 #define MAX_OPTIONS 64u
 #define MAX_NAME_BYTES 4095u
-#define MAX_LINKED_BYTES (512ull << 20) /* what a worker makes of a program's code: bounds what it can make us allocate */
+#define MAX_LINKED_BYTES (512ull << 20) /* bounds what a worker can make us allocate */
 
 /* As it travels. */
 typedef struct hws_link_option {

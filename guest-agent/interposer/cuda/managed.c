@@ -64,7 +64,7 @@ static CUresult refuse(void) {
 static bool enter(uint64_t base, uint64_t bytes, unsigned flags, CUdevice device) {
     const hws_range_t host = {.base = base, .bytes = bytes, .memory = HWS_MEMORY_MANAGED, .device = device,
                               .context = (uint64_t) (uintptr_t) hws_context_current(), .flags = flags,
-                              .shared = true, .twin = base};
+                              .sync_memops = true, .shared = true, .twin = base};
     const hws_range_t mapped = {.base = base, .bytes = bytes, .memory = HWS_MEMORY_MAPPED, .device = device,
                                 .twin = base};
     hws_range_t gone;
