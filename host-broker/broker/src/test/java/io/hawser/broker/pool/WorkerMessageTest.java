@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 
 class WorkerMessageTest {
@@ -41,6 +42,23 @@ class WorkerMessageTest {
             READY.replace("\"G\"", "8"), READY.replace("[{", "{\"a\":{").replace("}]", "}}"),
             READY.replace("\"totalBytes\":5,", ""), "{\"type\":\"ended\",\"reason\":\"x\"}",
             "{\"type\":\"ended\",\"reason\":\"x\",\"error\":\"no\"}", "[".repeat(10_000))) {
+            assertThrows(WorkerMessage.MalformedException.class, () -> parse(json), json);
+        }
+    }
+
+    @Test
+    void shouldReadWhatIsSaidOfImages() throws Exception {
+        String digest = "0123456789abcdef".repeat(4);
+        String named = "\"sha256\":\"" + digest + "\"}";
+        assertEquals(new WorkerMessage.Image(digest, 5), parse("{\"type\":\"image\",\"bytes\":5," + named));
+        assertEquals(new WorkerMessage.Stored(digest), parse("{\"type\":\"stored\"," + named));
+        assertEquals(new WorkerMessage.Stored(""), parse("{\"type\":\"stored\",\"sha256\":\"\"}"));
+        assertEquals(new WorkerMessage.Want(digest), parse("{\"type\":\"want\"," + named));
+        assertEquals(new WorkerMessage.Unfit(digest), parse("{\"type\":\"unfit\"," + named));
+        for (String json : List.of("{\"type\":\"image\"," + named, "{\"type\":\"image\",\"bytes\":0," + named,
+            "{\"type\":\"image\",\"bytes\":1073741825," + named, "{\"type\":\"want\"}",
+            "{\"type\":\"want\",\"sha256\":\"../../etc/passwd\"}", "{\"type\":\"unfit\",\"sha256\":\"\"}",
+            "{\"type\":\"stored\",\"sha256\":\"" + digest.toUpperCase(Locale.ROOT) + "\"}")) {
             assertThrows(WorkerMessage.MalformedException.class, () -> parse(json), json);
         }
     }
