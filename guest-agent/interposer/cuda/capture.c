@@ -345,6 +345,8 @@ static CUresult end_locked(CUstream stream, CUgraph *graph_p) {
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &own_thread) {
+        discard(capture); /* as CUDA: it is over all the same */
+        leave(capture);
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     hws_graph_t *graph = hws_graph_get((CUgraph) (uintptr_t) capture->graph);

@@ -42,7 +42,7 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
 }
 
 CUresult hws_params_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *from, hws_params_t *params_p) {
-    HWS_REQUIRE(from != NULL && (from->func != NULL || from->kern != NULL));
+    HWS_REQUIRE(from != NULL);
     const hws_shape_t shape = {.grid = {from->gridDimX, from->gridDimY, from->gridDimZ},
                                .block = {from->blockDimX, from->blockDimY, from->blockDimZ},
                                .shared_bytes = from->sharedMemBytes};

@@ -159,6 +159,7 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_CAPTURE(hStream, hws_capture_free(hStream, dptr));
+    HWS_UNSAFE();
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
                 && is_allocation(&range));
