@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 class ContractTest {
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
         int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
-        "integer/int64", boolean.class, "boolean");
+        "integer/int64", boolean.class, "boolean", List.class, "array");
     private static JsonNode contract;
 
     @BeforeAll
