@@ -175,7 +175,8 @@ class DistributionIT {
                 if (!check.isAlive()) {
                     throw new AssertionError("it ended: " + Files.readString(err));
                 }
-                return Files.readString(err).contains("programs in 2 ways") ? "" : Files.readString(err);
+                String said = Files.readString(err);
+                return said.contains("programs in 2 ways") ? "" : "it has said: " + said;
             });
             List<ProcessHandle> all = check.descendants().toList();
             assertFalse(all.isEmpty(), "a broker, its workers and a program");
