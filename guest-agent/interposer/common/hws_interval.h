@@ -16,6 +16,7 @@ typedef enum hws_memory {
     HWS_MEMORY_GRAPH,      /* of an allocation node: known as long as its graph is */
     HWS_MEMORY_VARIABLE,   /* of a module */
     HWS_MEMORY_VIRTUAL,    /* cuMemMap: copies may go on from one into the next */
+    HWS_MEMORY_OPENED,     /* another process's: cuIpcOpenMemHandle */
     HWS_MEMORY_MAPPED,     /* host memory, as devices see it */
     HWS_MEMORY_HOST,       /* cuMemHostAlloc */
     HWS_MEMORY_REGISTERED, /* cuMemHostRegister */

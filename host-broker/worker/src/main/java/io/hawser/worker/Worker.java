@@ -19,6 +19,7 @@ import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
+import io.hawser.worker.session.SharedNames;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -47,7 +48,8 @@ public final class Worker {
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
-    private SharedImages images = SharedImages.NONE; // the control thread's
+    private SharedImages images = SharedImages.NONE; // this and the next: the control thread's
+    private SharedNames names = SharedNames.NONE;
     private boolean isStuck; // the thread of run()
     private WorkerMessage.Stats lastStats; // this and the next: session thread
     private int unchangedStats;
@@ -103,6 +105,12 @@ public final class Worker {
                     images(frame).arrived(image.sha256(), image.bytes(), frame.descriptor());
                 } else if (message instanceof BrokerMessage.NoImage none) {
                     images.missing(none.sha256());
+                } else if (message instanceof BrokerMessage.Shared shared) {
+                    names.shared(shared.name(), shared.kept());
+                } else if (message instanceof BrokerMessage.Found found) {
+                    names.found(found.name(), found.handle(), found.bytes());
+                } else if (message instanceof BrokerMessage.NotFound none) {
+                    names.notFound(none.name());
                 } else if (message instanceof BrokerMessage.End ending) {
                     endSession(ending.reason(), false);
                 }
@@ -133,6 +141,8 @@ public final class Worker {
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
         images = new SharedImages(assign.images(), this::tell, session.completions()::add);
         session.useImages(images);
+        names = new SharedNames(this::tell, session.completions()::add, link::schedule);
+        session.useNames(names);
         link.execute(this::startSession);
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }

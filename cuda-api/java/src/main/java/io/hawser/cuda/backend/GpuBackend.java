@@ -203,6 +203,11 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
+    /** Memory of other processes; null when the backend's memory is its process's own. */
+    default MemorySharing memorySharing() {
+        return null;
+    }
+
     /** CUDA arrays, textures and surfaces; null when the backend has none. */
     default ArrayBackend arrays() {
         return null;

@@ -31,8 +31,8 @@ import org.jboss.logging.Logger;
 public final class Worker {
     private static final Logger LOG = Logger.getLogger(Worker.class);
     private static final ObjectMapper JSON = new ObjectMapper();
-    /** Messages in a second; an honest worker sends two. Stops one worker from keeping the broker busy. */
-    private static final int MAX_MESSAGES_A_SECOND = 100;
+    /** Messages in a second; an honest worker sends two of its own. Stops one from keeping the broker busy. */
+    private static final int MAX_MESSAGES_A_SECOND = 200;
     private static final int LINGER_MS = 500;
 
     /** Told what happens to a worker, on the event loop. */
@@ -164,8 +164,27 @@ public final class Worker {
 
     /** Tells it that an image is kept no more. */
     public void tellNoImage(String sha256) {
-        control.writeAndFlush(Unpooled.wrappedBuffer(frame(JSON.createObjectNode().put("type", "noimage")
-            .put("sha256", sha256))));
+        tell(JSON.createObjectNode().put("type", "noimage").put("sha256", sha256));
+    }
+
+    /** Tells it whether the memory that it shares can be found. */
+    public void tellShared(String name, boolean kept) {
+        tell(JSON.createObjectNode().put("type", "shared").put("name", name).put("kept", kept));
+    }
+
+    /** Tells it what another worker has said of memory. */
+    public void tellFound(WorkerMessage.Share shared) {
+        tell(JSON.createObjectNode().put("type", "found").put("name", shared.name()).put("handle", shared.handle())
+            .put("bytes", shared.bytes()));
+    }
+
+    /** Tells it that no memory is shared by a name. */
+    public void tellNotFound(String name) {
+        tell(JSON.createObjectNode().put("type", "notfound").put("name", name));
+    }
+
+    private void tell(ObjectNode message) {
+        control.writeAndFlush(Unpooled.wrappedBuffer(frame(message)));
     }
 
     private void pass(ObjectNode message, int descriptor) throws PosixException {

@@ -47,6 +47,18 @@ public sealed interface WorkerMessage {
     /** What it was given has another digest. */
     record Unfit(String sha256) implements OfImage { }
 
+    /** What a worker says of memory for other sessions; {@code name} is 32 lower-case hexadecimal digits. */
+    sealed interface OfMemory extends WorkerMessage { }
+
+    /** Its guest shares memory: {@code handle} is 128 lower-case hexadecimal digits, {@code bytes} 1 or more. */
+    record Share(String name, String handle, long bytes) implements OfMemory { }
+
+    /** What it has shared is there no more. */
+    record Unshare(String name) implements OfMemory { }
+
+    /** Its guest looks for memory that another session has shared. */
+    record Find(String name) implements OfMemory { }
+
     /** A device as the worker describes it; {@code totalBytes} is 0 or more. */
     record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
 
@@ -75,6 +87,8 @@ public sealed interface WorkerMessage {
                 .maxStringLength(MAX_MESSAGE_BYTES).build()).build());
 
         private static final Pattern DIGEST = Pattern.compile("[0-9a-f]{64}");
+        private static final Pattern NAME = Pattern.compile("[0-9a-f]{32}");
+        private static final Pattern HANDLE = Pattern.compile("[0-9a-f]{128}");
 
         private Parser() {
         }
@@ -99,6 +113,9 @@ public sealed interface WorkerMessage {
                 case "stored" -> new Stored(message.path("sha256").asText().isEmpty() ? "" : digest(message));
                 case "want" -> new Want(digest(message));
                 case "unfit" -> new Unfit(digest(message));
+                case "share" -> share(message);
+                case "unshare" -> new Unshare(digits(message, "name", NAME));
+                case "find" -> new Find(digits(message, "name", NAME));
                 default -> throw new MalformedException("a message must have a known type: type=" + type);
             };
         }
@@ -129,12 +146,25 @@ public sealed interface WorkerMessage {
                 number(message, "deviceBytes"), number(message, "kernels"));
         }
 
-        private static String digest(JsonNode message) throws MalformedException {
-            String digest = text(message, "sha256");
-            if (!DIGEST.matcher(digest).matches()) {
-                throw new MalformedException("a digest must be 64 hexadecimal digits");
+        private static Share share(JsonNode message) throws MalformedException {
+            long bytes = number(message, "bytes");
+            if (bytes < 1) {
+                throw new MalformedException("shared memory must have bytes");
             }
-            return digest;
+            return new Share(digits(message, "name", NAME), digits(message, "handle", HANDLE), bytes);
+        }
+
+        private static String digest(JsonNode message) throws MalformedException {
+            return digits(message, "sha256", DIGEST);
+        }
+
+        private static String digits(JsonNode message, String field, Pattern pattern) throws MalformedException {
+            String digits = text(message, field);
+            if (!pattern.matcher(digits).matches()) {
+                throw new MalformedException("a field must be hexadecimal digits: field=" + field + " pattern="
+                    + pattern);
+            }
+            return digits;
         }
 
         private static long size(JsonNode message) throws MalformedException {

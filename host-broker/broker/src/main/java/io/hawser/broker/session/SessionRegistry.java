@@ -2,6 +2,7 @@ package io.hawser.broker.session;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.memory.SharedMemory;
 import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
@@ -49,6 +50,7 @@ public final class SessionRegistry {
     private final Map<String, Share> shares;
     private final Inventory inventory;
     private final ImageStore images;
+    private final SharedMemory memory = new SharedMemory();
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
     private long nextId = 1;
@@ -203,7 +205,19 @@ public final class SessionRegistry {
                 }
             }
             case WorkerMessage.OfImage image -> images.said(worker, session.view().guest().vgpu(), image);
+            case WorkerMessage.OfMemory shared -> ofMemory(worker, session, shared);
             case WorkerMessage.Ready ready -> throw new IllegalStateException("the pool keeps this one: " + ready);
+        }
+    }
+
+    private void ofMemory(Worker worker, Session session, WorkerMessage.OfMemory message) {
+        String vgpu = session.view().guest().vgpu();
+        switch (message) {
+            case WorkerMessage.Share share ->
+                worker.tellShared(share.name(), memory.share(session.id(), vgpu, share));
+            case WorkerMessage.Unshare unshare -> memory.unshare(session.id(), vgpu, unshare.name());
+            case WorkerMessage.Find find -> memory.find(vgpu, find.name())
+                .ifPresentOrElse(worker::tellFound, () -> worker.tellNotFound(find.name()));
         }
     }
 
@@ -214,6 +228,7 @@ public final class SessionRegistry {
         if (session == null) {
             return;
         }
+        memory.gone(session.id(), session.view().guest().vgpu());
         synchronized (this) {
             retired = retired.plus(session.view().statistics().retired());
             sessions.remove(session.id());

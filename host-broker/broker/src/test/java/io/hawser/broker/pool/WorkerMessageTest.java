@@ -64,6 +64,23 @@ class WorkerMessageTest {
     }
 
     @Test
+    void shouldReadWhatIsSaidOfMemory() throws Exception {
+        String name = "0123456789abcdef".repeat(2);
+        String handle = "fedcba9876543210".repeat(8);
+        String named = "\"name\":\"" + name + "\"}";
+        String share = "{\"type\":\"share\",\"bytes\":5,\"handle\":\"" + handle + "\"," + named;
+        assertEquals(new WorkerMessage.Share(name, handle, 5), parse(share));
+        assertEquals(new WorkerMessage.Unshare(name), parse("{\"type\":\"unshare\"," + named));
+        assertEquals(new WorkerMessage.Find(name), parse("{\"type\":\"find\"," + named));
+        for (String json : List.of(share.replace(":5,", ":0,"), share.replace(":5,", ":-5,"),
+            share.replace(handle, handle + "00"), share.replace(handle, ""), share.replace(name, name + name),
+            share.replace(name, name.toUpperCase(Locale.ROOT)), "{\"type\":\"find\"}",
+            "{\"type\":\"find\",\"name\":\"\"}", "{\"type\":\"unshare\",\"name\":7}")) {
+            assertThrows(WorkerMessage.MalformedException.class, () -> parse(json), json);
+        }
+    }
+
+    @Test
     void shouldRefuseMoreDevicesThanAMachineHas() {
         String device = "{\"name\":\"G\",\"totalBytes\":5},";
         String json = "{\"type\":\"ready\",\"pid\":7,\"backend\":\"x\",\"devices\":[" + device.repeat(64)

@@ -8,6 +8,7 @@ import io.hawser.cuda.backend.DeviceLinker;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MemoryPools;
+import io.hawser.cuda.backend.MemorySharing;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.CudaDriver;
@@ -54,6 +55,7 @@ final class NvidiaBackend implements GpuBackend {
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
+    private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
     private final Graphs graphs = new Graphs(markers, this::current, this::functionHere);
     private final NvidiaMemoryPools pools = new NvidiaMemoryPools();
     private final NvidiaLinker linker = new NvidiaLinker();
@@ -494,6 +496,11 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public VirtualMemory virtualMemory() {
         return virtualMemory;
+    }
+
+    @Override
+    public MemorySharing memorySharing() {
+        return memorySharing;
     }
 
     @Override

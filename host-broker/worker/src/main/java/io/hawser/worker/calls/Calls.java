@@ -37,7 +37,8 @@ public final class Calls implements CallDispatcher {
             new ManagedCalls(session, shared),
             new PeerCalls(session),
             new LinkCalls(session),
-            new StreamMemoryCalls(session));
+            new StreamMemoryCalls(session),
+            new IpcCalls(session));
     }
 
     /**

@@ -41,6 +41,30 @@ public sealed interface BrokerMessage {
      */
     record NoImage(String sha256) implements BrokerMessage { }
 
+    /**
+     * The answer to sharing memory.
+     *
+     * @param name which.
+     * @param kept whether other sessions can find it.
+     */
+    record Shared(String name, boolean kept) implements BrokerMessage { }
+
+    /**
+     * Memory of another session of the vGPU, as its worker said.
+     *
+     * @param name by which it was looked for.
+     * @param handle the driver's, in hexadecimal.
+     * @param bytes its length.
+     */
+    record Found(String name, String handle, long bytes) implements BrokerMessage { }
+
+    /**
+     * No other session of the vGPU has shared memory by this name.
+     *
+     * @param name by which it was looked for.
+     */
+    record NotFound(String name) implements BrokerMessage { }
+
     /** The eventfd came with the message that the guest of the region in the next one rings. */
     record Doorbell() implements BrokerMessage { }
 

@@ -38,6 +38,10 @@ public final class ControlCodec {
             case "store" -> new BrokerMessage.Store(node.path("sha256").asText(""));
             case "image" -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
             case "noimage" -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
+            case "shared" -> new BrokerMessage.Shared(node.path("name").asText(""), node.path("kept").asBoolean());
+            case "found" -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
+                number(node, "bytes"));
+            case "notfound" -> new BrokerMessage.NotFound(node.path("name").asText(""));
             case "doorbell" -> new BrokerMessage.Doorbell();
             case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
             case "" -> throw new IOException("control message must have a type");

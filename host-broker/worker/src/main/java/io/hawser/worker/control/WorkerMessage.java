@@ -69,6 +69,29 @@ public sealed interface WorkerMessage {
     record Unfit(String sha256) implements WorkerMessage { }
 
     /**
+     * The guest wants to give other sessions of its vGPU this memory; asks for {@link BrokerMessage.Shared}.
+     *
+     * @param name random, 32 lower-case hexadecimal digits.
+     * @param handle the driver's, 128 lower-case hexadecimal digits.
+     * @param bytes length of the allocation.
+     */
+    record Share(String name, String handle, long bytes) implements WorkerMessage { }
+
+    /**
+     * Memory that was shared is there no more.
+     *
+     * @param name as it was shared.
+     */
+    record Unshare(String name) implements WorkerMessage { }
+
+    /**
+     * The guest wants memory that another session has shared; asks for {@link BrokerMessage.Found}, or NotFound.
+     *
+     * @param name as the guest says.
+     */
+    record Find(String name) implements WorkerMessage { }
+
+    /**
      * The session is over, the worker ends.
      *
      * @param reason one line.

@@ -188,7 +188,7 @@ public final class GuestObjects {
         for (Handle gone : handles.remove(handle)) {
             if (gone.kind() == HandleKind.STREAM && !gone.isFailed()) {
                 work.abandon(gone.info(StreamState.class));
-            } else if (gone.kind() == HandleKind.MODULE) {
+            } else if (gone.kind() == HandleKind.MODULE || gone.kind() == HandleKind.IPC_MEMORY) {
                 allocations.removeOwner(gone);
             } else if (!gone.isFailed()
                 && (gone.kind() == HandleKind.ARRAY || gone.kind() == HandleKind.MIPMAPPED_ARRAY)) {

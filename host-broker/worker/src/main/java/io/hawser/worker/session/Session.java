@@ -37,6 +37,7 @@ public final class Session implements RecordHandler {
     private final Completions completions;
     private final StagingPool pool;
     private SharedImages images = SharedImages.NONE;
+    private SharedNames names = SharedNames.NONE;
     private final CreditWindow credit;
     private final StreamWork work;
     private final Callbacks callbacks;
@@ -95,6 +96,24 @@ public final class Session implements RecordHandler {
 
     SharedImages images() {
         return images;
+    }
+
+    /**
+     * Shares memory with other sessions. Before {@link #start}.
+     *
+     * @param shared the broker's.
+     */
+    public void useNames(SharedNames shared) {
+        names = shared;
+    }
+
+    /**
+     * Memory that sessions of the vGPU share.
+     *
+     * @return never null.
+     */
+    public SharedNames names() {
+        return names;
     }
 
     /**

@@ -27,7 +27,7 @@ public final class SharedImages {
     public static final SharedImages NONE = new SharedImages(Set.of(), null, Runnable::run);
 
     private static final Logger LOG = System.getLogger(SharedImages.class.getName());
-    /** The broker ends a worker that says more than 100 things in a second; the rest of them is for others. */
+    /** The broker ends a worker that says more than 200 things in a second; the rest of them is for others. */
     private static final int MAX_MESSAGES_A_SECOND = 60;
     private static final int MAX_OFFERS = 1024; // of a session; a guest could make up images for ever
 

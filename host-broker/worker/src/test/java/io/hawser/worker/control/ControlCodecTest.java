@@ -32,6 +32,11 @@ class ControlCodecTest {
         assertEquals(new BrokerMessage.Store("cd"), decode("{\"type\":\"store\",\"sha256\":\"cd\",\"bytes\":1}"));
         assertEquals(new BrokerMessage.Image("cd", 9), decode("{\"type\":\"image\",\"sha256\":\"cd\",\"bytes\":9}"));
         assertEquals(new BrokerMessage.NoImage("cd"), decode("{\"type\":\"noimage\",\"sha256\":\"cd\"}"));
+        assertEquals(new BrokerMessage.Shared("ef", true),
+            decode("{\"type\":\"shared\",\"name\":\"ef\",\"kept\":true}"));
+        assertEquals(new BrokerMessage.Found("ef", "aa", 3),
+            decode("{\"type\":\"found\",\"name\":\"ef\",\"handle\":\"aa\",\"bytes\":3}"));
+        assertEquals(new BrokerMessage.NotFound("ef"), decode("{\"type\":\"notfound\",\"name\":\"ef\"}"));
         assertEquals(new BrokerMessage.End("why"), decode("{\"type\":\"end\",\"reason\":\"why\"}"));
         assertNull(decode("{\"type\":\"fromTheFuture\"}"));
     }

@@ -1,0 +1,152 @@
+/*
+ * Memory of other processes. A handle is a name of 128 bits that the worker has made up, and zeros; openings of one name
+ * are counted here, as CUDA does, so that the worker is asked once.
+ *
+ * Known deviation: handles of events are refused, so the device's attribute for them is 0 although memory can be shared.
+ */
+#include "capture.h"
+#include "context.h"
+#include "hws_cuda_calls.h"
+#include "hws_interval.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 16
+
+typedef struct hws_opened {
+    CUipcMemHandle name;
+    uint64_t context; /* handle of the context in which it is open */
+    CUdeviceptr address;
+    uint64_t memory; /* handle, as the worker knows it */
+    uint64_t references;
+    struct hws_opened *next;
+} hws_opened_t;
+
+static hws_opened_t *all_opened;
+/* Of the list. Held while the worker is asked, so that nobody opens what another thread is closing. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
+    static _Atomic bool said;
+    HWS_ENTER_CONTEXT();
+    hws_range_t range;
+    HWS_REQUIRE(pHandle != NULL && hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
+    HWS_REQUIRE(range.memory == HWS_MEMORY_DEVICE); /* what CUDA shares by this: no pools, no virtual memory */
+    uint64_t name[2];
+    CUresult result = hws_call_hwsIpcShare(range.base, &name[0], &name[1]);
+    if (result != CUDA_SUCCESS) {
+        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcGetMemHandle on this GPU")
+                                                  : result;
+    }
+    *pHandle = (CUipcMemHandle) {{0}};
+    memcpy(pHandle->reserved, name, sizeof name);
+    return CUDA_SUCCESS;
+}
+
+/* Forgets what was open in contexts that have ended: the worker has, too. Lock held. */
+static void forget_ended(void) {
+    for (hws_opened_t **at_p = &all_opened; *at_p != NULL;) {
+        hws_opened_t *opened = *at_p;
+        if (hws_handle_valid(HWS_KIND_CONTEXT, opened->context)) {
+            at_p = &opened->next;
+        } else {
+            *at_p = opened->next;
+            hws_handle_drop(HWS_KIND_IPC_MEMORY, opened->memory);
+            free(opened);
+        }
+    }
+}
+
+/* Asks the worker, and enters what it has opened. Lock held. */
+static CUresult open_first(hws_opened_t *opened, CUdevice device) {
+    uint64_t name[2], bytes;
+    memcpy(name, opened->name.reserved, sizeof name);
+    const HwsIpcMemory memory = (HwsIpcMemory) (uintptr_t) opened->memory;
+    HWS_TRY(hws_call_hwsIpcOpen(memory, name[0], name[1], &opened->address, &bytes));
+    const hws_range_t range = {.base = opened->address, .bytes = bytes, .memory = HWS_MEMORY_OPENED,
+                               .device = device, .context = opened->context};
+    if (!hws_interval_insert(&range)) {
+        hws_call_hwsIpcClose(memory);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_interval_reserve(range.base, bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, CUdevice device) {
+    static _Atomic bool said;
+    const uint64_t context = (uint64_t) (uintptr_t) hws_context_current();
+    forget_ended();
+    for (hws_opened_t *opened = all_opened; opened != NULL; opened = opened->next) {
+        if (opened->context == context && memcmp(&opened->name, name, sizeof *name) == 0) {
+            opened->references++;
+            *address_p = opened->address;
+            return CUDA_SUCCESS;
+        }
+    }
+    hws_opened_t *opened = calloc(1, sizeof *opened);
+    uint64_t memory = opened == NULL ? 0 : hws_handle_new(HWS_KIND_IPC_MEMORY);
+    if (memory == 0) {
+        free(opened);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *opened = (hws_opened_t) {.name = *name, .context = context, .memory = memory, .references = 1,
+                              .next = all_opened};
+    CUresult result = open_first(opened, device);
+    if (result != CUDA_SUCCESS) {
+        hws_handle_drop(HWS_KIND_IPC_MEMORY, memory);
+        free(opened);
+        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcOpenMemHandle on this GPU")
+                                                  : result;
+    }
+    all_opened = opened;
+    *address_p = opened->address;
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+    static const CUipcMemHandle none;
+    HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
+    HWS_REQUIRE(pdptr != NULL && Flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    HWS_REQUIRE(memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) == 0);
+    CUdevice device;
+    HWS_TRY(hws_context_device(&device));
+    pthread_mutex_lock(&lock);
+    CUresult result = open_locked(pdptr, &handle, device);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* Lock held. */
+static CUresult close_locked(CUdeviceptr address) {
+    hws_range_t range;
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, address, &range) && range.base == address
+                && range.memory == HWS_MEMORY_OPENED);
+    hws_opened_t **at_p = &all_opened;
+    while (*at_p != NULL && ((*at_p)->address != address || (*at_p)->context != range.context)) {
+        at_p = &(*at_p)->next;
+    }
+    hws_opened_t *opened = *at_p;
+    HWS_REQUIRE(opened != NULL);
+    if (--opened->references > 0) {
+        return CUDA_SUCCESS;
+    }
+    *at_p = opened->next;
+    hws_interval_remove(HWS_SIDE_DEVICE, address, &range);
+    CUresult result = hws_call_hwsIpcClose((HwsIpcMemory) (uintptr_t) opened->memory);
+    hws_handle_drop(HWS_KIND_IPC_MEMORY, opened->memory);
+    free(opened);
+    return result;
+}
+
+HWS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+    HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
+    pthread_mutex_lock(&lock);
+    CUresult result = close_locked(dptr);
+    pthread_mutex_unlock(&lock);
+    return result;
+}

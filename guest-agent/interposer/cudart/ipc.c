@@ -1,0 +1,31 @@
+/* Memory of other processes: the driver's. */
+#include "runtime.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one handle for both APIs");
+
+HWS_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr) {
+    HWS_REQUIRE(handle != NULL);
+    HWS_ENTER_CONTEXT();
+    CUipcMemHandle name;
+    HWS_TRY(hws_error_from_driver(cuIpcGetMemHandle(&name, (CUdeviceptr)(uintptr_t)devPtr)));
+    memcpy(handle, &name, sizeof name);
+    return cudaSuccess;
+}
+
+HWS_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) {
+    HWS_REQUIRE(devPtr != NULL);
+    HWS_ENTER_CONTEXT();
+    CUipcMemHandle name;
+    CUdeviceptr address;
+    memcpy(&name, &handle, sizeof name);
+    HWS_TRY(hws_error_from_driver(cuIpcOpenMemHandle_v2(&address, name, flags)));
+    *devPtr = (void *)(uintptr_t)address;
+    return cudaSuccess;
+}
+
+HWS_API cudaError_t cudaIpcCloseMemHandle(void *devPtr) {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)devPtr));
+}

@@ -1,0 +1,208 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.CallContext;
+import io.hawser.cuda.backend.MemorySharing;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.IpcManualCalls;
+import io.hawser.cuda.generated.IpcReplies;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Session;
+import io.hawser.worker.session.SharedNames;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.Map;
+
+/**
+ * Memory shared between sessions of one vGPU: a guest holds a random name, the broker knows what is behind it. Opened
+ * memory costs nothing of the quota, since it is the other session's. Session thread.
+ */
+final class IpcCalls implements IpcManualCalls {
+    private static final int MAX_SHARED = 1024; // allocations of a session; the broker keeps no more
+
+    private static final class Shared {
+        final long low;
+        final long high;
+        final byte[] handle;
+        boolean isKept; // by the broker
+
+        Shared(long low, long high, byte[] handle) {
+            this.low = low;
+            this.high = high;
+            this.handle = handle;
+        }
+
+        String name() {
+            return IpcCalls.name(low, high);
+        }
+    }
+
+    private final Session session;
+    private final GuestObjects objects;
+    private final MemorySharing backend;
+    private final ContextWaits waits;
+    private final SecureRandom random = new SecureRandom();
+    private final Map<Long, Shared> shared = new HashMap<>(); // by the address of the allocation
+
+    IpcCalls(Session session) {
+        this.session = session;
+        this.objects = session.objects();
+        this.backend = session.backend().memorySharing();
+        this.waits = new ContextWaits(session);
+    }
+
+    private static String name(long low, long high) {
+        return HexFormat.of().toHexDigits(high) + HexFormat.of().toHexDigits(low);
+    }
+
+    private boolean isAbsent(CallContext call) {
+        if (backend == null) {
+            call.fail(CudaResult.NOT_SUPPORTED);
+        }
+        return backend == null;
+    }
+
+    @Override
+    public void hwsIpcShare(CallContext context, long address) {
+        if (isAbsent(context)) {
+            return;
+        }
+        Call call = Call.of(context);
+        long bytes = objects.allocations().lengthAt(address);
+        if (bytes < 0) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        MemorySegment out = call.scratch(MemorySharing.HANDLE_BYTES);
+        int result = backend.share(address, out);
+        if (result != 0) {
+            call.fail(result);
+            return;
+        }
+        Shared entry = named(address, out.toArray(ValueLayout.JAVA_BYTE));
+        if (entry == null) {
+            call.fail(CudaResult.OUT_OF_MEMORY);
+            return;
+        }
+        if (entry.isKept) {
+            answer(call, entry);
+            return;
+        }
+        call.deferWithoutRecord();
+        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, bytes), isKept -> {
+            entry.isKept = isKept;
+            if (isKept) {
+                answer(call, entry);
+            } else {
+                shared.remove(address, entry);
+                call.finish(CudaResult.OUT_OF_MEMORY);
+            }
+        });
+    }
+
+    private static void answer(Call call, Shared entry) {
+        IpcReplies.hwsIpcShare(call.reply(), entry.low, entry.high);
+        call.finish(0);
+    }
+
+    /** The name of an allocation, the same as before for the same memory; null when there are too many. */
+    private Shared named(long address, byte[] handle) {
+        Shared before = shared.get(address);
+        if (before != null && Arrays.equals(before.handle, handle)) {
+            return before;
+        }
+        if (before != null) { // of an allocation that lay there and has been freed
+            forget(address);
+        }
+        if (shared.size() >= MAX_SHARED) {
+            shared.keySet().stream().filter(other -> objects.allocations().lengthAt(other) < 0).toList()
+                .forEach(this::forget);
+        }
+        if (shared.size() >= MAX_SHARED) {
+            return null;
+        }
+        Shared made = new Shared(random.nextLong(), random.nextLong(), handle);
+        shared.put(address, made);
+        return made;
+    }
+
+    private void forget(long address) {
+        session.names().unshare(shared.remove(address).name());
+    }
+
+    @Override
+    public void hwsIpcOpen(CallContext context, long memoryId, long nameLow, long nameHigh) {
+        if (isAbsent(context)) {
+            return;
+        }
+        Call call = Call.of(context);
+        Handle owner = objects.currentContext();
+        boolean isOwn = shared.values().stream().anyMatch(own -> own.low == nameLow && own.high == nameHigh);
+        if (owner == null || isOwn) { // CUDA opens no memory of the same process
+            call.fail(CudaResult.INVALID_CONTEXT);
+            return;
+        }
+        call.deferWithoutRecord();
+        session.names().find(name(nameLow, nameHigh), found -> {
+            if (found == null) {
+                call.finish(CudaResult.INVALID_VALUE);
+            } else {
+                session.gates().whenClosed(() -> open(call, owner, memoryId, found));
+            }
+        });
+    }
+
+    private void open(Call call, Handle owner, long memoryId, SharedNames.Memory found) {
+        int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
+        if (entered != 0) {
+            call.finish(entered);
+            return;
+        }
+        MemorySegment handle = Arena.ofAuto().allocate(MemorySharing.HANDLE_BYTES, Long.BYTES);
+        MemorySegment out = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);
+        int result = backend.open(handle.copyFrom(MemorySegment.ofArray(found.handle())), out);
+        if (result != 0) {
+            call.finish(result);
+            return;
+        }
+        long address = out.get(ValueLayout.JAVA_LONG, 0);
+        // The other session may have lied about the length; the driver has not.
+        long bytes = Math.min(found.bytes(), out.get(ValueLayout.JAVA_LONG, Long.BYTES));
+        if (bytes <= 0) {
+            backend.close(address);
+            call.finish(CudaResult.INVALID_VALUE);
+            return;
+        }
+        objects.register(call, HandleKind.IPC_MEMORY, memoryId, address, owner, null);
+        Handle opened = call.isRejected() ? null : objects.handles().find(HandleKind.IPC_MEMORY, memoryId);
+        if (opened == null || !objects.allocations().add(address, bytes, opened)) {
+            // Open already: an honest guest counts its openings and does not ask again.
+            if (opened != null) {
+                objects.drop(HandleKind.IPC_MEMORY, memoryId);
+            }
+            backend.close(address);
+            call.finish(CudaResult.INVALID_VALUE);
+            return;
+        }
+        IpcReplies.hwsIpcOpen(call.reply(), address, bytes);
+        call.finish(0);
+    }
+
+    @Override
+    public void hwsIpcClose(CallContext context, long memory, long memoryId) {
+        Call call = Call.of(context);
+        Handle owner = call.lastObject().owner();
+        objects.drop(HandleKind.IPC_MEMORY, memoryId); // gone for later copies at once
+        waits.run(call, () -> {
+            int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
+            call.finish(entered != 0 ? entered : backend.close(memory));
+        });
+    }
+}

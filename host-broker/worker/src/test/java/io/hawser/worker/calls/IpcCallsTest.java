@@ -1,0 +1,154 @@
+package io.hawser.worker.calls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.worker.fixture.Carrier;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.HeapMemorySharing;
+import io.hawser.worker.fixture.Rig;
+import io.hawser.worker.session.CudaResult;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class IpcCallsTest {
+    private static final String HANDLE = "bc01000000000000" + "00".repeat(56);
+
+    private static void tell(Rig rig, String json) throws IOException {
+        rig.broker().write(json.replace('\'', '"').getBytes(StandardCharsets.UTF_8));
+    }
+
+    private static void found(Rig rig, String handle, long bytes) throws IOException {
+        String name = rig.expect("find").path("name").asText();
+        tell(rig, "{'type':'found','name':'" + name + "','handle':'" + handle + "','bytes':" + bytes + "}");
+    }
+
+    private static String name(Guest.Received reply) {
+        return HexFormat.of().toHexDigits(reply.i64(8)) + HexFormat.of().toHexDigits(reply.i64(0));
+    }
+
+    private static Guest.Received share(Rig rig, long address) throws IOException {
+        long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
+        JsonNode share = rig.expect("share");
+        assertEquals(128, share.path("handle").asText().length());
+        tell(rig, "{'type':'shared','name':'" + share.path("name").asText() + "','kept':true}");
+        Guest.Received reply = rig.guest().replyTo(request);
+        assertEquals(0, reply.status());
+        assertEquals(share.path("name").asText(), name(reply));
+        return reply;
+    }
+
+    private static long ask(Guest guest, long id) throws IOException {
+        return guest.send(CudaOpcodes.hwsIpcOpen, Guest.REPLY, id, 5, 6);
+    }
+
+    private static Guest.Received open(Rig rig, long id, long bytes) throws IOException {
+        long request = ask(rig.guest(), id);
+        found(rig, HANDLE, bytes);
+        return rig.guest().replyTo(request);
+    }
+
+    private static int fill(Guest guest, long address, long bytes) throws IOException {
+        byte[] data = new byte[(int) bytes];
+        guest.write(address, 0, data);
+        return guest.call(Guest.CTX_SYNCHRONIZE).status();
+    }
+
+    @Test
+    void shouldNameMemoryOnceAndNeverTellTheDriversHandle() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long one = guest.allocate(100);
+            long two = guest.allocate(200);
+            Guest.Received first = share(rig, one);
+            Guest.Received again = guest.call(CudaOpcodes.hwsIpcShare, one); // without the broker
+            assertEquals(name(first), name(again));
+            assertNotEquals(name(first), name(share(rig, two)));
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, one + 8).status());
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, 0x1234).status());
+            long id = guest.newId(HandleKind.IPC_MEMORY);
+            assertEquals(CudaResult.INVALID_CONTEXT,
+                guest.call(CudaOpcodes.hwsIpcOpen, id, first.i64(0), first.i64(8)).status(), "memory of its own");
+            assertEquals(List.of("share", "share", "share"), rig.gpu().memorySharing().asked());
+        }
+    }
+
+    @Test
+    void shouldSayWhenTheBrokerKeepsNoName() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            long address = rig.guest().allocate(100);
+            long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
+            String name = rig.expect("share").path("name").asText();
+            tell(rig, "{'type':'shared','name':'" + name + "','kept':false}");
+            assertEquals(CudaResult.OUT_OF_MEMORY, rig.guest().replyTo(request).status());
+            assertNotEquals(name, name(share(rig, address)));
+        }
+    }
+
+    @Test
+    void shouldOpenWhatTheDriverMapsAndNoMore() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, 1 << 20)) {
+            Guest guest = rig.guest();
+            long free = guest.call(Guest.MEM_GET_INFO).i64(0);
+            long id = guest.newId(HandleKind.IPC_MEMORY);
+            Guest.Received opened = open(rig, id, Long.MAX_VALUE);
+            assertEquals(0, opened.status());
+            assertEquals(HeapMemorySharing.OPENED_ADDRESS, opened.i64(0));
+            assertEquals(HeapMemorySharing.MAPPED_BYTES, opened.i64(8), "its session has said more");
+            assertEquals(free, guest.call(Guest.MEM_GET_INFO).i64(0), "it costs nothing of the quota");
+            long second = guest.newId(HandleKind.IPC_MEMORY);
+            assertEquals(CudaResult.INVALID_VALUE, open(rig, second, 100).status(), "open already");
+            assertEquals(0, guest.call(CudaOpcodes.hwsIpcClose, id).status());
+            assertEquals(CudaResult.INVALID_VALUE, fill(guest, HeapMemorySharing.OPENED_ADDRESS, 64));
+            assertEquals(CudaResult.INVALID_HANDLE, guest.call(CudaOpcodes.hwsIpcClose, id).status(), "closed");
+            assertEquals(List.of("open", "open", "close +0", "close +0"), rig.gpu().memorySharing().asked());
+            assertEquals(0, open(rig, guest.newId(HandleKind.IPC_MEMORY), 100).status(), "again");
+        }
+    }
+
+    @Test
+    void shouldNotFreeWhatIsOpened() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long address = open(rig, guest.newId(HandleKind.IPC_MEMORY), 100).i64(0);
+            guest.send(Guest.MEM_FREE, 0, address);
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, address).status());
+        }
+    }
+
+    @Test
+    void shouldRefuseUnknownNamesAndForgedHandles() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
+            String name = rig.expect("find").path("name").asText();
+            assertEquals("00000000000000060000000000000005", name);
+            tell(rig, "{'type':'notfound','name':'" + name + "'}");
+            assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status());
+            request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
+            found(rig, "77".repeat(64), 100);
+            assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status(), "the driver knows it not");
+            assertEquals(CudaResult.INVALID_VALUE, open(rig, guest.newId(HandleKind.IPC_MEMORY), 0).status());
+            assertEquals(List.of("open", "close +0"), rig.gpu().memorySharing().asked());
+        }
+    }
+
+    @Test
+    void shouldEndASessionThatClosesWhatItNeverOpened() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            rig.guest().send(CudaOpcodes.hwsIpcClose, Guest.REPLY, rig.guest().newId(HandleKind.IPC_MEMORY));
+            String reason = rig.guest().reasonOfLoss();
+            assertTrue(reason.contains("a handle must have been created with its kind"), reason);
+        }
+    }
+}
