@@ -213,7 +213,7 @@ class ArraySessionTest {
             guest.useContext(own);
             array(guest, 1024, 1024, 0);
             assertEquals(0, guest.call(Guest.MEM_GET_INFO).i64(0));
-            guest.send(Guest.CONTEXT_DESTROY, 0, own);
+            assertEquals(0, guest.call(Guest.CONTEXT_DESTROY, own).status()); // done later: wait
             long other = guest.newId(HandleKind.CONTEXT);
             guest.useContext(0);
             guest.call(Guest.CONTEXT_CREATE, other, 0, 0);
