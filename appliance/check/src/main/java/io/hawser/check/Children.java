@@ -32,13 +32,15 @@ final class Children implements AutoCloseable {
             builder.redirectError(err.toFile());
         }
         try {
-            Process process = builder.start();
-            running.add(process);
-            process.onExit().thenAccept(running::remove);
-            if (closed) {
-                kill(process);
-                throw new CheckException("ending");
+            Process process;
+            synchronized (this) { // what starts makes files, also where everything is being removed
+                if (closed) {
+                    throw new CheckException("ending");
+                }
+                process = builder.start();
+                running.add(process);
             }
+            process.onExit().thenAccept(running::remove);
             return process;
         } catch (IOException e) {
             throw new CheckException("cannot start " + command.getFirst() + ": " + e.getMessage(), e);
@@ -80,7 +82,9 @@ final class Children implements AutoCloseable {
     /** Ends whatever still runs, and waits until it is gone; no more is started. */
     @Override
     public void close() {
-        closed = true;
+        synchronized (this) {
+            closed = true;
+        }
         List<Process> last = List.copyOf(running);
         last.forEach(Process::destroy);
         last.forEach(process -> await(process, LAST_WAIT));
