@@ -2,8 +2,10 @@
 #include "event.h"
 
 #include "capture.h"
+#include "context.h"
 
 #include "hws_cuda_calls.h"
+#include "hws_device.h"
 
 #include <stdlib.h>
 
@@ -41,27 +43,44 @@ bool hws_event_is_recorded(CUevent event) {
     return kept == NULL || atomic_load_explicit(&kept->recorded, memory_order_relaxed);
 }
 
-HWS_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(phEvent != NULL && (Flags & ~KNOWN_FLAGS) == 0);
-    /* CUDA: an event for other processes must not measure time. */
-    HWS_REQUIRE((Flags & CU_EVENT_INTERPROCESS) == 0 || (Flags & CU_EVENT_DISABLE_TIMING) != 0);
+CUresult hws_event_new(CUevent *event_p, hws_event_maker_t *make, const void *data, bool is_recorded) {
     hws_event_t *kept = calloc(1, sizeof *kept);
     uint64_t handle = kept == NULL ? 0 : hws_handle_new(HWS_KIND_EVENT);
     if (handle == 0) {
         free(kept);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    atomic_init(&kept->recorded, is_recorded);
     CUevent event = (CUevent) (uintptr_t) handle;
-    CUresult result = hws_call_cuEventCreate(event, Flags);
+    CUresult result = make(event, data);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_EVENT, handle);
         free(kept);
         return result;
     }
     hws_handle_attach(HWS_KIND_EVENT, handle, kept);
-    *phEvent = event;
+    *event_p = event;
     return CUDA_SUCCESS;
+}
+
+static CUresult create(CUevent event, const void *flags) {
+    return hws_call_cuEventCreate(event, *(const unsigned int *) flags);
+}
+
+HWS_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(phEvent != NULL && (Flags & ~KNOWN_FLAGS) == 0);
+    /* CUDA: an event for other processes must not measure time. */
+    HWS_REQUIRE((Flags & CU_EVENT_INTERPROCESS) == 0 || (Flags & CU_EVENT_DISABLE_TIMING) != 0);
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0) { /* said here: the worker's refusal would come with a later call */
+        static _Atomic bool said;
+        CUdevice device;
+        HWS_TRY(hws_context_device(&device));
+        if (hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED) == 0) {
+            return hws_unsupported_use(&said, "an event for other processes (CU_EVENT_INTERPROCESS) on this GPU");
+        }
+    }
+    return hws_event_new(phEvent, create, &Flags, false);
 }
 
 HWS_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {

@@ -11,4 +11,10 @@ bool hws_event_is_recorded(CUevent event);
 bool hws_event_is_captured(CUevent event);
 void hws_event_set_captured(CUevent event, bool captured);
 
+/* Asks the worker for an event by its handle; `data` is the caller's. */
+typedef CUresult hws_event_maker_t(CUevent event, const void *data);
+
+/* A new event, kept track of here. `is_recorded`: it may have been, in another process. */
+CUresult hws_event_new(CUevent *event_p, hws_event_maker_t *make, const void *data, bool is_recorded);
+
 #endif

@@ -1,11 +1,10 @@
 /*
- * Memory of other processes. A handle is a name of 128 bits that the worker has made up, and zeros; openings of one name
- * are counted here, as CUDA does, so that the worker is asked once.
- *
- * Known deviation: handles of events are refused, so the device's attribute for them is 0 although memory can be shared.
+ * Memory and events of other processes. A handle is a name of 128 bits that the worker has made up, and zeros; openings
+ * of one name are counted here, as CUDA does, so that the worker is asked once.
  */
 #include "capture.h"
 #include "context.h"
+#include "event.h"
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
 
@@ -149,4 +148,39 @@ HWS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     CUresult result = close_locked(dptr);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+HWS_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
+    static _Atomic bool said;
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(pHandle != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    uint64_t name[2];
+    CUresult result = hws_call_hwsIpcShareEvent(event, &name[0], &name[1]);
+    if (result != CUDA_SUCCESS) {
+        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcGetEventHandle on this GPU")
+                                                  : result;
+    }
+    *pHandle = (CUipcEventHandle) {{0}};
+    memcpy(pHandle->reserved, name, sizeof name);
+    return CUDA_SUCCESS;
+}
+
+static CUresult open_event(CUevent event, const void *name) {
+    const uint64_t *half = name;
+    return hws_call_hwsIpcOpenEvent(event, half[0], half[1]);
+}
+
+HWS_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
+    static const CUipcEventHandle none;
+    static _Atomic bool said;
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(phEvent != NULL);
+    if (memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) != 0) {
+        return CUDA_ERROR_MAP_FAILED; /* what CUDA says of bytes that are no handle */
+    }
+    uint64_t name[2];
+    memcpy(name, handle.reserved, sizeof name);
+    CUresult result = hws_event_new(phEvent, open_event, name, true);
+    return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcOpenEventHandle on this GPU") : result;
 }

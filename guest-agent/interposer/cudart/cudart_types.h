@@ -43,6 +43,9 @@ typedef CUuuid cudaUUID_t;
 typedef struct cudaIpcMemHandle_st {
     char reserved[64];
 } cudaIpcMemHandle_t;
+typedef struct cudaIpcEventHandle_st {
+    char reserved[64];
+} cudaIpcEventHandle_t;
 
 #include "cudart_array_types.h"
 

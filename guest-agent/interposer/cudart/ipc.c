@@ -1,9 +1,10 @@
-/* Memory of other processes: the driver's. */
+/* Memory and events of other processes: the driver's. */
 #include "runtime.h"
 
 #include <string.h>
 
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one handle for both APIs");
+_Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one handle for both APIs");
 
 HWS_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr) {
     HWS_REQUIRE(handle != NULL);
@@ -28,4 +29,21 @@ HWS_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handl
 HWS_API cudaError_t cudaIpcCloseMemHandle(void *devPtr) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)devPtr));
+}
+
+HWS_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+    HWS_REQUIRE(handle != NULL);
+    HWS_ENTER_CONTEXT();
+    CUipcEventHandle name;
+    HWS_TRY(hws_error_from_driver(cuIpcGetEventHandle(&name, event)));
+    memcpy(handle, &name, sizeof name);
+    return cudaSuccess;
+}
+
+HWS_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
+    HWS_REQUIRE(event != NULL);
+    HWS_ENTER_CONTEXT();
+    CUipcEventHandle name;
+    memcpy(&name, &handle, sizeof name);
+    return hws_result(cuIpcOpenEventHandle(event, name));
 }

@@ -3,8 +3,8 @@ package io.hawser.cuda.backend;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Device memory of one process in another. Methods answer a CUresult, and are for the current context. The caller has
- * checked what an address is. Session thread.
+ * Device memory and events of one process in another. Methods answer a CUresult, and are for the current context. The
+ * caller has checked what an address is. Session thread.
  */
 public interface MemorySharing {
     /** Bytes of a handle: CU_IPC_HANDLE_SIZE. */
@@ -33,4 +33,20 @@ public interface MemorySharing {
      * @param address as it gave.
      */
     int close(long address);
+
+    /**
+     * The handle of an event.
+     *
+     * @param event created with CU_EVENT_INTERPROCESS; any other is CUDA_ERROR_INVALID_HANDLE.
+     * @param out receives the handle ({@value #HANDLE_BYTES} bytes).
+     */
+    int shareEvent(long event, MemorySegment out);
+
+    /**
+     * Opens another process's event; it is destroyed like any other.
+     *
+     * @param handle what {@link #shareEvent} gave there, or anything else: it is a guest's.
+     * @param out receives the event (8 bytes).
+     */
+    int openEvent(MemorySegment handle, MemorySegment out);
 }

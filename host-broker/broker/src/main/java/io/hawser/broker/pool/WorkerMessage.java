@@ -50,7 +50,7 @@ public sealed interface WorkerMessage {
     /** What a worker says of memory for other sessions; {@code name} is 32 lower-case hexadecimal digits. */
     sealed interface OfMemory extends WorkerMessage { }
 
-    /** Its guest shares memory: {@code handle} is 128 lower-case hexadecimal digits, {@code bytes} 1 or more. */
+    /** Its guest shares memory, or an event (0 {@code bytes}); {@code handle} is 128 lower-case hexadecimal digits. */
     record Share(String name, String handle, long bytes) implements OfMemory { }
 
     /** What it has shared is there no more. */
@@ -148,8 +148,8 @@ public sealed interface WorkerMessage {
 
         private static Share share(JsonNode message) throws MalformedException {
             long bytes = number(message, "bytes");
-            if (bytes < 1) {
-                throw new MalformedException("shared memory must have bytes");
+            if (bytes < 0) {
+                throw new MalformedException("shared memory has bytes, an event 0: bytes=" + bytes);
             }
             return new Share(digits(message, "name", NAME), digits(message, "handle", HANDLE), bytes);
         }

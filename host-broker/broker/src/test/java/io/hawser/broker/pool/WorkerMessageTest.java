@@ -70,9 +70,10 @@ class WorkerMessageTest {
         String named = "\"name\":\"" + name + "\"}";
         String share = "{\"type\":\"share\",\"bytes\":5,\"handle\":\"" + handle + "\"," + named;
         assertEquals(new WorkerMessage.Share(name, handle, 5), parse(share));
+        assertEquals(new WorkerMessage.Share(name, handle, 0), parse(share.replace(":5,", ":0,")), "an event");
         assertEquals(new WorkerMessage.Unshare(name), parse("{\"type\":\"unshare\"," + named));
         assertEquals(new WorkerMessage.Find(name), parse("{\"type\":\"find\"," + named));
-        for (String json : List.of(share.replace(":5,", ":0,"), share.replace(":5,", ":-5,"),
+        for (String json : List.of(share.replace(":5,", ":-5,"),
             share.replace(handle, handle + "00"), share.replace(handle, ""), share.replace(name, name + name),
             share.replace(name, name.toUpperCase(Locale.ROOT)), "{\"type\":\"find\"}",
             "{\"type\":\"find\",\"name\":\"\"}", "{\"type\":\"unshare\",\"name\":7}")) {

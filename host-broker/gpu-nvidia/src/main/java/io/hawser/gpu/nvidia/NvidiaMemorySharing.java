@@ -13,17 +13,19 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
-/** The driver's sharing of memory between processes. Session thread only. */
+/** The driver's sharing of memory and events between processes. Session thread only. */
 final class NvidiaMemorySharing implements MemorySharing {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
     private static final MemoryLayout HANDLE = MemoryLayout.structLayout(
-        MemoryLayout.sequenceLayout(HANDLE_BYTES, JAVA_BYTE)); // CUipcMemHandle, passed by value
+        MemoryLayout.sequenceLayout(HANDLE_BYTES, JAVA_BYTE)); // CUipcMemHandle, CUipcEventHandle, passed by value
     private static final MethodHandle CU_IPC_GET_MEM_HANDLE = find("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
     private static final MethodHandle CU_IPC_OPEN_MEM_HANDLE_V2 = find("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE,
         JAVA_INT);
     private static final MethodHandle CU_IPC_CLOSE_MEM_HANDLE = find("cuIpcCloseMemHandle", JAVA_LONG);
     private static final MethodHandle CU_MEM_GET_ADDRESS_RANGE_V2 = find("cuMemGetAddressRange_v2", ADDRESS, ADDRESS,
         JAVA_LONG);
+    private static final MethodHandle CU_IPC_GET_EVENT_HANDLE = find("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
+    private static final MethodHandle CU_IPC_OPEN_EVENT_HANDLE = find("cuIpcOpenEventHandle", ADDRESS, HANDLE);
     private static final int LAZY_ENABLE_PEER_ACCESS = 1; // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which is demanded
 
     private static MethodHandle find(String symbol, MemoryLayout... parameters) {
@@ -73,6 +75,24 @@ final class NvidiaMemorySharing implements MemorySharing {
     public int close(long address) {
         try {
             return (int) CU_IPC_CLOSE_MEM_HANDLE.invokeExact(address);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    @Override
+    public int shareEvent(long event, MemorySegment out) {
+        try {
+            return (int) CU_IPC_GET_EVENT_HANDLE.invokeExact(out, event);
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
+    }
+
+    @Override
+    public int openEvent(MemorySegment handle, MemorySegment out) {
+        try {
+            return (int) CU_IPC_OPEN_EVENT_HANDLE.invokeExact(out, handle);
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);
         }

@@ -2,6 +2,7 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.MemorySharing;
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.IpcManualCalls;
 import io.hawser.cuda.generated.IpcReplies;
@@ -21,11 +22,12 @@ import java.util.HexFormat;
 import java.util.Map;
 
 /**
- * Memory shared between sessions of one vGPU: a guest holds a random name, the broker knows what is behind it. Opened
- * memory costs nothing of the quota, since it is the other session's. Session thread.
+ * Memory and events shared between sessions of one vGPU: a guest holds a random name, the broker knows what is behind
+ * it. Opened memory costs nothing of the quota, since it is the other session's. Session thread.
  */
 final class IpcCalls implements IpcManualCalls {
-    private static final int MAX_SHARED = 1024; // allocations of a session; the broker keeps no more
+    private static final int MAX_SHARED = 1024; // allocations of a session, and events; the broker keeps no more
+    private static final long EVENT_BYTES = 0; // what an event has in the broker's table, and no memory
 
     private static final class Shared {
         final long low;
@@ -50,6 +52,7 @@ final class IpcCalls implements IpcManualCalls {
     private final ContextWaits waits;
     private final SecureRandom random = new SecureRandom();
     private final Map<Long, Shared> shared = new HashMap<>(); // by the address of the allocation
+    private final Map<Long, Shared> events = new HashMap<>(); // by the guest's id, which is not used again
 
     IpcCalls(Session session) {
         this.session = session;
@@ -144,14 +147,13 @@ final class IpcCalls implements IpcManualCalls {
         }
         Call call = Call.of(context);
         Handle owner = objects.currentContext();
-        boolean isOwn = shared.values().stream().anyMatch(own -> own.low == nameLow && own.high == nameHigh);
-        if (owner == null || isOwn) { // CUDA opens no memory of the same process
+        if (owner == null || isOwn(shared, nameLow, nameHigh)) { // CUDA opens no memory of the same process
             call.fail(CudaResult.INVALID_CONTEXT);
             return;
         }
         call.deferWithoutRecord();
         session.names().find(name(nameLow, nameHigh), found -> {
-            if (found == null) {
+            if (found == null || found.bytes() == EVENT_BYTES) {
                 call.finish(CudaResult.INVALID_VALUE);
             } else {
                 session.gates().whenClosed(() -> open(call, owner, memoryId, found));
@@ -204,5 +206,91 @@ final class IpcCalls implements IpcManualCalls {
             int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
             call.finish(entered != 0 ? entered : backend.close(memory));
         });
+    }
+
+    private static boolean isOwn(Map<Long, Shared> shared, long low, long high) {
+        return shared.values().stream().anyMatch(own -> own.low == low && own.high == high);
+    }
+
+    @Override
+    public void hwsIpcShareEvent(CallContext context, long event) {
+        if (isAbsent(context)) {
+            return;
+        }
+        Call call = Call.of(context);
+        long id = call.lastObject().id();
+        Shared before = events.get(id);
+        if (before != null && before.isKept) {
+            answer(call, before);
+            return;
+        }
+        MemorySegment out = call.scratch(MemorySharing.HANDLE_BYTES);
+        int result = backend.shareEvent(event, out);
+        if (result == 0 && before == null && events.size() >= MAX_SHARED) {
+            events.entrySet().removeIf(this::isOver);
+            result = events.size() >= MAX_SHARED ? CudaResult.OUT_OF_MEMORY : 0;
+        }
+        if (result != 0) {
+            call.fail(result);
+            return;
+        }
+        Shared entry = before != null ? before
+            : new Shared(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
+        events.put(id, entry);
+        call.deferWithoutRecord();
+        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, EVENT_BYTES), isKept -> {
+            entry.isKept |= isKept;
+            if (isKept) {
+                answer(call, entry);
+            } else {
+                events.remove(id, entry);
+                call.finish(CudaResult.OUT_OF_MEMORY);
+            }
+        });
+    }
+
+    /** Whether an event that was shared has been destroyed; then its name goes. */
+    private boolean isOver(Map.Entry<Long, Shared> event) {
+        boolean isOver = event.getValue().isKept && objects.handles().find(HandleKind.EVENT, event.getKey()) == null;
+        if (isOver) {
+            session.names().unshare(event.getValue().name());
+        }
+        return isOver;
+    }
+
+    @Override
+    public void hwsIpcOpenEvent(CallContext context, long eventId, long nameLow, long nameHigh) {
+        if (isAbsent(context)) {
+            return;
+        }
+        Call call = Call.of(context);
+        Handle owner = objects.currentContext();
+        if (owner == null || isOwn(events, nameLow, nameHigh)) { // CUDA opens no event of the same process
+            call.fail(CudaResult.INVALID_CONTEXT);
+            return;
+        }
+        call.deferWithoutRecord();
+        session.names().find(name(nameLow, nameHigh), found -> {
+            if (found == null || found.bytes() != EVENT_BYTES) {
+                call.finish(CUresult.CUDA_ERROR_MAP_FAILED);
+            } else {
+                openEvent(call, owner, eventId, found);
+            }
+        });
+    }
+
+    private void openEvent(Call call, Handle owner, long eventId, SharedNames.Memory found) {
+        int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
+        if (entered != 0) {
+            call.finish(entered);
+            return;
+        }
+        MemorySegment handle = Arena.ofAuto().allocate(MemorySharing.HANDLE_BYTES, Long.BYTES);
+        MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
+        int result = backend.openEvent(handle.copyFrom(MemorySegment.ofArray(found.handle())), out);
+        if (result == 0) {
+            call.register(HandleKind.EVENT, eventId, out.get(ValueLayout.JAVA_LONG, 0));
+        }
+        call.finish(result);
     }
 }

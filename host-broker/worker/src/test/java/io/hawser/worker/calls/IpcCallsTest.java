@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.fixture.Carrier;
@@ -22,6 +23,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class IpcCallsTest {
     private static final String HANDLE = "bc01000000000000" + "00".repeat(56);
+    private static final String EVENT_HANDLE = "bce1000000000000" + "00".repeat(56);
 
     private static void tell(Rig rig, String json) throws IOException {
         rig.broker().write(json.replace('\'', '"').getBytes(StandardCharsets.UTF_8));
@@ -138,8 +140,49 @@ class IpcCallsTest {
             request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
             found(rig, "77".repeat(64), 100);
             assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status(), "the driver knows it not");
-            assertEquals(CudaResult.INVALID_VALUE, open(rig, guest.newId(HandleKind.IPC_MEMORY), 0).status());
-            assertEquals(List.of("open", "close +0"), rig.gpu().memorySharing().asked());
+            assertEquals(CudaResult.INVALID_VALUE, open(rig, guest.newId(HandleKind.IPC_MEMORY), 0).status(),
+                "an event is no memory");
+            assertEquals(List.of(), rig.gpu().memorySharing().asked());
+        }
+    }
+
+    private static Guest.Received openEvent(Rig rig, long id, String handle, long bytes) throws IOException {
+        long request = rig.guest().send(CudaOpcodes.hwsIpcOpenEvent, Guest.REPLY, id, 5, 6);
+        found(rig, handle, bytes);
+        return rig.guest().replyTo(request);
+    }
+
+    @Test
+    void shouldNameEventsOnceAndOpenThoseOfOthers() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long event = guest.newId(HandleKind.EVENT);
+            guest.send(CudaOpcodes.cuEventCreate, 0, event, 6);
+            long request = guest.send(CudaOpcodes.hwsIpcShareEvent, Guest.REPLY, event);
+            JsonNode share = rig.expect("share");
+            assertEquals(0, share.path("bytes").asLong());
+            tell(rig, "{'type':'shared','name':'" + share.path("name").asText() + "','kept':true}");
+            Guest.Received first = guest.replyTo(request);
+            assertEquals(name(first), name(guest.call(CudaOpcodes.hwsIpcShareEvent, event)));
+            assertEquals(CudaResult.INVALID_CONTEXT, guest.call(CudaOpcodes.hwsIpcOpenEvent,
+                guest.newId(HandleKind.EVENT), first.i64(0), first.i64(8)).status(), "an event of its own");
+
+            long opened = guest.newId(HandleKind.EVENT);
+            assertEquals(0, openEvent(rig, opened, EVENT_HANDLE, 0).status());
+            assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
+                openEvent(rig, guest.newId(HandleKind.EVENT), EVENT_HANDLE, 8).status(), "memory is no event");
+            assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
+                openEvent(rig, guest.newId(HandleKind.EVENT), HANDLE, 0).status(), "the driver knows it not");
+            assertEquals(List.of("share event", "open event"), rig.gpu().memorySharing().asked());
+        }
+    }
+
+    @Test
+    void shouldEndASessionThatSharesAnEventItNeverMade() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            rig.guest().send(CudaOpcodes.hwsIpcShareEvent, Guest.REPLY, rig.guest().newId(HandleKind.EVENT));
+            String reason = rig.guest().reasonOfLoss();
+            assertTrue(reason.contains("a handle must have been created with its kind"), reason);
         }
     }
 

@@ -1,0 +1,160 @@
+// Events of one process in another: a child's kernel waits for the parent's, and the parent for the child's, each by an
+// event of the other. The fork comes before the first CUDA call of either.
+#include "check_cuda.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int COUNT = 200000;
+static const int ROUNDS = 10;
+
+struct Shared {
+    cudaIpcMemHandle_t memory;
+    cudaIpcEventHandle_t filled, changed;
+    int supported;
+};
+
+// Takes its time, so that who does not wait for it sees what was there before.
+__global__ void change(int *values, int count, int addend, int spins) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        int value = values[i] + addend;
+        for (int spin = 0; spin < spins; spin++) {
+            value = value ^ spin;
+            value = value ^ spin;
+        }
+        values[i] = value;
+    }
+}
+
+static void send(int descriptor, const void *data, size_t bytes) {
+    check_true("a pipe takes what is written", write(descriptor, data, bytes) == (ssize_t) bytes);
+}
+
+static void receive(int descriptor, void *data, size_t bytes) {
+    char *to = (char *) data;
+    for (size_t got = 0; got < bytes;) {
+        ssize_t more = read(descriptor, to + got, bytes - got);
+        check_true("the other process goes on", more > 0);
+        got += (size_t) more;
+    }
+}
+
+static void child(int in, int out) {
+    Shared theirs;
+    receive(in, &theirs, sizeof theirs);
+    if (!theirs.supported) {
+        return;
+    }
+    cudaEvent_t filled, changed;
+    CUDA_OK(cudaFree(nullptr));
+    cudaIpcEventHandle_t forged;
+    memset(&forged, 0x5a, sizeof forged);
+    CUDA_IS(cudaErrorMapBufferObjectFailed, cudaIpcOpenEventHandle(&filled, forged));
+    cudaGetLastError();
+    CUDA_OK(cudaIpcOpenEventHandle(&filled, theirs.filled));
+    CUDA_OK(cudaIpcOpenEventHandle(&changed, theirs.changed));
+    void *address = nullptr;
+    CUDA_OK(cudaIpcOpenMemHandle(&address, theirs.memory, cudaIpcMemLazyEnablePeerAccess));
+    int *values = (int *) address;
+    cudaStream_t stream;
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    send(out, "", 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        char recorded;
+        receive(in, &recorded, 1);
+        CUDA_OK(cudaStreamWaitEvent(stream, filled, 0)); // the parent's kernel may still run
+        change<<<(COUNT + 255) / 256, 256, 0, stream>>>(values, COUNT, 100, 50);
+        LAUNCH_OK();
+        CUDA_OK(cudaEventRecord(changed, stream));
+        send(out, "", 1);
+    }
+    CUDA_OK(cudaEventSynchronize(changed));
+    CUDA_OK(cudaEventQuery(changed));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaIpcCloseMemHandle(values));
+    CUDA_OK(cudaEventDestroy(filled));
+    CUDA_OK(cudaEventDestroy(changed));
+    CUDA_OK(cudaStreamDestroy(stream));
+}
+
+static cudaEvent_t interprocess_event() {
+    cudaEvent_t event;
+    CUDA_OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+    return event;
+}
+
+static bool parent(int in, int out) {
+    cudaEvent_t filled, changed, plain, none;
+    Shared ours = {};
+    ours.supported = check_attribute(cudaDevAttrIpcEventSupport);
+    if (!ours.supported) {
+        CUDA_IS(cudaErrorNotSupported,
+                cudaEventCreateWithFlags(&filled, cudaEventDisableTiming | cudaEventInterprocess));
+        CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
+        send(out, &ours, sizeof ours);
+        return false;
+    }
+    filled = interprocess_event();
+    changed = interprocess_event();
+    CUDA_OK(cudaIpcGetEventHandle(&ours.filled, filled));
+    CUDA_OK(cudaIpcGetEventHandle(&ours.changed, changed));
+    cudaIpcEventHandle_t other;
+    CUDA_OK(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
+    CUDA_IS(cudaErrorInvalidResourceHandle, cudaIpcGetEventHandle(&other, plain));
+    CUDA_IS(cudaErrorInvalidValue, cudaEventCreateWithFlags(&none, cudaEventInterprocess));
+    CUDA_IS(cudaErrorDeviceUninitialized, cudaIpcOpenEventHandle(&none, ours.filled));
+    cudaGetLastError();
+    int *values = device_array<int>(COUNT);
+    CUDA_OK(cudaMemset(values, 0, COUNT * sizeof(int)));
+    CUDA_OK(cudaDeviceSynchronize());
+    CUDA_OK(cudaIpcGetMemHandle(&ours.memory, values));
+    send(out, &ours, sizeof ours);
+    char turn;
+    receive(in, &turn, 1);
+    cudaStream_t stream;
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int round = 0; round < ROUNDS; round++) {
+        change<<<(COUNT + 255) / 256, 256, 0, stream>>>(values, COUNT, 1, 50);
+        LAUNCH_OK();
+        CUDA_OK(cudaEventRecord(filled, stream));
+        send(out, "", 1);
+        receive(in, &turn, 1); // the child has recorded
+        CUDA_OK(cudaStreamWaitEvent(stream, changed, 0));
+    }
+    CUDA_OK(cudaStreamSynchronize(stream));
+    std::vector<int> got = host_copy(values, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        check_element("changed in turns", i, ROUNDS * 101, got[i]);
+    }
+    CUDA_OK(cudaStreamDestroy(stream));
+    CUDA_OK(cudaEventDestroy(plain));
+    CUDA_OK(cudaEventDestroy(filled));
+    CUDA_OK(cudaEventDestroy(changed));
+    CUDA_OK(cudaFree(values));
+    return true;
+}
+
+int main(int argc, char **argv) {
+    check_begin(argc, argv);
+    int down[2], up[2];
+    check_true("pipes", pipe(down) == 0 && pipe(up) == 0);
+    pid_t forked = fork();
+    check_true("fork", forked >= 0);
+    if (forked == 0) {
+        close(down[1]);
+        close(up[0]);
+        child(down[0], up[1]);
+        return 0;
+    }
+    close(down[0]);
+    close(up[1]);
+    bool supported = parent(up[0], down[1]);
+    int status = 0;
+    check_true("the child ends", waitpid(forked, &status, 0) == forked);
+    check_true("the child ends well", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (!supported) {
+        check_unsupported("events are not shared between processes");
+    }
+    return check_pass("%d turns of two processes, each after the other's event", ROUNDS);
+}
