@@ -1,9 +1,7 @@
 // Events of one process in another: a child's kernel waits for the parent's, and the parent for the child's, each by an
 // event of the other. The fork comes before the first CUDA call of either.
 #include "check_cuda.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
+#include "check_processes.h"
 
 static const int COUNT = 200000;
 static const int ROUNDS = 10;
@@ -24,19 +22,6 @@ __global__ void change(int *values, int count, int addend, int spins) {
             value = value ^ spin;
         }
         values[i] = value;
-    }
-}
-
-static void send(int descriptor, const void *data, size_t bytes) {
-    check_true("a pipe takes what is written", write(descriptor, data, bytes) == (ssize_t) bytes);
-}
-
-static void receive(int descriptor, void *data, size_t bytes) {
-    char *to = (char *) data;
-    for (size_t got = 0; got < bytes;) {
-        ssize_t more = read(descriptor, to + got, bytes - got);
-        check_true("the other process goes on", more > 0);
-        got += (size_t) more;
     }
 }
 
@@ -84,7 +69,7 @@ static cudaEvent_t interprocess_event() {
     return event;
 }
 
-static bool parent(int in, int out) {
+static void parent(int in, int out) {
     cudaEvent_t filled, changed, plain, none;
     Shared ours = {};
     ours.supported = check_attribute(cudaDevAttrIpcEventSupport);
@@ -93,7 +78,7 @@ static bool parent(int in, int out) {
                 cudaEventCreateWithFlags(&filled, cudaEventDisableTiming | cudaEventInterprocess));
         CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
         send(out, &ours, sizeof ours);
-        return false;
+        return;
     }
     filled = interprocess_event();
     changed = interprocess_event();
@@ -132,28 +117,12 @@ static bool parent(int in, int out) {
     CUDA_OK(cudaEventDestroy(filled));
     CUDA_OK(cudaEventDestroy(changed));
     CUDA_OK(cudaFree(values));
-    return true;
 }
 
 int main(int argc, char **argv) {
     check_begin(argc, argv);
-    int down[2], up[2];
-    check_true("pipes", pipe(down) == 0 && pipe(up) == 0);
-    pid_t forked = fork();
-    check_true("fork", forked >= 0);
-    if (forked == 0) {
-        close(down[1]);
-        close(up[0]);
-        child(down[0], up[1]);
-        return 0;
-    }
-    close(down[0]);
-    close(up[1]);
-    bool supported = parent(up[0], down[1]);
-    int status = 0;
-    check_true("the child ends", waitpid(forked, &status, 0) == forked);
-    check_true("the child ends well", WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    if (!supported) {
+    check_processes(child, parent);
+    if (!check_attribute(cudaDevAttrIpcEventSupport)) {
         check_unsupported("events are not shared between processes");
     }
     return check_pass("%d turns of two processes, each after the other's event", ROUNDS);

@@ -1,9 +1,7 @@
 // Memory of one process in another: a child fills what the parent has allocated, and the other way round; handles travel
 // through pipes. The fork comes before the first CUDA call of either.
 #include "check_cuda.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
+#include "check_processes.h"
 
 static const int COUNT = 300000;
 static const int SMALL = 100;
@@ -30,19 +28,6 @@ static void check_filled(const char *what, const int *device, int count, int fac
     std::vector<int> values = host_copy(device, count);
     for (int i = 0; i < count; i++) {
         check_element(what, i, factor * i + 1, values[i]);
-    }
-}
-
-static void send(int descriptor, const void *data, size_t bytes) {
-    check_true("a pipe takes what is written", write(descriptor, data, bytes) == (ssize_t) bytes);
-}
-
-static void receive(int descriptor, void *data, size_t bytes) {
-    char *to = (char *) data;
-    for (size_t got = 0; got < bytes;) {
-        ssize_t more = read(descriptor, to + got, bytes - got);
-        check_true("the other process goes on", more > 0);
-        got += (size_t) more;
     }
 }
 
@@ -141,22 +126,7 @@ static void parent(int in, int out) {
 
 int main(int argc, char **argv) {
     check_begin(argc, argv);
-    int down[2], up[2];
-    check_true("pipes", pipe(down) == 0 && pipe(up) == 0);
-    pid_t forked = fork();
-    check_true("fork", forked >= 0);
-    if (forked == 0) {
-        close(down[1]);
-        close(up[0]);
-        child(down[0], up[1]);
-        return 0;
-    }
-    close(down[0]);
-    close(up[1]);
-    parent(up[0], down[1]);
-    int status = 0;
-    check_true("the child ends", waitpid(forked, &status, 0) == forked);
-    check_true("the child ends well", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    check_processes(child, parent);
     int *probe = device_array<int>(1);
     cudaIpcMemHandle_t handle;
     if (cudaIpcGetMemHandle(&handle, probe) == cudaErrorNotSupported) {

@@ -165,6 +165,17 @@ HWS_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
     return result;
 }
 
+/* The context that a node keeps when it is set again; false when it is no node of the type. */
+static bool context_of(CUgraphNode handle, CUgraphNodeType type, CUcontext *context_p) {
+    hws_graph_lock();
+    const hws_node_t *node = node_of(handle, type);
+    if (node != NULL) {
+        *context_p = node->params.context;
+    }
+    hws_graph_unlock();
+    return node != NULL;
+}
+
 HWS_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
     HWS_ENTER();
     HWS_REQUIRE(nodeParams != NULL);
@@ -173,12 +184,9 @@ HWS_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D 
 
 HWS_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) {
     hws_params_t params;
+    CUcontext context;
     HWS_ENTER_CONTEXT();
-    hws_graph_lock();
-    const hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_MEMCPY);
-    CUcontext context = node == NULL ? NULL : node->params.context;
-    hws_graph_unlock();
-    HWS_REQUIRE(node != NULL);
+    HWS_REQUIRE(context_of(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, &context));
     return set(hNode, hws_params_copy(nodeParams, context, &params), &params);
 }
 
@@ -190,12 +198,9 @@ HWS_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NO
 
 HWS_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) {
     hws_params_t params;
+    CUcontext context;
     HWS_ENTER_CONTEXT();
-    hws_graph_lock();
-    const hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_MEMSET);
-    CUcontext context = node == NULL ? NULL : node->params.context;
-    hws_graph_unlock();
-    HWS_REQUIRE(node != NULL);
+    HWS_REQUIRE(context_of(hNode, CU_GRAPH_NODE_TYPE_MEMSET, &context));
     return set(hNode, hws_params_memset(nodeParams, context, &params), &params);
 }
 

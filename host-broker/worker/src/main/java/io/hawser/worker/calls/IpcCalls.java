@@ -94,6 +94,11 @@ final class IpcCalls implements IpcManualCalls {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
+        keep(call, shared, address, entry, bytes);
+    }
+
+    /** Answers with a name once the broker has it; one that it does not take is forgotten. */
+    private void keep(Call call, Map<Long, Shared> names, long key, Shared entry, long bytes) {
         if (entry.isKept) {
             answer(call, entry);
             return;
@@ -104,7 +109,7 @@ final class IpcCalls implements IpcManualCalls {
             if (isKept) {
                 answer(call, entry);
             } else {
-                shared.remove(address, entry);
+                names.remove(key, entry);
                 call.finish(CudaResult.OUT_OF_MEMORY);
             }
         });
@@ -237,16 +242,7 @@ final class IpcCalls implements IpcManualCalls {
         Shared entry = before != null ? before
             : new Shared(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
         events.put(id, entry);
-        call.deferWithoutRecord();
-        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, EVENT_BYTES), isKept -> {
-            entry.isKept |= isKept;
-            if (isKept) {
-                answer(call, entry);
-            } else {
-                events.remove(id, entry);
-                call.finish(CudaResult.OUT_OF_MEMORY);
-            }
-        });
+        keep(call, events, id, entry, EVENT_BYTES);
     }
 
     /** Whether an event that was shared has been destroyed; then its name goes. */

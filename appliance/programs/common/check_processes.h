@@ -1,0 +1,47 @@
+// Two processes that talk through pipes, for what CUDA shares between processes.
+#ifndef HAWSER_PROGRAMS_CHECK_PROCESSES_H
+#define HAWSER_PROGRAMS_CHECK_PROCESSES_H
+
+#include "check.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static inline void send(int descriptor, const void *data, size_t bytes) {
+    check_true("a pipe takes what is written", write(descriptor, data, bytes) == (ssize_t) bytes);
+}
+
+static inline void receive(int descriptor, void *data, size_t bytes) {
+    char *to = (char *) data;
+    for (size_t got = 0; got < bytes;) {
+        ssize_t more = read(descriptor, to + got, bytes - got);
+        check_true("the other process goes on", more > 0);
+        got += (size_t) more;
+    }
+}
+
+/* One side's part; what it reads from `in` the other has written to its `out`. */
+typedef void check_side_t(int in, int out);
+
+/* Forks, which must come before the first CUDA call of either, and returns when both sides are through and the child has
+ * ended well. */
+static inline void check_processes(check_side_t *child, check_side_t *parent) {
+    int down[2], up[2];
+    check_true("pipes", pipe(down) == 0 && pipe(up) == 0);
+    pid_t forked = fork();
+    check_true("fork", forked >= 0);
+    if (forked == 0) {
+        close(down[1]);
+        close(up[0]);
+        child(down[0], up[1]);
+        exit(0);
+    }
+    close(down[0]);
+    close(up[1]);
+    parent(up[0], down[1]);
+    int status = 0;
+    check_true("the child ends", waitpid(forked, &status, 0) == forked);
+    check_true("the child ends well", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+#endif
