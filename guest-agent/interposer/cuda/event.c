@@ -13,6 +13,7 @@
 
 typedef struct hws_event {
     _Atomic bool recorded, captured;
+    bool is_shared;
 } hws_event_t;
 
 static hws_event_t *event_get(CUevent event) {
@@ -43,14 +44,15 @@ bool hws_event_is_recorded(CUevent event) {
     return kept == NULL || atomic_load_explicit(&kept->recorded, memory_order_relaxed);
 }
 
-CUresult hws_event_new(CUevent *event_p, hws_event_maker_t *make, const void *data, bool is_recorded) {
+CUresult hws_event_new(CUevent *event_p, hws_event_maker_t *make, const void *data, bool is_shared) {
     hws_event_t *kept = calloc(1, sizeof *kept);
     uint64_t handle = kept == NULL ? 0 : hws_handle_new(HWS_KIND_EVENT);
     if (handle == 0) {
         free(kept);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    atomic_init(&kept->recorded, is_recorded);
+    kept->is_shared = is_shared;
+    atomic_init(&kept->recorded, is_shared);
     CUevent event = (CUevent) (uintptr_t) handle;
     CUresult result = make(event, data);
     if (result != CUDA_SUCCESS) {
@@ -80,7 +82,16 @@ HWS_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
             return hws_unsupported_use(&said, "an event for other processes (CU_EVENT_INTERPROCESS) on this GPU");
         }
     }
-    return hws_event_new(phEvent, create, &Flags, false);
+    return hws_event_new(phEvent, create, &Flags, (Flags & CU_EVENT_INTERPROCESS) != 0);
+}
+
+CUresult hws_event_settle(CUevent event, CUresult result) {
+    hws_event_t *kept = event_get(event);
+    if (result != CUDA_SUCCESS || kept == NULL || !kept->is_shared) {
+        return result;
+    }
+    CUresult asked = hws_call_cuEventQuery(event);
+    return asked == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : asked;
 }
 
 HWS_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
@@ -103,7 +114,7 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
         return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture there is nothing that it is external to */
     }
     hws_capture_forget_event(hEvent);
-    return hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+    return hws_event_settle(hEvent, hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT));
 }
 
 /* Refuses what cannot be asked about an event whose last record is in a graph. */

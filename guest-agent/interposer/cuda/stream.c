@@ -92,7 +92,7 @@ HWS_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
             return captured == HWS_CAPTURED ? CUDA_SUCCESS : captured;
         }
     }
-    return hws_call_cuStreamWaitEvent(hStream, hEvent, CU_EVENT_WAIT_DEFAULT);
+    return hws_event_settle(hEvent, hws_call_cuStreamWaitEvent(hStream, hEvent, CU_EVENT_WAIT_DEFAULT));
 }
 
 HWS_EXPORT CUresult cuStreamQuery(CUstream hStream) {

@@ -116,6 +116,7 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.totalBytes = 1ull << 30;
     info.pciBus = payload[0];
     info.attributeCount = 160;
+    info.attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] = 1024;

@@ -218,6 +218,24 @@ static void shouldAnswerStateWithoutARoundTrip(void) {
     HWS_CHECK(atomic_load(&broker_round_trips) == before);
 }
 
+/* Else a process that hears of a record over a pipe could wait for the one before. */
+static void shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem(void) {
+    start();
+    CUevent shared, own;
+    HWS_CHECK(cuEventCreate(&own, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    HWS_CHECK(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS) == CUDA_SUCCESS);
+    uint64_t before = atomic_load(&broker_round_trips);
+    HWS_CHECK(cuEventRecord(own, NULL) == CUDA_SUCCESS && cuStreamWaitEvent(NULL, own, 0) == CUDA_SUCCESS);
+    HWS_CHECK(atomic_load(&broker_round_trips) == before);
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_NOT_READY); /* the work before it still runs */
+    HWS_CHECK(cuEventRecord(shared, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(atomic_load(&broker_round_trips) == before + 1);
+    HWS_CHECK(cuStreamWaitEvent(NULL, shared, 0) == CUDA_SUCCESS);
+    HWS_CHECK(atomic_load(&broker_round_trips) == before + 2);
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_LAUNCH_FAILED);
+    HWS_CHECK(cuEventRecord(shared, NULL) == CUDA_ERROR_LAUNCH_FAILED);
+}
+
 static _Atomic int host_calls;
 
 static void host_function(void *argument) {
@@ -370,6 +388,7 @@ int main(void) {
     RUN(shouldCopyBoxes, 0);
     RUN(shouldPackParametersAndRefuseBadLaunches, 0);
     RUN(shouldAnswerStateWithoutARoundTrip, 0);
+    RUN(shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem, 0);
     RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);
     RUN(shouldFailAtOnceAfterAKernelHasFailed, 0);
     RUN(shouldAnswerALostDeviceWhenTheBrokerIsGone, 1);
