@@ -5,6 +5,7 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.Worker;
@@ -16,6 +17,7 @@ import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.session.SessionView;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.Secrets;
 import io.hawser.broker.token.TokenFile;
@@ -82,6 +84,7 @@ public final class Broker {
     private final SessionRegistry sessions;
     private final FrontDoor door;
     private final Regions regions;
+    private final GpuMonitor gpuMonitor;
     private final CompletableFuture<PoolState> gpuKnown = new CompletableFuture<>();
 
     private Broker(BrokerConfig config, Map<String, String> environment, Listener listener, StateDir stateDir,
@@ -105,6 +108,7 @@ public final class Broker {
         Map<String, GpuChoice> choices = new HashMap<>();
         shares.forEach((name, share) -> choices.put(name, share.gpus()));
         pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
+        gpuMonitor = new GpuMonitor(new Monitored());
         door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, listener, descriptionHash);
         regions = new Regions(loop, sessions, pools, listener, descriptionHash);
     }
@@ -190,6 +194,24 @@ public final class Broker {
         }
     }
 
+    /** What the figures of the GPUs need to know. */
+    private final class Monitored implements GpuMonitor.Watched {
+        @Override
+        public List<WorkerMessage.Device> devices() {
+            return pools.state().devices();
+        }
+
+        @Override
+        public List<SessionView> sessions() {
+            return sessions.list();
+        }
+
+        @Override
+        public List<Integer> idleWorkerPids() {
+            return pools.idlePids();
+        }
+    }
+
     /** Writes {@code endpoints.json}. */
     public void publishEndpoints(String http) throws IOException {
         stateDir.writeEndpoints(guestEndpoint(), http);
@@ -215,6 +237,16 @@ public final class Broker {
     /** The pool as it is now. */
     public PoolState pool() {
         return pools.state();
+    }
+
+    /** What the GPUs tell of themselves. */
+    public GpuMonitor gpuMonitor() {
+        return gpuMonitor;
+    }
+
+    /** Why workers for a GPU do not start; empty while they do. */
+    public String workerFailure(String gpuUuid) {
+        return pools.failure(gpuUuid);
     }
 
     /** Its sessions. */
@@ -255,6 +287,7 @@ public final class Broker {
     /** Ends sessions and workers, in bounded time, and frees the state folder. */
     public void stop(String reason) {
         door.close();
+        gpuMonitor.stop();
         EventLoop loop = group.next();
         CompletableFuture<Void> stopped = new CompletableFuture<>();
         loop.execute(() -> {
@@ -307,7 +340,9 @@ public final class Broker {
             if (command.cache() != null) {
                 command.cache().make(); // not before: the first worker tells whether workers start at all
             }
-            gpuKnown.complete(pools.state());
+            if (gpuKnown.complete(pools.state())) {
+                gpuMonitor.start(pools.state().backend());
+            }
         }
     }
 }

@@ -67,6 +67,7 @@ public final class WorkerPool {
     private String backend = "";
     private List<WorkerMessage.Device> devices = List.of();
     private volatile PoolState state;
+    private volatile List<Integer> idlePids = List.of();
 
     /** Makes a pool; {@link #start()} starts its workers. */
     public WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener) {
@@ -97,6 +98,11 @@ public final class WorkerPool {
     /** A picture of now; any thread. */
     public PoolState state() {
         return state;
+    }
+
+    /** Processes of the workers that are ready and have no session; any thread. */
+    List<Integer> idlePids() {
+        return idlePids;
     }
 
     /** UUIDs of the GPUs that its workers see; empty for all. Any thread. */
@@ -222,6 +228,7 @@ public final class WorkerPool {
     }
 
     private void publish() {
+        idlePids = ready.stream().map(Worker::pid).toList();
         state = new PoolState(size, ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED), failures,
             lastFailure, backend, devices);
     }

@@ -73,6 +73,17 @@ public final class WorkerPools {
         return pools.stream().anyMatch(pool -> pool.gpus().contains(uuid) && !pool.state().usable());
     }
 
+    /** Why the last start of a worker for this GPU has failed; empty when it has not. Any thread. */
+    public String failure(String uuid) {
+        return pools.stream().filter(pool -> pool.gpus().isEmpty() || pool.gpus().contains(uuid))
+            .map(WorkerPool::state).filter(state -> !state.usable()).map(PoolState::lastFailure).findFirst().orElse("");
+    }
+
+    /** Processes of the workers that have a context and no session; any thread. */
+    public List<Integer> idlePids() {
+        return pools.stream().flatMap(pool -> pool.idlePids().stream()).toList();
+    }
+
     /**
      * Takes a ready worker for a session's GPUs, or waits for one. The caller assigns it, or {@link Worker#kill kills}
      * it. Completes exceptionally with {@link WorkerPool.NoWorkerException}. Cancelling the future gives up the place

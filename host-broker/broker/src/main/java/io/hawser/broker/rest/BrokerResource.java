@@ -5,10 +5,8 @@ import io.hawser.broker.Broker;
 import io.hawser.broker.BrokerLifecycle;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.Printable;
-import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.RegionSettings;
-import io.hawser.broker.session.SessionView;
 import io.hawser.shm.RecordLayout;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
@@ -16,7 +14,6 @@ import jakarta.ws.rs.BadRequestException;
 import jakarta.ws.rs.NotFoundException;
 import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.Response;
-import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
@@ -47,19 +44,7 @@ public class BrokerResource implements BrokerApi {
 
     @Override
     public List<GpuInfo> listGpus() {
-        Broker broker = lifecycle.broker();
-        PoolState pool = broker.pool();
-        List<SessionView> sessions = broker.sessions().list();
-        List<GpuInfo> gpus = new ArrayList<>();
-        for (WorkerMessage.Device device : pool.devices()) {
-            List<SessionView> users = sessions.stream().filter(s -> s.gpus().contains(device.uuid())).toList();
-            // A session tells one figure for all its GPUs: it is shown with the first.
-            long used = users.stream().filter(s -> s.gpus().getFirst().equals(device.uuid()))
-                .mapToLong(s -> s.statistics().deviceBytes()).sum();
-            gpus.add(new GpuInfo(device.name(), device.uuid(), pool.backend(), device.totalBytes(), used,
-                device.pciBusId(), device.computeCapability(), users.size()));
-        }
-        return gpus;
+        return GpuInfo.list(lifecycle.broker());
     }
 
     @Override

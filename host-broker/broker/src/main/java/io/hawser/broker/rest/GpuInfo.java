@@ -1,5 +1,49 @@
 package io.hawser.broker.rest;
 
-/** A GPU; see openapi.yml. */
-public record GpuInfo(String name, String uuid, String backend, long totalBytes, long usedBytes, String pciBusId,
-    String computeCapability, int sessions) { }
+import io.hawser.broker.Broker;
+import io.hawser.broker.nvml.GpuReading;
+import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.session.SessionView;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** A GPU; see openapi.yml. What is null is not known. */
+public record GpuInfo(int index, String name, String uuid, String backend, long totalBytes, long usedBytes,
+    String pciBusId, String computeCapability, int sessions, long reservedBytes, long contextBytes, int vgpus,
+    String health, String healthDetail, Integer utilizationPercent, Long memoryUsedBytes, Integer temperatureCelsius,
+    Double powerWatts) {
+
+    /** The GPUs in the workers' order, from pictures; any thread. */
+    public static List<GpuInfo> list(Broker broker) {
+        PoolState pool = broker.pool();
+        List<SessionView> sessions = broker.sessions().list();
+        List<GpuInfo> gpus = new ArrayList<>();
+        for (WorkerMessage.Device device : pool.devices()) {
+            gpus.add(of(broker, gpus.size(), device, pool.backend(),
+                sessions.stream().filter(s -> s.gpus().contains(device.uuid())).toList()));
+        }
+        return gpus;
+    }
+
+    private static GpuInfo of(Broker broker, int index, WorkerMessage.Device device, String backend,
+        List<SessionView> users) {
+        GpuReading reading = broker.gpuMonitor().reading(device.uuid());
+        GpuReading.Health health = reading.health();
+        String detail = reading.healthDetail();
+        if (health == GpuReading.Health.OK && !broker.workerFailure(device.uuid()).isEmpty()) {
+            health = GpuReading.Health.FAILING;
+            detail = "no worker can be started: " + broker.workerFailure(device.uuid());
+        }
+        // A session tells one figure for all its GPUs: it is shown with the first.
+        long used = users.stream().filter(s -> s.gpus().getFirst().equals(device.uuid()))
+            .mapToLong(s -> s.statistics().deviceBytes()).sum();
+        return new GpuInfo(index, device.name(), device.uuid(), backend, device.totalBytes(), used, device.pciBusId(),
+            device.computeCapability(), users.size(), users.stream().mapToLong(SessionView::memoryBytes).sum(),
+            broker.gpuMonitor().contextBytes(device.uuid()),
+            (int) users.stream().map(s -> s.guest().vgpu()).distinct().count(), health.name().toLowerCase(Locale.ROOT),
+            detail, reading.utilizationPercent(), reading.memoryUsedBytes(), reading.temperatureCelsius(),
+            reading.powerWatts());
+    }
+}

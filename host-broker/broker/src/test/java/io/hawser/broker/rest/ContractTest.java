@@ -28,7 +28,8 @@ import org.junit.jupiter.api.Test;
 class ContractTest {
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
         int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
-        "integer/int64", boolean.class, "boolean", List.class, "array");
+        "integer/int64", boolean.class, "boolean", List.class, "array",
+        Double.class, "number/double");
     private static JsonNode contract;
 
     @BeforeAll
@@ -86,7 +87,8 @@ class ContractTest {
         if (property.has("$ref")) {
             return "object";
         }
-        String type = property.get("type").asText();
-        return type.equals("integer") ? type + "/" + property.get("format").asText() : type;
+        JsonNode kind = property.get("type");
+        String type = kind.isArray() ? kind.get(0).asText() : kind.asText(); // the other is "null"
+        return type.equals("integer") || type.equals("number") ? type + "/" + property.get("format").asText() : type;
     }
 }

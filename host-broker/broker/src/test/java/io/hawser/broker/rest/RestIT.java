@@ -4,7 +4,9 @@ import static io.restassured.RestAssured.given;
 import static org.hamcrest.Matchers.containsString;
 import static org.hamcrest.Matchers.equalTo;
 import static org.hamcrest.Matchers.greaterThan;
+import static org.hamcrest.Matchers.hasKey;
 import static org.hamcrest.Matchers.hasSize;
+import static org.hamcrest.Matchers.nullValue;
 import static org.hamcrest.Matchers.startsWith;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -72,7 +74,12 @@ class RestIT {
             equalTo(lifecycle.broker().guestEndpoint())).body("httpEndpoint", startsWith("http://127.0.0.1:"))
             .body("backend", equalTo("fake")).body("pool.size", equalTo(1)).body("pool.ready", equalTo(1));
         admin().get("/api/v1/gpus").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("Fake GPU"))
-            .body("[0].totalBytes", equalTo(1073741824));
+            .body("[0].totalBytes", equalTo(1073741824)).body("[0].health", equalTo("ok"))
+            .body("[0].index", equalTo(0));
+        TestBroker.await("figures", () -> lifecycle.broker().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
+        admin().get("/api/v1/gpus").then().body("[0].memoryUsedBytes", equalTo(0))
+            .body("[0].utilizationPercent", equalTo(0)).body("[0]", hasKey("powerWatts"))
+            .body("[0].powerWatts", nullValue());
     }
 
     @Test

@@ -1,0 +1,23 @@
+package io.hawser.broker.nvml;
+
+/** A function of NVML is missing or has failed. */
+final class NvmlException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    private final int code;
+
+    NvmlException(String message, int code) {
+        super(message);
+        this.code = code;
+    }
+
+    /** The {@code nvmlReturn_t}. */
+    int code() {
+        return code;
+    }
+
+    /** Whether it says that the GPU itself cannot be reached any more, or not before it is reset. */
+    boolean tellsOfLoss() {
+        return code == NvmlLayout.NVML_ERROR_GPU_IS_LOST || code == NvmlLayout.NVML_ERROR_RESET_REQUIRED;
+    }
+}

@@ -1,0 +1,69 @@
+package io.hawser.broker.nvml;
+
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.session.SessionView;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/**
+ * Readings of the software GPU: the memory of its sessions as their workers tell it, and as its utilisation what of the
+ * machine's processors those workers had. Several software GPUs share the processors; a session with several counts for
+ * each with its part.
+ */
+final class SoftwareSource implements GpuSource {
+    private final Supplier<List<WorkerMessage.Device>> devices;
+    private final Supplier<List<SessionView>> sessions;
+    private final int processors = Runtime.getRuntime().availableProcessors();
+    private Map<Long, Duration> cpuBefore = Map.of(); // by worker's process
+    private long beforeNs;
+
+    SoftwareSource(Supplier<List<WorkerMessage.Device>> devices, Supplier<List<SessionView>> sessions) {
+        this.devices = devices;
+        this.sessions = sessions;
+        beforeNs = System.nanoTime();
+    }
+
+    @Override
+    public Map<String, GpuReading> read() {
+        long nowNs = System.nanoTime();
+        double capacityNs = Math.max(1, nowNs - beforeNs) * (double) processors;
+        Map<Long, Duration> cpu = new HashMap<>();
+        Map<String, Double> shares = new HashMap<>();
+        Map<String, Long> bytes = new HashMap<>();
+        for (SessionView session : sessions.get()) {
+            if (session.gpus().isEmpty() || session.workerPid() == 0) {
+                continue;
+            }
+            // A session tells one figure for all its GPUs: it is shown with the first.
+            bytes.merge(session.gpus().getFirst(), session.statistics().deviceBytes(), Long::sum);
+            Optional<Duration> used = ProcessHandle.of(session.workerPid()).flatMap(p -> p.info().totalCpuDuration());
+            if (used.isEmpty()) {
+                continue;
+            }
+            cpu.put(session.workerPid(), used.get());
+            Duration before = cpuBefore.get(session.workerPid());
+            if (before != null) {
+                double share = used.get().minus(before).toNanos() / capacityNs / session.gpus().size();
+                session.gpus().forEach(uuid -> shares.merge(uuid, share, Double::sum));
+            }
+        }
+        cpuBefore = cpu;
+        beforeNs = nowNs;
+        Map<String, GpuReading> readings = new HashMap<>();
+        for (WorkerMessage.Device device : devices.get()) {
+            int percent = (int) Math.clamp(Math.round(100 * shares.getOrDefault(device.uuid(), 0.0)), 0, 100);
+            readings.put(device.uuid(), new GpuReading(device.uuid(), GpuReading.Health.OK, "",
+                bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of()));
+        }
+        return readings;
+    }
+
+    @Override
+    public void close() {
+        cpuBefore = Map.of();
+    }
+}

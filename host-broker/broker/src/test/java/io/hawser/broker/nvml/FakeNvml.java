@@ -1,0 +1,44 @@
+package io.hawser.broker.nvml;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A management library made of fake_nvml.c, whose trouble a test tells by a file. */
+public final class FakeNvml {
+    static final String GPU_0 = "aaaaaaaa-0000-4000-8000-000000000001";
+    static final String GPU_1 = "bbbbbbbb-0000-4000-8000-000000000002";
+
+    private final Path library;
+    private final Path state;
+
+    /** Compiles it; its name is the driver's, for programs that are told the folder. */
+    public FakeNvml(Path folder, String... defines) throws Exception {
+        library = folder.resolve(Nvml.LIBRARY);
+        state = folder.resolve("state");
+        tell("");
+        List<String> command = new ArrayList<>(List.of("gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
+            "-DFAKE_NVML_STATE=\"" + state + "\"", "-o", library.toString(), "src/test/c/fake_nvml.c"));
+        for (String define : defines) {
+            command.add("-D" + define);
+        }
+        Process gcc = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String output = new String(gcc.getInputStream().readAllBytes());
+        assertEquals(0, gcc.waitFor(), output);
+    }
+
+    /** Its trouble from now on. */
+    public void tell(String words) throws Exception {
+        Path next = Files.writeString(state.resolveSibling("state.next"), words);
+        Files.move(next, state, java.nio.file.StandardCopyOption.REPLACE_EXISTING,
+            java.nio.file.StandardCopyOption.ATOMIC_MOVE);
+    }
+
+    /** Where it is. */
+    public Path library() {
+        return library;
+    }
+}

@@ -1,0 +1,105 @@
+package io.hawser.broker.nvml;
+
+import static io.hawser.broker.nvml.FakeNvml.GPU_0;
+import static io.hawser.broker.nvml.FakeNvml.GPU_1;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.nvml.GpuReading.Health;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class NvmlSourceTest {
+    @TempDir
+    Path folder;
+
+    @Test
+    void shouldReadEveryFigureOfEachGpu() throws Exception {
+        try (NvmlSource source = new NvmlSource(new FakeNvml(folder).library().toString())) {
+            Map<String, GpuReading> readings = source.read();
+            assertEquals(Set.of(GPU_0, GPU_1), readings.keySet());
+            GpuReading first = readings.get(GPU_0);
+            assertEquals(Health.OK, first.health());
+            assertEquals(350, first.memoryUsedBytes(), "without what the driver keeps for itself");
+            assertEquals(1000, first.memoryTotalBytes());
+            assertEquals(37, first.utilizationPercent());
+            assertEquals(41, first.temperatureCelsius());
+            assertEquals(71.5, first.powerWatts());
+            assertEquals(100, first.processBytes().size(), "more than there is room for at first");
+            assertEquals(1000099, first.processBytes().get(1099L));
+            assertEquals(101, readings.get(GPU_1).processBytes().size(), "and the one of MPS");
+            assertEquals(77, readings.get(GPU_1).processBytes().get(5000L));
+        }
+    }
+
+    @Test
+    void shouldLeaveUnknownWhatAnOldDriverDoesNotTell() throws Exception {
+        FakeNvml old = new FakeNvml(folder, "FAKE_NVML_OLD");
+        try (NvmlSource source = new NvmlSource(old.library().toString())) {
+            GpuReading reading = source.read().get(GPU_0);
+            assertEquals(Health.OK, reading.health());
+            assertEquals(400, reading.memoryUsedBytes());
+            assertEquals(37, reading.utilizationPercent());
+            assertNull(reading.powerWatts());
+            assertEquals(Map.of(10L, 111L), reading.processBytes(), "one does not tell its memory");
+        }
+    }
+
+    @Test
+    void shouldTellOnlyTheSensorThatIsMissing() throws Exception {
+        FakeNvml nvml = new FakeNvml(folder);
+        nvml.tell("nopower");
+        try (NvmlSource source = new NvmlSource(nvml.library().toString())) {
+            GpuReading reading = source.read().get(GPU_0);
+            assertNull(reading.powerWatts());
+            assertEquals(41, reading.temperatureCelsius());
+        }
+    }
+
+    @Test
+    void shouldTellWhichGpuIsLostAndWhenItIsBack() throws Exception {
+        FakeNvml nvml = new FakeNvml(folder);
+        try (NvmlSource source = new NvmlSource(nvml.library().toString())) {
+            assertEquals(Health.OK, source.read().get(GPU_0).health());
+            nvml.tell("lost0");
+            GpuReading lost = source.read().get(GPU_0);
+            assertEquals(Health.LOST, lost.health());
+            assertTrue(lost.healthDetail().startsWith("it fell off the bus"), lost.healthDetail());
+            assertNull(lost.memoryUsedBytes());
+            assertEquals(Health.OK, source.read().get(GPU_1).health());
+            nvml.tell("");
+            assertEquals(Health.OK, source.read().get(GPU_0).health());
+        }
+    }
+
+    @Test
+    void shouldTakeErrorsOfTheGpuForIllnessAndThoseOfProgramsNot() throws Exception {
+        FakeNvml nvml = new FakeNvml(folder);
+        try (NvmlSource source = new NvmlSource(nvml.library().toString())) {
+            nvml.tell("xid=31");
+            assertEquals(Health.OK, source.read().get(GPU_1).health(), "a program addressed wrongly");
+            nvml.tell("xid=48");
+            GpuReading failing = source.read().get(GPU_1);
+            assertEquals(Health.FAILING, failing.health());
+            assertEquals("the driver has reported XID 48", failing.healthDetail());
+            assertEquals(350, failing.memoryUsedBytes(), "it still tells its figures");
+            assertEquals(Health.OK, source.read().get(GPU_0).health());
+            nvml.tell("xid=79");
+            assertEquals(Health.LOST, source.read().get(GPU_1).health());
+            nvml.tell("xid=119");
+            assertEquals("the driver has reported XID 79", source.read().get(GPU_1).healthDetail(), "the worst stays");
+        }
+    }
+
+    @Test
+    void shouldReadNothingWithoutTheLibrary() {
+        try (NvmlSource source = new NvmlSource(folder.resolve("none.so").toString())) {
+            assertEquals(Map.of(), source.read());
+            assertEquals(Map.of(), source.read());
+        }
+    }
+}

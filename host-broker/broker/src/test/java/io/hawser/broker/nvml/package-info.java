@@ -1,0 +1,2 @@
+/** Tests of the broker: nvml. */
+package io.hawser.broker.nvml;
