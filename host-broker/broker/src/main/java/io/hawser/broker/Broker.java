@@ -84,6 +84,7 @@ public final class Broker {
     private final SessionRegistry sessions;
     private final FrontDoor door;
     private final Regions regions;
+    private final LoopPulse pulse;
     private final GpuMonitor gpuMonitor;
     private final CompletableFuture<PoolState> gpuKnown = new CompletableFuture<>();
 
@@ -101,6 +102,7 @@ public final class Broker {
         adminToken = new AdminToken(stateDir.resolve("admin.token"));
         group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
         EventLoop loop = group.next();
+        pulse = new LoopPulse(loop);
         Map<String, SessionRegistry.Share> shares = SessionRegistry.shares(config);
         images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
             config.images().maxSize().asLongValue()));
@@ -277,6 +279,11 @@ public final class Broker {
     /** Connections that have not proved who they are. */
     public int halfOpenConnections() {
         return group.next().submit(door::halfOpen).syncUninterruptibly().getNow();
+    }
+
+    /** For how long the event loop has not come round; less than a second when it is well. Any thread, at once. */
+    public Duration loopSilence() {
+        return pulse.silence();
     }
 
     /** Whether the event loop answers within a second. Not on the event loop. */

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.nvml.FakeNvml;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import java.net.URI;
@@ -16,6 +17,7 @@ import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -24,12 +26,22 @@ class LauncherIT {
     @TempDir
     Path folder;
 
-    private static String health(JsonNode endpoints) throws Exception {
+    private static String health(JsonNode endpoints, String kind) throws Exception {
         try (HttpClient client = HttpClient.newHttpClient()) {
             return client.send(
-                HttpRequest.newBuilder(URI.create(endpoints.get("http").asText() + "/q/health/ready")).build(),
+                HttpRequest.newBuilder(URI.create(endpoints.get("http").asText() + "/q/health/" + kind)).build(),
                 HttpResponse.BodyHandlers.ofString()).body();
         }
+    }
+
+    private static void awaitHealth(JsonNode endpoints, String kind, String text) {
+        TestBroker.await(kind + ": " + text, () -> {
+            try {
+                return health(endpoints, kind).contains(text);
+            } catch (Exception e) {
+                throw new AssertionError(e);
+            }
+        });
     }
 
     private static List<ProcessHandle> children(long pid) {
@@ -56,13 +68,7 @@ class LauncherIT {
                     second.output());
                 assertFalse(second.output().contains("\tat "), "one line, no stack trace: " + second.output());
             }
-            TestBroker.await("readiness", () -> {
-                try {
-                    return health(endpoints).contains("\"UP\"");
-                } catch (Exception e) {
-                    throw new AssertionError(e);
-                }
-            });
+            awaitHealth(endpoints, "ready", "\"UP\"");
             TestGuest guest = new TestGuest(endpoints.get("guest").asText());
             byte[] challenge = guest.challenge("default", ApiDescription.HASH);
             guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
@@ -103,6 +109,26 @@ class LauncherIT {
             }
             broker.terminate();
             assertEquals(143, broker.awaitExit());
+        }
+    }
+
+    @Test
+    void shouldNotBeReadyWhenItsGpusFallOffTheBus() throws Exception {
+        Path stateDir = folder.resolve("state");
+        FakeNvml nvml = new FakeNvml(folder);
+        try (RealProcess broker = new RealProcess(folder, "lost", stateDir, Map.of("LD_LIBRARY_PATH",
+            folder.toString()), "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"))) {
+            JsonNode endpoints = broker.awaitEndpoints();
+            awaitHealth(endpoints, "ready", "\"UP\"");
+            nvml.tell("lost0");
+            awaitHealth(endpoints, "ready", "GPU " + FakeNvml.GPU_0 + ": it fell off the bus");
+            assertTrue(health(endpoints, "ready").contains("\"UP\""), "guests can have the other GPU");
+            nvml.tell("lost0 xid=79");
+            awaitHealth(endpoints, "ready", "no GPU can be used");
+            assertTrue(health(endpoints, "ready").contains("\"DOWN\""));
+            assertTrue(health(endpoints, "live").contains("\"UP\""), "a new start would not mend it");
+            broker.terminate();
+            broker.awaitExit();
         }
     }
 }

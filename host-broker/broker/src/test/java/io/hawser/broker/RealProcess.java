@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** A broker started by its launcher, as a user starts it. */
@@ -16,6 +17,11 @@ final class RealProcess implements AutoCloseable {
     private final Process process;
 
     RealProcess(Path folder, String name, Path stateDir, String... settings) throws IOException {
+        this(folder, name, stateDir, Map.of(), settings);
+    }
+
+    RealProcess(Path folder, String name, Path stateDir, Map<String, String> environment, String... settings)
+        throws IOException {
         this.stateDir = stateDir;
         log = folder.resolve(name + ".log");
         List<String> command = new ArrayList<>(List.of(launcher().toString(), "-Dhawser.state-dir=" + stateDir,
@@ -23,6 +29,7 @@ final class RealProcess implements AutoCloseable {
         command.addAll(List.of(settings));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+        builder.environment().putAll(environment);
         process = builder.start();
     }
 

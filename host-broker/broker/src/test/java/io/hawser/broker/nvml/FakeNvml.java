@@ -9,8 +9,8 @@ import java.util.List;
 
 /** A management library made of fake_nvml.c, whose trouble a test tells by a file. */
 public final class FakeNvml {
-    static final String GPU_0 = "aaaaaaaa-0000-4000-8000-000000000001";
-    static final String GPU_1 = "bbbbbbbb-0000-4000-8000-000000000002";
+    public static final String GPU_0 = "aaaaaaaa-0000-4000-8000-000000000001";
+    public static final String GPU_1 = "bbbbbbbb-0000-4000-8000-000000000002";
 
     private final Path library;
     private final Path state;
@@ -18,7 +18,7 @@ public final class FakeNvml {
     /** Compiles it; its name is the driver's, for programs that are told the folder. */
     public FakeNvml(Path folder, String... defines) throws Exception {
         library = folder.resolve(Nvml.LIBRARY);
-        state = folder.resolve("state");
+        state = folder.resolve("trouble");
         tell("");
         List<String> command = new ArrayList<>(List.of("gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
             "-DFAKE_NVML_STATE=\"" + state + "\"", "-o", library.toString(), "src/test/c/fake_nvml.c"));
@@ -32,7 +32,7 @@ public final class FakeNvml {
 
     /** Its trouble from now on. */
     public void tell(String words) throws Exception {
-        Path next = Files.writeString(state.resolveSibling("state.next"), words);
+        Path next = Files.writeString(state.resolveSibling("trouble.next"), words);
         Files.move(next, state, java.nio.file.StandardCopyOption.REPLACE_EXISTING,
             java.nio.file.StandardCopyOption.ATOMIC_MOVE);
     }

@@ -45,7 +45,7 @@ public final class FakeWorker {
     }
 
     /** Two GPUs, or those that the environment names. */
-    private static String severalGpus() {
+    private static String severalGpus(String backend) {
         String told = System.getenv("HAWSER_GPUS");
         String[] uuids = told == null ? GPUS : told.split(",");
         StringBuilder devices = new StringBuilder();
@@ -58,12 +58,16 @@ public final class FakeWorker {
             System.err.println("the driver must be told the same GPUs: " + System.getenv("CUDA_VISIBLE_DEVICES"));
             System.exit(5);
         }
-        return "{\"type\":\"ready\",\"pid\":" + ProcessHandle.current().pid() + ",\"backend\":\"fake\",\"devices\":["
-            + devices + "]}";
+        return "{\"type\":\"ready\",\"pid\":" + ProcessHandle.current().pid() + ",\"backend\":\"" + backend
+            + "\",\"devices\":[" + devices + "]}";
     }
 
     private static void serve(String mode) {
-        send(mode.equals("gpus") ? severalGpus() : READY.formatted(ProcessHandle.current().pid()));
+        send(switch (mode) {
+            case "gpus" -> severalGpus("fake");
+            case "nvidia" -> severalGpus("nvidia");
+            default -> READY.formatted(ProcessHandle.current().pid());
+        });
         int[] descriptor = {-1};
         String assign = receive(descriptor);
         int doorbell = -1;

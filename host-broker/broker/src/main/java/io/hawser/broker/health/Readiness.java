@@ -1,0 +1,65 @@
+package io.hawser.broker.health;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.nvml.GpuReading;
+import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.WorkerMessage;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Whether a guest that comes now can be expected to get a session, and if not, why.
+ *
+ * @param reasons empty when it can.
+ * @param notes what does not keep guests away and should be known.
+ */
+record Readiness(List<String> reasons, List<String> notes, PoolState pool) {
+    /** A loop that is busy for longer than this lets guests wait past their patience. */
+    static final Duration LOOP_LIMIT = Duration.ofSeconds(3);
+
+    /** Of a broker, from pictures: this waits for nothing. */
+    static Readiness of(Broker broker) {
+        List<String> reasons = new ArrayList<>();
+        List<String> notes = new ArrayList<>();
+        Duration silence = broker.loopSilence();
+        if (silence.compareTo(LOOP_LIMIT) > 0) {
+            reasons.add("the event loop has not come round for " + silence.toSeconds() + " s");
+        }
+        PoolState pool = broker.pool();
+        if (!pool.usable()) {
+            reasons.add("no worker can be started: " + pool.lastFailure());
+        } else if (pool.devices().isEmpty()) {
+            reasons.add("no worker has told yet which GPU there is");
+        }
+        gpus(broker, pool).forEach((uuid, problem) -> notes.add("GPU " + uuid + ": " + problem));
+        if (!pool.devices().isEmpty() && notes.size() == pool.devices().size()) {
+            reasons.add("no GPU can be used: " + String.join("; ", notes));
+        }
+        if (!broker.tokenProblem().isEmpty()) {
+            notes.add("tokens: " + broker.tokenProblem());
+        }
+        return new Readiness(reasons, notes, pool);
+    }
+
+    /** What is wrong with each GPU that cannot be used. */
+    private static Map<String, String> gpus(Broker broker, PoolState pool) {
+        Map<String, String> problems = new LinkedHashMap<>();
+        for (WorkerMessage.Device device : pool.devices()) {
+            GpuReading reading = broker.gpuMonitor().reading(device.uuid());
+            if (reading.health() != GpuReading.Health.OK) {
+                problems.put(device.uuid(), reading.healthDetail());
+            } else if (!broker.workerFailure(device.uuid()).isEmpty()) {
+                problems.put(device.uuid(), "no worker can be started: " + broker.workerFailure(device.uuid()));
+            }
+        }
+        return problems;
+    }
+
+    /** Whether guests can come. */
+    boolean ready() {
+        return reasons.isEmpty();
+    }
+}

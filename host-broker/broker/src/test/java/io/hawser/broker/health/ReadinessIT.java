@@ -1,0 +1,85 @@
+package io.hawser.broker.health;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.session.Carrier;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Readiness of brokers that are well and that are not. */
+class ReadinessIT {
+    @TempDir
+    Path folder;
+
+    @Test
+    void shouldBeReadyOnceAWorkerHasTold() {
+        try (TestBroker broker = TestBroker.start(folder, "normal", Map.of())) {
+            TestBroker.await("readiness", () -> Readiness.of(broker.broker()).ready());
+            assertTrue(Readiness.of(broker.broker()).notes().isEmpty());
+        }
+    }
+
+    @Test
+    void shouldNotBeReadyBeforeAWorkerHasTold() {
+        try (TestBroker broker = TestBroker.start(folder, "silent", Map.of())) {
+            assertEquals("[no worker has told yet which GPU there is]",
+                Readiness.of(broker.broker()).reasons().toString());
+        }
+    }
+
+    @Test
+    void shouldSayWhyWorkersDoNotStart() {
+        try (TestBroker broker = TestBroker.start(folder, "crash", Map.of())) {
+            TestBroker.await("a failure", () -> broker.broker().pool().failures() > 0);
+            Readiness readiness = Readiness.of(broker.broker());
+            assertFalse(readiness.ready());
+            assertTrue(readiness.reasons().getFirst().startsWith("no worker can be started: worker "),
+                readiness.reasons().toString());
+        }
+    }
+
+    @Test
+    void shouldSayThatTheEventLoopHangs() {
+        CountDownLatch hang = new CountDownLatch(1);
+        Broker.Listener hanging = new Broker.Listener() {
+            @Override
+            public void refused(Carrier carrier, Refusal refusal) {
+                throw new AssertionError("no guest comes");
+            }
+
+            @Override
+            public void sessionStarted(Carrier carrier, Duration time) {
+                throw new AssertionError("no guest comes");
+            }
+
+            @Override
+            public void workerStarted(Duration time) {
+                try {
+                    hang.await(); // on the event loop
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        };
+        Broker broker = Broker.start(TestBroker.config(folder, "normal", Map.of()), System.getenv(), hanging,
+            TestBroker.DESCRIPTION_HASH);
+        try {
+            TestBroker.await("the hang is seen", () -> Readiness.of(broker).reasons().stream()
+                .anyMatch(reason -> reason.startsWith("the event loop has not come round for ")));
+            hang.countDown();
+            TestBroker.await("readiness", () -> Readiness.of(broker).ready());
+        } finally {
+            hang.countDown();
+            broker.stop("the test is over");
+        }
+    }
+}

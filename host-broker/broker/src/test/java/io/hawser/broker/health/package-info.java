@@ -1,0 +1,2 @@
+/** Tests of the broker: health. */
+package io.hawser.broker.health;
