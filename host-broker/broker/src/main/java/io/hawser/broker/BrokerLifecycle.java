@@ -1,5 +1,6 @@
 package io.hawser.broker;
 
+import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.machine.CLibrary;
 import io.hawser.broker.machine.Finding;
@@ -7,6 +8,7 @@ import io.hawser.broker.machine.MachineCheck;
 import io.hawser.broker.metrics.BrokerMetrics;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.rest.Gate;
 import io.quarkus.runtime.ShutdownEvent;
 import io.quarkus.runtime.StartupEvent;
 import io.quarkus.vertx.http.HttpServer;
@@ -30,6 +32,8 @@ public class BrokerLifecycle {
     @Inject
     BrokerMetrics metrics;
     @Inject
+    Gate gate;
+    @Inject
     HttpServer httpServer;
 
     private volatile Broker broker;
@@ -43,8 +47,18 @@ public class BrokerLifecycle {
                 LOG.warnf("%s%s", finding.level() == Finding.Level.MISSING ? "MISSING " : "", finding.text());
             }
         }
+        UsersFile users = users();
         broker = Broker.start(config, System.getenv(), metrics, ApiDescription.HASH);
+        gate.open(broker.adminToken(), users);
         metrics.watch(broker);
+    }
+
+    private UsersFile users() {
+        try {
+            return new UsersFile(config.stateDir().resolve("users"));
+        } catch (IOException e) {
+            throw new StartException(e.getMessage());
+        }
     }
 
     void listening(@ObservesAsync HttpServerStart event) throws IOException {
@@ -63,6 +77,7 @@ public class BrokerLifecycle {
 
     void stop(@Observes ShutdownEvent event) {
         if (broker != null) {
+            gate.close();
             broker.stop("the broker is shutting down");
         }
     }

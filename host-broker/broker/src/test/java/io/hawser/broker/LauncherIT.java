@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.broker.access.Passwords;
+import io.hawser.broker.access.Role;
+import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
 import io.hawser.shm.HandshakeProof;
@@ -54,6 +57,27 @@ class LauncherIT {
         assertTrue(new String(help.getInputStream().readAllBytes()).contains("hawser.listen.port"));
         assertEquals(0, help.waitFor());
         assertEquals(2, new ProcessBuilder(RealProcess.launcher().toString(), "--what").start().waitFor());
+    }
+
+    @Test
+    void shouldWriteUsersWithoutShowingTheirPassword() throws Exception {
+        Path stateDir = Files.createDirectory(folder.resolve("users-state"));
+        Process set = new ProcessBuilder(RealProcess.launcher().toString(), "--set-password", "ann", "operator",
+            "-Dhawser.state-dir=" + stateDir).redirectErrorStream(true).start();
+        try (var input = set.outputWriter()) {
+            input.write("correct horse\n");
+        }
+        String said = new String(set.getInputStream().readAllBytes());
+        assertEquals(0, set.waitFor(), said);
+        UsersFile.User user = new UsersFile(stateDir.resolve("users")).find("ann").orElseThrow();
+        assertEquals(Role.OPERATOR, user.role());
+        assertTrue(Passwords.matches(user.hash(), "correct horse".toCharArray()));
+        assertFalse(said.contains("correct horse") || said.contains(user.hash()), said);
+        assertEquals(0, new ProcessBuilder(RealProcess.launcher().toString(), "--remove-user", "ann",
+            "-Dhawser.state-dir=" + stateDir).start().waitFor());
+        assertTrue(new UsersFile(stateDir.resolve("users")).find("ann").isEmpty());
+        assertEquals(2, new ProcessBuilder(RealProcess.launcher().toString(), "--set-password", "ann").start()
+            .waitFor());
     }
 
     @Test

@@ -22,6 +22,12 @@ public interface BrokerConfig {
     /** The REST interface and the page. */
     Http http();
 
+    /** Metrics for Prometheus. */
+    Metrics metrics();
+
+    /** An issuer of bearer tokens (OpenID Connect); none unless {@code hawser.oidc.issuer} is set. */
+    Oidc oidc();
+
     /**
      * Folder of the lock, the tokens and {@code endpoints.json}; created with mode 0700 when it is missing. One broker
      * at a time uses it.
@@ -95,6 +101,51 @@ public interface BrokerConfig {
          */
         @WithDefault("false")
         boolean loopbackRead();
+
+        /** Wrong passwords of one peer in a minute; then it waits. Stops guessing. */
+        @WithDefault("10")
+        int maxFailedLogins();
+
+        /** Time after which a login of the page that is not used is over. */
+        @WithDefault("30m")
+        Duration loginIdle();
+
+        /** Time after which each login of the page is over. */
+        @WithDefault("12h")
+        Duration loginLife();
+    }
+
+    /** Metrics for Prometheus. */
+    interface Metrics {
+        /** Whether {@code /q/metrics} is answered to everyone; else to whoever may read. */
+        @WithDefault("false")
+        boolean open();
+    }
+
+    /** An issuer of bearer tokens (OpenID Connect); none unless {@code hawser.oidc.issuer} is set. */
+    interface Oidc {
+        /** Its URL, under which {@code .well-known/openid-configuration} names its keys. */
+        Optional<String> issuer();
+
+        /** What tokens must be made for ({@code aud}). */
+        @WithDefault("hawser")
+        String audience();
+
+        /** Where a token has its roles, as a path with slashes: {@code realm_access/roles}. */
+        @WithDefault("roles")
+        String rolesClaim();
+
+        /** The role of a token that makes a viewer. */
+        @WithDefault("hawser-viewer")
+        String viewerRole();
+
+        /** The role of a token that makes an operator. */
+        @WithDefault("hawser-operator")
+        String operatorRole();
+
+        /** The role of a token that makes an admin. */
+        @WithDefault("hawser-admin")
+        String adminRole();
     }
 
     /** Worker processes. */

@@ -1,5 +1,7 @@
 package io.hawser.broker.rest;
 
+import io.hawser.broker.access.Needs;
+import io.hawser.broker.access.Role;
 import jakarta.ws.rs.Consumes;
 import jakarta.ws.rs.DELETE;
 import jakarta.ws.rs.GET;
@@ -19,36 +21,43 @@ public interface BrokerApi {
     /** The broker itself. */
     @GET
     @Path("/broker")
+    @Needs(Role.VIEWER)
     BrokerInfo getBroker();
 
     /** The GPUs that workers see. */
     @GET
     @Path("/gpus")
+    @Needs(Role.VIEWER)
     List<GpuInfo> listGpus();
 
     /** The sessions, oldest first. */
     @GET
     @Path("/sessions")
+    @Needs(Role.VIEWER)
     List<SessionInfo> listSessions();
 
     /** A session; 404 when there is none. */
     @GET
     @Path("/sessions/{id}")
+    @Needs(Role.VIEWER)
     SessionInfo getSession(@PathParam("id") long id);
 
     /** Ends a session; completes when nothing of it is left; 404 when there is none. */
     @DELETE
     @Path("/sessions/{id}")
+    @Needs(Role.OPERATOR)
     CompletionStage<Void> endSession(@PathParam("id") long id);
 
     /** The regions, by name. */
     @GET
     @Path("/regions")
+    @Needs(Role.VIEWER)
     List<RegionInfo> listRegions();
 
     /** Serves one more region; 400 when it can never be served, 409 when something stands in the way. */
     @POST
     @Path("/regions")
+    @Needs(Role.OPERATOR)
     @ResponseStatus(201)
     @Consumes(MediaType.APPLICATION_JSON)
     CompletionStage<RegionInfo> createRegion(RegionRequest request);
@@ -56,10 +65,12 @@ public interface BrokerApi {
     /** A region; 404 when there is none. */
     @GET
     @Path("/regions/{name}")
+    @Needs(Role.VIEWER)
     RegionInfo getRegion(@PathParam("name") String name);
 
     /** Ends a region and its sessions; completes when nothing of it is left; 404 when there is none. */
     @DELETE
     @Path("/regions/{name}")
+    @Needs(Role.OPERATOR)
     CompletionStage<Void> deleteRegion(@PathParam("name") String name);
 }

@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
-import jakarta.ws.rs.DELETE;
-import jakarta.ws.rs.GET;
-import jakarta.ws.rs.POST;
+import io.hawser.broker.access.Anyone;
+import io.hawser.broker.access.Needs;
+import jakarta.ws.rs.HttpMethod;
 import jakarta.ws.rs.Path;
 import java.io.IOException;
 import java.lang.reflect.Method;
@@ -16,10 +16,13 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -30,6 +33,12 @@ class ContractTest {
         int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
         "integer/int64", boolean.class, "boolean", List.class, "array",
         Double.class, "number/double");
+    /** All shapes of the contract. */
+    private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class, GpuInfo.class,
+        SessionInfo.class, SessionInfo.Statistics.class, RegionInfo.class, RegionRequest.class, Problem.class, Me.class,
+        LoginRequest.class);
+    /** All interfaces whose operations are in the contract. */
+    private static final List<Class<?>> APIS = List.of(BrokerApi.class, LoginApi.class);
     private static JsonNode contract;
 
     @BeforeAll
@@ -46,21 +55,41 @@ class ContractTest {
             }
         }));
         Map<String, String> coded = new TreeMap<>();
-        String root = BrokerApi.class.getAnnotation(Path.class).value();
-        for (Method method : BrokerApi.class.getMethods()) {
-            String verb = method.isAnnotationPresent(GET.class) ? "get"
-                : method.isAnnotationPresent(DELETE.class) ? "delete"
-                : method.isAnnotationPresent(POST.class) ? "post" : "?";
-            coded.put(verb + " " + root + method.getAnnotation(Path.class).value(), method.getName());
-        }
+        forEachOperation((operation, method) -> coded.put(operation, method.getName()));
         assertEquals(written, coded);
     }
 
     @Test
+    void shouldAskForTheRoleOfTheContract() {
+        Map<String, String> written = new TreeMap<>();
+        contract.get("paths").properties().forEach(path -> path.getValue().properties().forEach(operation -> {
+            if (!operation.getKey().equals("parameters")) {
+                JsonNode role = operation.getValue().get("x-role");
+                written.put(operation.getKey() + " " + path.getKey(), role == null ? "not said" : role.asText());
+            }
+        }));
+        Map<String, String> coded = new TreeMap<>();
+        forEachOperation((operation, method) -> coded.put(operation, method.isAnnotationPresent(Anyone.class) ? "none"
+            : AccessFilter.annotation(method, Needs.class).map(needs -> needs.value().label()).orElse("not coded")));
+        assertEquals(written, coded);
+    }
+
+    private static void forEachOperation(BiConsumer<String, Method> action) {
+        for (Class<?> api : APIS) {
+            String root = api.getAnnotation(Path.class).value();
+            for (Method method : api.getMethods()) {
+                String verb = Arrays.stream(method.getAnnotations())
+                    .map(a -> a.annotationType().getAnnotation(HttpMethod.class)).filter(Objects::nonNull)
+                    .map(HttpMethod::value).findFirst().orElse("?").toLowerCase(Locale.ROOT);
+                action.accept(verb + " " + root + method.getAnnotation(Path.class).value(), method);
+            }
+        }
+    }
+
+    @Test
     void shouldAnswerWithTheFieldsOfTheContract() {
-        Map<String, Class<?>> records = Map.of("BrokerInfo", BrokerInfo.class, "Pool", BrokerInfo.Pool.class, "Gpu",
-            GpuInfo.class, "Session", SessionInfo.class, "Statistics", SessionInfo.Statistics.class, "Region",
-            RegionInfo.class, "RegionRequest", RegionRequest.class, "Problem", Problem.class);
+        Map<String, Class<?>> records = RECORDS.stream().collect(Collectors.toMap(
+            record -> record.getSimpleName().replaceFirst("^(Gpu|Session|Region)Info$", "$1"), record -> record));
         assertEquals(new TreeSet<>(records.keySet()), names(contract.at("/components/schemas")));
         records.forEach((name, record) -> {
             JsonNode schema = contract.at("/components/schemas/" + name);

@@ -99,7 +99,7 @@ class RestIT {
             admin().delete("/api/v1/sessions/" + id).then().statusCode(404);
         }
         admin().get("/api/v1/sessions").then().body("", hasSize(0));
-        given().get("/q/metrics").then().statusCode(200).body(containsString("hawser_calls_total "))
+        admin().get("/q/metrics").then().statusCode(200).body(containsString("hawser_calls_total "))
             .body(containsString("hawser_synchronous_round_trips_total "))
             .body(containsString("hawser_refused_records_total "))
             .body(containsString("hawser_bytes_total{direction=\"in\"}"))
@@ -127,7 +127,7 @@ class RestIT {
         admin().contentType(ContentType.JSON).body(request.replace("one", "two")).post("/api/v1/regions").then()
             .statusCode(409).body("detail", containsString("a broker serves it already"));
         admin().get("/api/v1/regions").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("one"));
-        given().get("/q/metrics").then().body(containsString("hawser_regions{state=\"serving\"} 1.0"));
+        admin().get("/q/metrics").then().body(containsString("hawser_regions{state=\"serving\"} 1.0"));
         admin().get("/api/v1/regions/one").then().statusCode(200).body("slotsInUse", equalTo(0));
         admin().delete("/api/v1/regions/one").then().statusCode(204);
         assertTrue(Files.notExists(file), "the broker made it");

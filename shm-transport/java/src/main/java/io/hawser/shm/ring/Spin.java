@@ -39,12 +39,7 @@ public final class Spin {
 
     /** With the limits for the processors that this process may use. */
     public Spin() {
-        this(isWanted() ? Runtime.getRuntime().availableProcessors() : 1);
-    }
-
-    /** False where the system property {@code hawser.spin} says {@code off}: to measure without, or to save power. */
-    public static boolean isWanted() {
-        return !"off".equals(System.getProperty("hawser.spin"));
+        this(Runtime.getRuntime().availableProcessors());
     }
 
     Spin(int cpus) {

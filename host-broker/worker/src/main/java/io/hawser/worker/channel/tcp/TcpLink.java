@@ -35,9 +35,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     private static final int KEEPALIVE_INTERVAL_S = 5;
     private static final int KEEPALIVE_PROBES = 4;
 
-    private final SpinningSelect select = new SpinningSelect();
-    private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1,
-        EpollIoHandler.newFactory(0, () -> select));
+    private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
     private final EpollSocketChannel channel;
     private RecordHandler handler;
     private RecordCutter cutter;
@@ -79,14 +77,12 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
         handler = recordHandler;
         cutter = new RecordCutter(recordHandler);
         channel.pipeline().addLast(this);
-        select.attend(recordHandler);
         channel.config().setAutoRead(true);
     }
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         ByteBuf bytes = (ByteBuf) message;
-        select.awake();
         try {
             if (!cutter.isDiscarding()) {
                 cutter.accept(MemorySegment.ofBuffer(bytes.nioBuffer()), 0, bytes.readableBytes());
@@ -231,14 +227,13 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     @Override
     public void shutdown(long limitMs) {
         try {
-            execute(this::end);
+            execute(this::freeGathered);
         } finally {
             group.shutdownGracefully(0, limitMs, TimeUnit.MILLISECONDS).awaitUninterruptibly(limitMs);
         }
     }
 
-    private void end() {
-        select.leave();
+    private void freeGathered() {
         if (gathered != null) {
             gathered.release();
             gathered = null;

@@ -1,0 +1,268 @@
+package io.hawser.broker.access;
+
+import io.hawser.broker.token.AdminToken;
+import io.hawser.broker.token.Secrets;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Optional;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+
+/**
+ * Tells who asks: by the admin token, a name and a password, a login, or a token of a trusted issuer. Passwords are
+ * compared on threads of its own, few and with a short queue, so that attempts cannot take the processors. Thread-safe;
+ * no method waits.
+ */
+public final class Access implements AutoCloseable {
+    private static final String BEARER = "Bearer ";
+    private static final String BASIC = "Basic ";
+    /** Name, colon, password in base 64 with room to spare. */
+    private static final int MAX_BASIC_CHARACTERS = 512;
+    /** What issuers make is below; stops a header from being parsed for long. */
+    private static final int MAX_BEARER_CHARACTERS = 16 * 1024;
+    private static final int MAX_COOKIE_CHARACTERS = 128;
+    private static final int PASSWORD_THREADS = 2;
+    private static final int PASSWORD_QUEUE = 32;
+    private static final Duration ATTEMPT_WINDOW = Duration.ofMinutes(1);
+    private static final String WHO = "an identity is needed: a bearer token (Authorization: Bearer <content of "
+        + "admin.token in the state folder>), a user's name and password, or a login";
+
+    private final AdminToken adminToken;
+    private final UsersFile users;
+    private final Logins logins;
+    private final AttemptLimits attempts;
+    private final TokenIssuer issuer;
+    private final boolean loopbackRead;
+    private final RecentPasswords recent;
+    private final ThreadPoolExecutor passwords = new ThreadPoolExecutor(PASSWORD_THREADS, PASSWORD_THREADS, 10,
+        TimeUnit.SECONDS, new ArrayBlockingQueue<>(PASSWORD_QUEUE),
+        task -> Thread.ofPlatform().name("hawser-passwords").daemon().unstarted(task));
+    /** Compared with for names that do not exist. Thread of passwords only. */
+    private volatile String nobody;
+
+    /**
+     * Limits and times.
+     *
+     * @param maxFailures of a peer in a minute.
+     * @param loginIdle after which an unused login is over.
+     * @param loginLife after which each is.
+     * @param loopbackRead whether to read needs no identity on the loopback interface.
+     */
+    public record Limits(int maxFailures, Duration loginIdle, Duration loginLife, boolean loopbackRead) { }
+
+    /** Puts it together; the clock counts nanoseconds. */
+    public Access(AdminToken adminToken, UsersFile users, TokenIssuer issuer, Limits limits, LongSupplier nowNs) {
+        this.adminToken = adminToken;
+        this.users = users;
+        this.issuer = issuer;
+        loopbackRead = limits.loopbackRead();
+        logins = new Logins(limits.loginIdle(), limits.loginLife(), nowNs);
+        attempts = new AttemptLimits(limits.maxFailures(), ATTEMPT_WINDOW, nowNs);
+        recent = new RecentPasswords(nowNs);
+        passwords.allowCoreThreadTimeOut(true);
+    }
+
+    /** Who sends a request; the stage does not fail. */
+    public CompletionStage<Answer> identify(Credentials given) {
+        String authorization = given.authorization();
+        if (authorization != null && starts(authorization, BEARER)) {
+            return bearer(authorization);
+        }
+        if (authorization != null && starts(authorization, BASIC)) {
+            return basic(authorization.substring(BASIC.length()).strip(), given.peer());
+        }
+        if (authorization != null) {
+            return refused(401, WHO);
+        }
+        if (given.cookie() != null && given.cookie().length() <= MAX_COOKIE_CHARACTERS) {
+            Optional<Answer> login = byCookie(given);
+            if (login.isPresent()) {
+                return CompletableFuture.completedFuture(login.get());
+            }
+        }
+        if (loopbackRead && given.reads() && given.here()) {
+            return CompletableFuture.completedFuture(new Answer.Known(Identity.LOOPBACK, () -> true));
+        }
+        return refused(401, WHO);
+    }
+
+    private CompletionStage<Answer> bearer(String authorization) {
+        if (adminToken.matches(authorization)) {
+            return CompletableFuture.completedFuture(new Answer.Known(
+                new Identity(Identity.ADMIN_TOKEN, Role.ADMIN, Identity.Via.TOKEN), () -> true));
+        }
+        CompletionStage<Answer> told = authorization.length() > MAX_BEARER_CHARACTERS ? null
+            : issuer.identify(authorization.substring(BEARER.length()).strip());
+        return told == null ? refused(401, WHO) : told;
+    }
+
+    private CompletionStage<Answer> basic(String encoded, String peer) {
+        if (encoded.length() > MAX_BASIC_CHARACTERS) {
+            return refused(401, WHO);
+        }
+        String pair;
+        try {
+            pair = new String(Base64.getDecoder().decode(encoded), StandardCharsets.UTF_8);
+        } catch (IllegalArgumentException e) {
+            return refused(401, WHO);
+        }
+        int colon = pair.indexOf(':');
+        if (colon < 0) {
+            return refused(401, WHO);
+        }
+        String name = pair.substring(0, colon);
+        char[] password = pair.substring(colon + 1).toCharArray();
+        Optional<UsersFile.User> user = UsersFile.isName(name) ? users.find(name) : Optional.empty();
+        if (user.isPresent() && recent.has(user.get(), password)) {
+            return CompletableFuture.completedFuture(byPassword(user.get()));
+        }
+        return compare(name, password, peer, found -> {
+            recent.add(found, password);
+            return byPassword(found);
+        });
+    }
+
+    private Answer byPassword(UsersFile.User user) {
+        return new Answer.Known(new Identity(user.name(), user.role(), Identity.Via.PASSWORD),
+            () -> users.find(user.name()).filter(user::equals).isPresent());
+    }
+
+    private Optional<Answer> byCookie(Credentials given) {
+        String cookie = given.cookie();
+        Optional<Identity> identity = loggedIn(cookie);
+        if (identity.isEmpty()) {
+            return Optional.empty();
+        }
+        if (!given.reads() && !given.marked()) {
+            return Optional.of(new Answer.Refused(403, "a change by a login must carry the header X-Hawser-Request: 1",
+                0, identity.get().name()));
+        }
+        return Optional.of(new Answer.Known(identity.get(), () -> loggedIn(cookie).filter(identity.get()::equals)
+            .isPresent()));
+    }
+
+    private Optional<Identity> loggedIn(String cookie) {
+        Optional<Logins.Login> login = logins.use(cookie);
+        if (login.isEmpty()) {
+            return Optional.empty();
+        }
+        String name = login.get().name();
+        if (login.get().hash().isEmpty()) {
+            return Optional.of(new Identity(name, login.get().role(), Identity.Via.COOKIE));
+        }
+        // The role is the user's of now; a login made with a password that has been changed is over.
+        Optional<UsersFile.User> user = users.find(name).filter(u -> u.hash().equals(login.get().hash()));
+        if (user.isEmpty()) {
+            logins.end(cookie);
+        }
+        return user.map(u -> new Identity(u.name(), u.role(), Identity.Via.COOKIE));
+    }
+
+    /**
+     * A login that was asked for.
+     *
+     * @param cookie null when it was refused.
+     */
+    public record LoginResult(Answer answer, String cookie) { }
+
+    /** Logs in by name and password; the stage does not fail. */
+    public CompletionStage<LoginResult> login(String name, char[] password, String peer) {
+        CompletableFuture<String> cookie = new CompletableFuture<>();
+        return compare(name, password, peer, user -> {
+            cookie.complete(logins.make(user.name(), user.role(), user.hash()));
+            return new Answer.Known(new Identity(user.name(), user.role(), Identity.Via.COOKIE), () -> true);
+        }).thenApply(answer -> new LoginResult(answer, cookie.getNow(null)));
+    }
+
+    /** Logs in by the admin token. */
+    public LoginResult login(String token, String peer) {
+        long wait = attempts.waitSeconds(peer);
+        if (wait > 0) {
+            return new LoginResult(tooMany(wait, Identity.ADMIN_TOKEN), null);
+        }
+        if (!adminToken.matches(BEARER + token)) {
+            attempts.failed(peer);
+            return new LoginResult(new Answer.Refused(401, "this is not the admin token", 0, Identity.ADMIN_TOKEN),
+                null);
+        }
+        attempts.succeeded(peer);
+        Identity identity = new Identity(Identity.ADMIN_TOKEN, Role.ADMIN, Identity.Via.COOKIE);
+        return new LoginResult(new Answer.Known(identity, () -> true),
+            logins.make(Identity.ADMIN_TOKEN, Role.ADMIN, ""));
+    }
+
+    /** Ends a login; whether there was one. */
+    public boolean logout(String cookie) {
+        return cookie != null && cookie.length() <= MAX_COOKIE_CHARACTERS && logins.end(cookie);
+    }
+
+    /** Why the users file as it is now is not in use; empty when it is. */
+    public String usersProblem() {
+        return users.problem();
+    }
+
+    private interface Then {
+        Answer known(UsersFile.User user);
+    }
+
+    private CompletionStage<Answer> compare(String name, char[] password, String peer, Then then) {
+        long wait = attempts.waitSeconds(peer);
+        if (wait > 0) {
+            return CompletableFuture.completedFuture(tooMany(wait, printable(name)));
+        }
+        try {
+            return CompletableFuture.supplyAsync(() -> {
+                Optional<UsersFile.User> user = UsersFile.isName(name) ? users.find(name) : Optional.empty();
+                boolean right = Passwords.matches(user.map(UsersFile.User::hash).orElseGet(this::nobody), password);
+                Answer answer;
+                if (right && user.isPresent()) {
+                    attempts.succeeded(peer);
+                    answer = then.known(user.get());
+                } else {
+                    attempts.failed(peer);
+                    answer = new Answer.Refused(401, "name or password is wrong", 0, printable(name));
+                }
+                Arrays.fill(password, '\0');
+                return answer;
+            }, passwords);
+        } catch (RejectedExecutionException e) {
+            return CompletableFuture.completedFuture(tooMany(1, printable(name)));
+        }
+    }
+
+    private String nobody() {
+        if (nobody == null) {
+            nobody = Passwords.store(Base64.getEncoder().encodeToString(Secrets.random(32)).toCharArray());
+        }
+        return nobody;
+    }
+
+    /** A claimed name goes into the audit log only if it is one: people type passwords where names belong. */
+    private static String printable(String name) {
+        return UsersFile.isName(name) ? name : "?";
+    }
+
+    private static Answer tooMany(long waitSeconds, String name) {
+        return new Answer.Refused(429, "too many failed attempts: wait " + waitSeconds + " s", waitSeconds, name);
+    }
+
+    private static CompletionStage<Answer> refused(int status, String detail) {
+        return CompletableFuture.completedFuture(new Answer.Refused(status, detail, 0, ""));
+    }
+
+    private static boolean starts(String header, String scheme) {
+        return header.regionMatches(true, 0, scheme, 0, scheme.length());
+    }
+
+    @Override
+    public void close() {
+        passwords.shutdownNow();
+    }
+}

@@ -1,0 +1,17 @@
+package io.hawser.broker.access;
+
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+
+/**
+ * The least role that an operation of the REST interface asks for; as {@code x-role} of openapi.yml, and a test
+ * compares the two. An operation without it asks for {@link Role#ADMIN}.
+ */
+@Retention(RetentionPolicy.RUNTIME)
+@Target(ElementType.METHOD)
+public @interface Needs {
+    /** The role. */
+    Role value();
+}

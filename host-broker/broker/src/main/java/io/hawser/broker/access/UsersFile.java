@@ -1,0 +1,152 @@
+package io.hawser.broker.access;
+
+import io.hawser.broker.token.PrivateFile;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
+import org.jboss.logging.Logger;
+
+/**
+ * The users of the REST interface, one a line: {@code name:role:hash}; empty lines and those that begin with # are left
+ * out. Read again when the file has changed; a changed file with a bad line, or that others can reach, is not taken:
+ * the users before it stay, and the log names the line. A file that is gone has no users. Thread-safe; looks at the
+ * file each time, so not on an event loop.
+ */
+public final class UsersFile {
+    private static final Logger LOG = Logger.getLogger(UsersFile.class);
+    private static final String HEADER = "# name:role:hash, a user a line; hawser-broker --set-password writes it\n";
+    /** Stops a wrong path from filling the memory. */
+    private static final long MAX_FILE_BYTES = 1024 * 1024;
+    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}");
+
+    private final Path path;
+    private Object version = "";
+    private Map<String, User> users = Map.of();
+    private String problem = "";
+
+    /**
+     * A user as stored.
+     *
+     * @param hash of the password, as {@link Passwords} has it.
+     */
+    public record User(String name, Role role, String hash) {
+        @Override
+        public String toString() {
+            return "User[" + name + ", " + role.label() + "]";
+        }
+    }
+
+    /**
+     * Reads the file when it is there.
+     *
+     * @throws IOException when it cannot be used; the message names file and line, never a hash.
+     */
+    public UsersFile(Path path) throws IOException {
+        this.path = path;
+        if (Files.exists(path)) {
+            version = versionOf(path);
+            users = read(path);
+        }
+    }
+
+    /** Whether a user can have this name. */
+    public static boolean isName(String name) {
+        return NAME.matcher(name).matches();
+    }
+
+    /** The user of a name, after a look whether the file has changed. */
+    public synchronized Optional<User> find(String name) {
+        refresh();
+        return Optional.ofNullable(users.get(name));
+    }
+
+    /** Why the file as it is now is not in use; empty when it is. */
+    public synchronized String problem() {
+        refresh();
+        return problem;
+    }
+
+    private void refresh() {
+        try {
+            Object seen = versionOf(path);
+            if (seen.equals(version)) {
+                return;
+            }
+            // Taken first: a change while it is read is seen by the next look.
+            version = seen;
+            users = read(path);
+            problem = "";
+            LOG.infof("users file read: path=%s users=%d", path, users.size());
+        } catch (NoSuchFileException e) {
+            users = Map.of();
+            version = "";
+            problem = "";
+        } catch (IOException e) {
+            if (!e.getMessage().equals(problem)) {
+                problem = e.getMessage();
+                LOG.errorf("%s", problem);
+            }
+        }
+    }
+
+    /** What changes when the file does; the time alone is too coarse for two changes in a row. */
+    private static Object versionOf(Path path) throws IOException {
+        return Map.copyOf(Files.readAttributes(path, "unix:ino,size,lastModifiedTime,ctime"));
+    }
+
+    /**
+     * Makes, changes or removes a user in the file, which a running broker then reads.
+     *
+     * @param user whom to write; null to remove.
+     * @return whether the name was there before.
+     */
+    public static boolean change(Path path, String name, User user) throws IOException {
+        Map<String, User> all = Files.exists(path) ? read(path) : new LinkedHashMap<>();
+        boolean there = all.remove(name) != null;
+        if (user != null) {
+            all.put(name, user);
+        }
+        StringBuilder text = new StringBuilder(HEADER);
+        all.values().forEach(u -> text.append(u.name()).append(':').append(u.role().label()).append(':')
+            .append(u.hash()).append('\n'));
+        PrivateFile.write(path, text.toString());
+        return there;
+    }
+
+    private static Map<String, User> read(Path path) throws IOException {
+        if (Files.size(path) > MAX_FILE_BYTES) {
+            throw new IOException("a users file must not exceed its limit: path=" + path + " maxBytes="
+                + MAX_FILE_BYTES);
+        }
+        int mode = (int) Files.getAttribute(path, "unix:mode");
+        if ((mode & 077) != 0) {
+            throw new IOException(String.format("nobody else may reach the users file: path=%s mode=%o (chmod 600)",
+                path, mode & 0777));
+        }
+        List<String> lines = Files.readAllLines(path);
+        Map<String, User> read = new LinkedHashMap<>();
+        for (int i = 0; i < lines.size(); i++) {
+            String line = lines.get(i).strip();
+            if (line.isEmpty() || line.startsWith("#")) {
+                continue;
+            }
+            String[] parts = line.split(":", -1);
+            Optional<Role> role = parts.length == 3 ? Role.of(parts[1]) : Optional.empty();
+            if (role.isEmpty() || !isName(parts[0]) || !Passwords.isStored(parts[2])) {
+                // Not quoted: a clear password put here by mistake would end up in the log.
+                throw new IOException("a line must be name:role:hash: path=" + path + " line=" + (i + 1)
+                    + " (hawser-broker --set-password NAME ROLE)");
+            }
+            if (read.put(parts[0], new User(parts[0], role.get(), parts[2])) != null) {
+                throw new IOException("a user must not be there twice: path=" + path + " line=" + (i + 1));
+            }
+        }
+        return read;
+    }
+}

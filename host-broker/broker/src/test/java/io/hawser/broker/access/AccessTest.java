@@ -1,0 +1,200 @@
+package io.hawser.broker.access;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.token.AdminToken;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Base64;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class AccessTest {
+    private static final String PEER = "192.0.2.7";
+    private static final String PASSWORD = "correct horse";
+    private static final String HASH = Passwords.store(PASSWORD.toCharArray());
+
+    @TempDir
+    Path folder;
+    private final AtomicLong nowNs = new AtomicLong();
+    private Access access;
+    private String token;
+
+    @BeforeEach
+    void open() throws IOException {
+        UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.OPERATOR, HASH));
+        access = make(false);
+        token = Files.readString(folder.resolve("admin.token")).strip();
+    }
+
+    private Access make(boolean loopbackRead) throws IOException {
+        return new Access(new AdminToken(folder.resolve("admin.token")), new UsersFile(users()), TokenIssuer.NONE,
+            new Access.Limits(3, Duration.ofMinutes(30), Duration.ofHours(12), loopbackRead), nowNs::get);
+    }
+
+    @AfterEach
+    void close() {
+        access.close();
+    }
+
+    private Path users() {
+        return folder.resolve("users");
+    }
+
+    private void pass(long seconds) {
+        nowNs.addAndGet(TimeUnit.SECONDS.toNanos(seconds));
+    }
+
+    private Answer ask(String method, String authorization, String cookie, boolean marked) {
+        return access.identify(new Credentials(method, authorization, cookie, marked, PEER, true))
+            .toCompletableFuture().join();
+    }
+
+    private Answer basic(String name, String password) {
+        return ask("GET", "Basic " + Base64.getEncoder().encodeToString((name + ":" + password)
+            .getBytes(StandardCharsets.UTF_8)), null, false);
+    }
+
+    private Access.LoginResult login(String name, String password) {
+        return access.login(name, password.toCharArray(), PEER).toCompletableFuture().join();
+    }
+
+    private static Identity known(Answer answer) {
+        return assertInstanceOf(Answer.Known.class, answer).identity();
+    }
+
+    private static int refused(Answer answer) {
+        return assertInstanceOf(Answer.Refused.class, answer).status();
+    }
+
+    @Test
+    void shouldKnowTheAdminToken() {
+        assertEquals(new Identity(Identity.ADMIN_TOKEN, Role.ADMIN, Identity.Via.TOKEN),
+            known(ask("DELETE", "Bearer " + token, null, false)));
+        assertEquals(401, refused(ask("GET", "Bearer " + token + "x", null, false)));
+        assertEquals(401, refused(ask("GET", "Bearer ", null, false)));
+        assertEquals(401, refused(ask("GET", null, null, false)));
+        assertEquals(401, refused(ask("GET", "Digest x", null, false)));
+    }
+
+    @Test
+    void shouldKnowUsersByTheirPassword() throws IOException {
+        Identity ann = new Identity("ann", Role.OPERATOR, Identity.Via.PASSWORD);
+        assertEquals(ann, known(basic("ann", PASSWORD)));
+        assertEquals(ann, known(basic("ann", PASSWORD)), "from the recent ones");
+        assertEquals(401, refused(basic("ann", PASSWORD + "x")));
+        assertEquals(401, refused(basic("bob", PASSWORD)));
+        UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.VIEWER,
+            Passwords.store("another one".toCharArray())));
+        assertEquals(401, refused(basic("ann", PASSWORD)), "a changed password is not known from before");
+        assertEquals(401, refused(ask("GET", "Basic %%%", null, false)));
+        assertEquals(401, refused(ask("GET", "Basic " + "A".repeat(10_000), null, false)));
+    }
+
+    @Test
+    void shouldMakePeersWaitThatFailTooOften() {
+        for (int i = 0; i < 3; i++) {
+            assertEquals(401, refused(login("ann", "wrong password").answer()));
+        }
+        Access.LoginResult waits = login("ann", PASSWORD);
+        assertEquals(429, refused(waits.answer()), "even the right one must wait");
+        assertNull(waits.cookie());
+        assertEquals(60, assertInstanceOf(Answer.Refused.class, waits.answer()).waitSeconds(), 1);
+        assertEquals(429, refused(access.login(token, PEER).answer()));
+        assertNotNull(access.login("ann", PASSWORD.toCharArray(), "192.0.2.8").toCompletableFuture().join().cookie(),
+            "other peers need not");
+        pass(61);
+        assertNotNull(login("ann", PASSWORD).cookie());
+    }
+
+    @Test
+    void shouldDemandTheHeaderForChangesByCookie() {
+        String cookie = login("ann", PASSWORD).cookie();
+        assertEquals(new Identity("ann", Role.OPERATOR, Identity.Via.COOKIE), known(ask("GET", null, cookie, false)));
+        assertEquals(403, refused(ask("POST", null, cookie, false)));
+        assertEquals(403, refused(ask("DELETE", null, cookie, false)));
+        assertEquals("ann", known(ask("DELETE", null, cookie, true)).name());
+        assertTrue(access.logout(cookie));
+        assertEquals(401, refused(ask("GET", null, cookie, false)));
+        assertEquals(401, refused(ask("GET", null, "x".repeat(10_000), false)));
+    }
+
+    @Test
+    void shouldEndLoginsAfterIdleAndAbsoluteTime() {
+        String cookie = login("ann", PASSWORD).cookie();
+        pass(29 * 60);
+        known(ask("GET", null, cookie, false));
+        pass(29 * 60);
+        known(ask("GET", null, cookie, false));
+        pass(31 * 60);
+        assertEquals(401, refused(ask("GET", null, cookie, false)), "idle");
+        String used = access.login(token, PEER).cookie();
+        for (int i = 0; i < 12 * 4; i++) {
+            known(ask("GET", null, used, false));
+            pass(15 * 60);
+        }
+        pass(1);
+        assertEquals(401, refused(ask("GET", null, used, false)), "absolute");
+    }
+
+    @Test
+    void shouldEndLoginsWhoseUserIsGoneOrHasAnotherPassword() throws IOException {
+        String cookie = login("ann", PASSWORD).cookie();
+        Answer.Known known = assertInstanceOf(Answer.Known.class, ask("GET", null, cookie, false));
+        assertTrue(known.holds().getAsBoolean());
+        UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.VIEWER, HASH));
+        assertEquals(Role.VIEWER, known(ask("GET", null, cookie, false)).role(), "the role of now");
+        assertFalse(known.holds().getAsBoolean());
+        UsersFile.change(users(), "ann", null);
+        assertEquals(401, refused(ask("GET", null, cookie, false)));
+        UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.OPERATOR, HASH));
+        assertEquals(401, refused(ask("GET", null, cookie, false)), "it does not come back");
+    }
+
+    @Test
+    void shouldLetLoopbackReadOnlyWhereSettingsSay() throws IOException {
+        Access open = make(true);
+        Credentials read = new Credentials("GET", null, null, false, "127.0.0.1", true);
+        assertEquals(401, refused(access.identify(read).toCompletableFuture().join()));
+        assertEquals(Identity.LOOPBACK, known(open.identify(read).toCompletableFuture().join()));
+        assertEquals(401, refused(open.identify(new Credentials("GET", null, null, false, "192.0.2.7", false))
+            .toCompletableFuture().join()));
+        assertEquals(401, refused(open.identify(new Credentials("DELETE", null, null, true, "127.0.0.1", true))
+            .toCompletableFuture().join()));
+        open.close();
+    }
+
+    @Test
+    void shouldCountAnIpv6NetworkAsOnePeer() {
+        AttemptLimits limits = new AttemptLimits(2, Duration.ofMinutes(1), nowNs::get);
+        limits.failed("2001:db8::1");
+        limits.failed("2001:db8::2");
+        assertTrue(limits.waitSeconds("2001:db8::3") > 0);
+        assertEquals(0, limits.waitSeconds("2001:db8:0:1::3"));
+        limits.succeeded("2001:db8::9");
+        assertEquals(0, limits.waitSeconds("2001:db8::3"));
+    }
+
+    @Test
+    void shouldKeepLoginsBounded() {
+        Logins logins = new Logins(Duration.ofHours(1), Duration.ofHours(1), nowNs::get);
+        String first = logins.make("ann", Role.VIEWER, HASH);
+        for (int i = 0; i < 1000; i++) {
+            logins.make("ann", Role.VIEWER, HASH);
+        }
+        assertEquals(1000, logins.size());
+        assertTrue(logins.use(first).isEmpty(), "who came longest ago goes");
+    }
+}

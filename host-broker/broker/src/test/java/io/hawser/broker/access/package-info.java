@@ -1,0 +1,2 @@
+/** Tests of the broker: access. */
+package io.hawser.broker.access;

@@ -1,0 +1,184 @@
+package io.hawser.broker.rest;
+
+import static io.restassured.RestAssured.given;
+import static org.hamcrest.Matchers.containsString;
+import static org.hamcrest.Matchers.equalTo;
+import static org.hamcrest.Matchers.not;
+import static org.hamcrest.Matchers.notNullValue;
+import static org.hamcrest.Matchers.nullValue;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.access.Passwords;
+import io.hawser.broker.access.Role;
+import io.hawser.broker.access.UsersFile;
+import io.hawser.broker.config.BrokerConfig;
+import io.quarkus.test.common.QuarkusTestResource;
+import io.quarkus.test.common.QuarkusTestResourceLifecycleManager;
+import io.quarkus.test.junit.QuarkusTest;
+import io.restassured.http.ContentType;
+import io.restassured.http.Cookie;
+import io.restassured.response.Response;
+import jakarta.inject.Inject;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Who may do what, as a client sees it. */
+@QuarkusTest
+@QuarkusTestResource(FakeWorkers.class)
+@QuarkusTestResource(value = AccessIT.Issuer.class, restrictToAnnotatedClass = true)
+class AccessIT {
+    private static final String PASSWORD = "correct horse";
+    private static TestIssuer issuer;
+
+    /** Trusts the test's issuer. */
+    public static class Issuer implements QuarkusTestResourceLifecycleManager {
+        @Override
+        public Map<String, String> start() {
+            issuer = new TestIssuer();
+            return Map.of("hawser.oidc.issuer", issuer.url());
+        }
+
+        @Override
+        public void stop() {
+            issuer.close();
+        }
+    }
+
+    @Inject
+    BrokerConfig config;
+
+    @BeforeEach
+    void users() throws IOException {
+        for (Role role : Role.values()) {
+            UsersFile.change(config.stateDir().resolve("users"), role.label() + "-user", new UsersFile.User(
+                role.label() + "-user", role, Passwords.store(PASSWORD.toCharArray())));
+        }
+    }
+
+    private static String login(String name, String password) {
+        return "{\"name\":\"" + name + "\",\"password\":\"" + password + "\"}";
+    }
+
+    private static Response login(String body) {
+        return given().contentType(ContentType.JSON).body(body).post("/api/v1/login");
+    }
+
+    @Test
+    void shouldTellWhoAsks() throws IOException {
+        given().get("/api/v1/me").then().statusCode(401);
+        String token = Files.readString(config.stateDir().resolve("admin.token")).strip();
+        given().auth().oauth2(token).get("/api/v1/me").then().statusCode(200).body("name", equalTo("admin.token"))
+            .body("role", equalTo("admin")).body("via", equalTo("token"));
+        given().auth().preemptive().basic("viewer-user", PASSWORD).get("/api/v1/me").then().statusCode(200)
+            .body("name", equalTo("viewer-user")).body("role", equalTo("viewer")).body("via", equalTo("password"));
+    }
+
+    @Test
+    void shouldRefuseChangesToViewers() {
+        for (int i = 0; i < 2; i++) {
+            given().auth().preemptive().basic("viewer-user", PASSWORD).get("/api/v1/sessions").then().statusCode(200);
+            given().auth().preemptive().basic("viewer-user", PASSWORD).delete("/api/v1/sessions/999").then()
+                .statusCode(403).contentType("application/problem+json")
+                .body("detail", containsString("this needs the role operator"));
+            given().auth().preemptive().basic("operator-user", PASSWORD).delete("/api/v1/sessions/999").then()
+                .statusCode(404);
+        }
+        given().auth().preemptive().basic("viewer-user", "wrong password").get("/api/v1/me").then().statusCode(401);
+    }
+
+    @Test
+    void shouldLogInAndOut() {
+        Response made = login(login("operator-user", PASSWORD));
+        made.then().statusCode(200).body("name", equalTo("operator-user")).body("via", equalTo("cookie"))
+            .header("Cache-Control", equalTo("no-store"));
+        Cookie cookie = made.getDetailedCookie("hawser_session");
+        assertTrue(cookie.isHttpOnly() && "Strict".equalsIgnoreCase(cookie.getSameSite())
+            && "/".equals(cookie.getPath()) && !cookie.isSecured() && cookie.getValue().length() >= 40, "" + cookie);
+        given().cookie(cookie).get("/api/v1/me").then().statusCode(200).body("role", equalTo("operator"))
+            .body("via", equalTo("cookie"));
+        given().cookie(cookie).delete("/api/v1/sessions/999").then().statusCode(403)
+            .body("detail", containsString("X-Hawser-Request"));
+        given().cookie(cookie).header("X-Hawser-Request", "1").delete("/api/v1/sessions/999").then().statusCode(404);
+        given().cookie(cookie).delete("/api/v1/login").then().statusCode(403);
+        given().cookie(cookie).header("X-Hawser-Request", "1").delete("/api/v1/login").then().statusCode(204)
+            .cookie("hawser_session", equalTo(""));
+        given().cookie(cookie).get("/api/v1/me").then().statusCode(401);
+        given().delete("/api/v1/login").then().statusCode(204);
+    }
+
+    @Test
+    void shouldLogInByTheAdminTokenAndRefuseWhatIsNeither() throws IOException {
+        String token = Files.readString(config.stateDir().resolve("admin.token")).strip();
+        login("{\"token\":\"" + token + "\"}").then().statusCode(200).body("role", equalTo("admin"))
+            .cookie("hawser_session", notNullValue());
+        login("{\"token\":\"" + token + "x\"}").then().statusCode(401).header("Set-Cookie", nullValue());
+        login(login("operator-user", "wrong password")).then().statusCode(401)
+            .contentType("application/problem+json").body("detail", equalTo("name or password is wrong"));
+        for (String bad : new String[] {"{}", "{\"name\":\"a\"}", "{\"token\":\"a\",\"name\":\"b\",\"password\":\"c\"}",
+            "[", "{\"token\":\"" + "a".repeat(300) + "\"}"}) {
+            login(bad).then().statusCode(400);
+        }
+        given().contentType("text/plain").body(login("operator-user", PASSWORD)).post("/api/v1/login").then()
+            .statusCode(415);
+        given().contentType(ContentType.JSON).body(login("a", "b".repeat(70_000))).post("/api/v1/login").then()
+            .statusCode(413);
+    }
+
+    @Test
+    void shouldMapRolesOfTheIssuersTokens() {
+        given().auth().oauth2(issuer.token("ann", "hawser-viewer", "other")).get("/api/v1/me").then().statusCode(200)
+            .body("name", equalTo("ann")).body("role", equalTo("viewer")).body("via", equalTo("oidc"));
+        given().auth().oauth2(issuer.token("bob", "hawser-viewer", "hawser-admin")).get("/api/v1/me").then()
+            .statusCode(200).body("role", equalTo("admin"));
+        given().auth().oauth2(issuer.token("ann", "hawser-viewer")).delete("/api/v1/sessions/999").then()
+            .statusCode(403);
+        given().auth().oauth2(issuer.token("ann", "hawser-operator")).delete("/api/v1/sessions/999").then()
+            .statusCode(404);
+        given().auth().oauth2(issuer.token("eve", "admin")).get("/api/v1/me").then().statusCode(403)
+            .body("detail", containsString("none of the roles"));
+    }
+
+    @Test
+    void shouldRefuseTokensThatTheIssuerHasNotMadeForUs() {
+        String[] bad = {
+            TestIssuer.sign(TestIssuer.newKeys(), "RS256", TestIssuer.claims(issuer.url(), "hawser", 60, "eve",
+                "hawser-admin")),
+            TestIssuer.sign(issuer.keys(), "none", TestIssuer.claims(issuer.url(), "hawser", 60, "eve",
+                "hawser-admin")),
+            TestIssuer.sign(issuer.keys(), "RS256", TestIssuer.claims(issuer.url(), "other", 60, "eve",
+                "hawser-admin")),
+            TestIssuer.sign(issuer.keys(), "RS256", TestIssuer.claims("http://other", "hawser", 60, "eve",
+                "hawser-admin")),
+            TestIssuer.sign(issuer.keys(), "RS256", TestIssuer.claims(issuer.url(), "hawser", -600, "eve",
+                "hawser-admin")),
+            "a.b.c", "opaque"};
+        for (String token : bad) {
+            given().auth().oauth2(token).get("/api/v1/me").then().statusCode(401)
+                .contentType("application/problem+json");
+        }
+    }
+
+    @Test
+    void shouldKeepMetricsForThoseWhoMayReadAndHealthForAll() {
+        given().get("/q/metrics").then().statusCode(401).body(not(containsString("hawser_")));
+        given().get("/q//metrics").then().statusCode(not(equalTo(200)));
+        given().auth().preemptive().basic("viewer-user", PASSWORD).get("/q/metrics").then().statusCode(200)
+            .body(containsString("hawser_sessions"));
+        given().get("/q/health/live").then().statusCode(200);
+        given().get("/q/openapi").then().statusCode(200);
+    }
+
+    @Test
+    void shouldSendSecurityHeadersWithEverything() {
+        for (String path : new String[] {"/", "/page.js", "/api/v1/me", "/q/health/live"}) {
+            String policy = given().get(path).then().header("X-Content-Type-Options", equalTo("nosniff"))
+                .header("X-Frame-Options", equalTo("DENY")).extract().header("Content-Security-Policy");
+            assertTrue(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), policy);
+            assertFalse(policy.contains("unsafe") || policy.contains("*"), policy);
+        }
+    }
+}

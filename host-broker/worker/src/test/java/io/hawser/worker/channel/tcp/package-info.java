@@ -1,2 +1,0 @@
-/** Tests of the TCP link's parts. */
-package io.hawser.worker.channel.tcp;
