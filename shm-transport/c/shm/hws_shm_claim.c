@@ -22,6 +22,7 @@
  */
 #define TAKEN_NS (20 * MS_NS)
 #define NAP_NS 100000 /* between two looks for the broker's answer, which a poll of its own delays more */
+#define LOOK_NS (20 * MS_NS) /* the same where the broker wakes us: only one that is gone takes so long to be seen */
 
 typedef enum lock_result { LOCK_OURS, LOCK_TAKEN, LOCK_FAILED } lock_result_t;
 
@@ -209,6 +210,18 @@ void hws_shm_join_beat(hws_shm_t *shm) {
     }
 }
 
+/* Sleeps until the broker may have answered. It wakes who shares its kernel; a machine looks for itself. */
+static void await_change(hws_shm_t *shm) {
+    if (shm->view.kind != HWS_KIND_PROCESS) {
+        nap();
+        return;
+    }
+    uint32_t seen = __atomic_load_n(&shm->host->reply_signal, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&shm->host->state, __ATOMIC_ACQUIRE) == HWS_HOST_FREE) {
+        hws_futex_wait(&shm->host->reply_signal, seen, LOOK_NS);
+    }
+}
+
 static int await_broker(hws_shm_t *shm, uint32_t timeout_ms, char *error, size_t capacity) {
     int64_t began_ns = hws_shm_now_ns();
     hws_shm_look_t look = {0};
@@ -223,7 +236,7 @@ static int await_broker(hws_shm_t *shm, uint32_t timeout_ms, char *error, size_t
                      shm->path);
             return -1;
         }
-        nap();
+        await_change(shm);
     }
     look = (hws_shm_look_t) {0};
     if (hws_shm_is_lost(shm, &look)) {

@@ -104,7 +104,7 @@ int hws_shm_wait(hws_shm_t *shm, const hws_shm_wish_t *wish);
  * for room in the reply ring. Any thread.
  */
 void hws_shm_wake_worker(hws_shm_t *shm, uint32_t *waiting);
-/* Rings the broker's doorbell, where there is one. */
+/* Tells the broker to look at the slots: by the region's futex, or by its doorbell where there is one. */
 void hws_shm_ring_broker(hws_shm_t *shm);
 
 /* hws_shm.c */

@@ -165,7 +165,11 @@ static void ring(hws_shm_t *shm, uint32_t vector) {
 }
 
 void hws_shm_ring_broker(hws_shm_t *shm) {
-    ring(shm, 0);
+    if (shm->view.kind == HWS_KIND_PROCESS) {
+        hws_wait_signal(&shm->live->slot_signal); /* seldom done: nobody says whether the broker sleeps by it */
+    } else {
+        ring(shm, 0);
+    }
 }
 
 void hws_shm_wake_worker(hws_shm_t *shm, uint32_t *waiting) {

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,14 +62,33 @@ static int usable_cpus(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : FEW_CPUS;
 }
 
+/* The processors that a spin reckons with. HAWSER_SPIN says off (to measure without, to save power) or on (for tests). */
+static int spinning_cpus(void) {
+    const char *told = getenv("HAWSER_SPIN");
+    if (told != NULL && strcmp(told, "off") == 0) {
+        return 1;
+    }
+    return told != NULL && strcmp(told, "on") == 0 ? MANY_CPUS : usable_cpus();
+}
+
 uint32_t hws_patience_ns(void) {
-    return usable_cpus() < MANY_CPUS ? 0 : PATIENCE_NS;
+    return spinning_cpus() < MANY_CPUS ? 0 : PATIENCE_NS;
+}
+
+static uint32_t limit_for(int cpus) {
+    return cpus < 2 ? 0 : cpus <= FEW_CPUS ? FEWER_LIMIT_NS : LIMIT_NS;
 }
 
 void hws_spin_init(hws_spin_t *spin) {
-    int cpus = usable_cpus();
-    uint32_t limit = cpus < 2 ? 0 : cpus <= FEW_CPUS ? FEWER_LIMIT_NS : LIMIT_NS;
+    uint32_t limit = limit_for(spinning_cpus());
     *spin = (hws_spin_t) {.limit_ns = limit, .budget_ns = limit};
+}
+
+void hws_spin_init_by_calls(hws_spin_t *spin) {
+    hws_spin_init(spin);
+    if (spinning_cpus() <= FEW_CPUS) {
+        *spin = (hws_spin_t) {.limit_ns = 0};
+    }
 }
 
 void hws_spin_begin(hws_spin_t *spin) {

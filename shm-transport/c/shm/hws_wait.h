@@ -92,8 +92,11 @@ typedef struct hws_spin {
     uint64_t since_ns;
 } hws_spin_t;
 
-/* Sets the limits for the processors that this thread may use. */
+/* Sets the limits for the processors that this thread may use; HAWSER_SPIN=off: none, so that it sleeps at once. */
 void hws_spin_init(hws_spin_t *spin);
+
+/* The same where each look is a system call: none where processors are few. */
+void hws_spin_init_by_calls(hws_spin_t *spin);
 
 /* Begins a wait. */
 void hws_spin_begin(hws_spin_t *spin);

@@ -1,5 +1,7 @@
 #include "hws_tcp.h"
 
+#include "../shm/hws_wait.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -26,6 +28,7 @@
 typedef struct hws_tcp {
     hws_carrier_t carrier;
     _Atomic int fd;
+    hws_spin_t spin; /* of who receives: one thread at a time */
 } hws_tcp_t;
 
 static int tcp_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
@@ -56,9 +59,19 @@ static int tcp_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
 
 static ssize_t tcp_receive(hws_carrier_t *carrier, const struct iovec *pieces, int count) {
     hws_tcp_t *tcp = (hws_tcp_t *) carrier;
+    struct msghdr message = {.msg_iov = (struct iovec *) (uintptr_t) pieces, .msg_iovlen = (size_t) count};
+    /* A broker that is near answers before this thread would be asleep. */
+    hws_spin_begin(&tcp->spin);
+    while (hws_spin_once(&tcp->spin)) {
+        ssize_t received = recvmsg(tcp->fd, &message, MSG_DONTWAIT);
+        if (received >= 0 || (errno != EAGAIN && errno != EINTR)) {
+            hws_spin_end(&tcp->spin, false);
+            return received;
+        }
+    }
+    hws_spin_end(&tcp->spin, true);
     for (;;) {
-        ssize_t received = count == 1 ? recv(tcp->fd, pieces->iov_base, pieces->iov_len, 0)
-                                      : readv(tcp->fd, pieces, count);
+        ssize_t received = recvmsg(tcp->fd, &message, 0);
         if (received >= 0 || errno != EINTR) {
             return received;
         }
@@ -100,6 +113,7 @@ hws_carrier_t *hws_tcp_adopt(int fd) {
     }
     tcp->carrier.ops = &tcp_ops;
     atomic_init(&tcp->fd, fd);
+    hws_spin_init_by_calls(&tcp->spin);
     return &tcp->carrier;
 }
 

@@ -106,10 +106,14 @@ static void shouldSayWhoItIsAndWhereItMapped(void) {
     HWS_CHECK(guest->map_address == (uint64_t) (uintptr_t) view->base && guest->map_address >> 40 != 0);
     HWS_CHECK(strcmp(guest->program, program_invocation_short_name) == 0 && guest->host[0] != '\0');
     HWS_CHECK(memcmp(view->header, &fake_host.header, offsetof(hws_region_header_t, host_beat)) == 0);
+    const hws_region_header_t *live = (const hws_region_header_t *) view->base;
+    HWS_CHECK(fake_load(&live->slot_signal) == 1); /* the broker is told of the claim, and of the end below */
     HWS_CHECK(view->heap == view->base + fake_host.header.heap_offset);
     HWS_CHECK(hws_shm_chunk(view, 1) == view->base + fake_host.header.slots_offset + fake_host.header.bulk_offset
               + fake_host.header.chunk_bytes);
+    const hws_region_header_t *hosts = (const hws_region_header_t *) fake_host.base;
     end(carrier);
+    HWS_CHECK(fake_load(&hosts->slot_signal) == 2);
     HWS_CHECK(hws_shm_current() == NULL);
     fake_host_stop();
 }

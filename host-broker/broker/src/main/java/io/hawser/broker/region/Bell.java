@@ -3,17 +3,15 @@ package io.hawser.broker.region;
 import io.hawser.shm.os.EventFd;
 import java.io.IOException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.jboss.logging.Logger;
 
 /**
  * Waits for the broker's own doorbell on a thread that sleeps in the kernel meanwhile, so that a region that nobody
- * uses costs nothing. A guest that rings without end is heard each 2 ms.
+ * uses costs nothing.
  */
 final class Bell implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Bell.class);
     private static final long STACK_BYTES = 128 * 1024;
-    private static final long PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(2);
 
     private final EventFd doorbell;
     private final Runnable heard;
@@ -32,11 +30,12 @@ final class Bell implements AutoCloseable {
     }
 
     private void listen() {
+        Pace pace = new Pace();
         try {
             while (!closed) {
                 if (doorbell.poll(TimeUnit.HOURS.toNanos(1)) && !closed) {
                     heard.run();
-                    LockSupport.parkNanos(PAUSE_NS);
+                    pace.rest();
                 }
             }
         } catch (IOException e) {

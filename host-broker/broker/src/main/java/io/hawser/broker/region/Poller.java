@@ -5,8 +5,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Looks for claims in regions without a doorbell, on a thread of its own: what it looks at is a word a slot, and waking
- * the event loop for each look would cost several times as much. What it finds it leaves to the event loop.
+ * Looks for claims of virtual machines in regions without a doorbell, on a thread of its own: what it looks at is a
+ * word a slot, and waking the event loop for each look would cost several times as much. What it finds it leaves to the
+ * event loop. Processes of this kernel are heard by {@link SlotSignal} before it looks.
  */
 final class Poller {
     /** Between two looks for a while after something was found. */

@@ -41,6 +41,7 @@ final class Region {
     private volatile Slot[] watched = slots;
     private IvshmemServer server;
     private Bell bell;
+    private SlotSignal signal;
     private RegionView.State state = RegionView.State.SERVING;
     private String problem = "";
     private boolean connected;
@@ -98,6 +99,8 @@ final class Region {
                     + "region=" + settings.name() + " doorbellSocket=" + settings.place() + ": " + e.getMessage());
             }
             region.bell = new Bell(settings.name(), region.server.doorbell(0), region::heard);
+        } else {
+            region.signal = new SlotSignal(settings.name(), region.file.memory(), region::heard);
         }
         LOG.infof("region %s is served: path=%s bytes=%d slots=%d heapBytes=%d vgpu=%s", settings.name(),
             settings.place(), region.geometry.regionBytes(), region.geometry.slotCount(), region.geometry.heapBytes(),
@@ -128,7 +131,7 @@ final class Region {
         return doorbell == null ? -1 : doorbell.fd();
     }
 
-    /** A guest has rung the broker's doorbell; on the bell's thread. */
+    /** A guest has rung the broker's doorbell or counted its signal up; on a thread of its own. */
     private void heard() {
         if (rung.compareAndSet(false, true)) {
             context.loop().execute(() -> {
@@ -219,6 +222,9 @@ final class Region {
         state = RegionView.State.FAILED;
         problem = reason;
         watched = new Slot[0];
+        if (signal != null) {
+            signal.close();
+        }
         for (Slot slot : slots) {
             slot.end("the region is over: " + reason);
             slot.drop();
@@ -272,6 +278,9 @@ final class Region {
         if (mapped) {
             mapped = false;
             watched = new Slot[0];
+            if (signal != null) {
+                signal.close();
+            }
             file.close();
         }
     }

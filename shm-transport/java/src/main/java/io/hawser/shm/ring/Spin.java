@@ -39,7 +39,12 @@ public final class Spin {
 
     /** With the limits for the processors that this process may use. */
     public Spin() {
-        this(Runtime.getRuntime().availableProcessors());
+        this(isWanted() ? Runtime.getRuntime().availableProcessors() : 1);
+    }
+
+    /** False where the system property {@code hawser.spin} says {@code off}: to measure without, or to save power. */
+    public static boolean isWanted() {
+        return !"off".equals(System.getProperty("hawser.spin"));
     }
 
     Spin(int cpus) {

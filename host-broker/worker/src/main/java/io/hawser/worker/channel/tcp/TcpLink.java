@@ -35,7 +35,9 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     private static final int KEEPALIVE_INTERVAL_S = 5;
     private static final int KEEPALIVE_PROBES = 4;
 
-    private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
+    private final SpinningSelect select = new SpinningSelect();
+    private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1,
+        EpollIoHandler.newFactory(0, () -> select));
     private final EpollSocketChannel channel;
     private RecordHandler handler;
     private RecordCutter cutter;
@@ -77,12 +79,14 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
         handler = recordHandler;
         cutter = new RecordCutter(recordHandler);
         channel.pipeline().addLast(this);
+        select.attend(recordHandler);
         channel.config().setAutoRead(true);
     }
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         ByteBuf bytes = (ByteBuf) message;
+        select.awake();
         try {
             if (!cutter.isDiscarding()) {
                 cutter.accept(MemorySegment.ofBuffer(bytes.nioBuffer()), 0, bytes.readableBytes());
@@ -227,13 +231,14 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     @Override
     public void shutdown(long limitMs) {
         try {
-            execute(this::freeGathered);
+            execute(this::end);
         } finally {
             group.shutdownGracefully(0, limitMs, TimeUnit.MILLISECONDS).awaitUninterruptibly(limitMs);
         }
     }
 
-    private void freeGathered() {
+    private void end() {
+        select.leave();
         if (gathered != null) {
             gathered.release();
             gathered = null;
