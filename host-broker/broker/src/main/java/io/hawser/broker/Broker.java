@@ -5,6 +5,8 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.ledger.Amount;
+import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.PoolState;
@@ -48,6 +50,8 @@ public final class Broker {
     /** Past the time that workers have to end: what a stop may take in all. */
     private static final Duration STOP_MARGIN = Duration.ofSeconds(3);
 
+    private static final long LEDGER_SWEEP_MS = 1000;
+
     /** Told what happens, for metrics; on the event loop. */
     public interface Listener extends DoorListener {
         /** A worker became ready, this long after it was started. */
@@ -81,6 +85,7 @@ public final class Broker {
     private final TokenFile tokens;
     private final WorkerPools pools;
     private final ImageStore images;
+    private final Ledgers ledgers;
     private final SessionRegistry sessions;
     private final FrontDoor door;
     private final Regions regions;
@@ -106,12 +111,14 @@ public final class Broker {
         Map<String, SessionRegistry.Share> shares = SessionRegistry.shares(config);
         images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
             config.images().maxSize().asLongValue()));
-        sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus(), images);
+        ledgers = new Ledgers(config.sessions().max(), new Gpus()::devices, this::amount);
+        sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus(), images, ledgers);
         Map<String, GpuChoice> choices = new HashMap<>();
         shares.forEach((name, share) -> choices.put(name, share.gpus()));
         pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
         gpuMonitor = new GpuMonitor(new Monitored());
         door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, listener, descriptionHash);
+        loop.scheduleAtFixedRate(ledgers::sweep, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
         regions = new Regions(loop, sessions, pools, listener, descriptionHash);
     }
 
@@ -181,6 +188,10 @@ public final class Broker {
         } catch (IOException e) {
             LOG.warnf("the state folder could not be tidied: %s", e.getMessage());
         }
+    }
+
+    private Amount amount(String vgpu, WorkerMessage.Device device) {
+        return sessions.amount(vgpu, device);
     }
 
     /** The GPUs as workers have told them. */
@@ -256,6 +267,11 @@ public final class Broker {
         return sessions;
     }
 
+    /** What sessions hold of the GPUs' memory; its figures are for any thread. */
+    public Ledgers ledgers() {
+        return ledgers;
+    }
+
     /** The regions that it serves. */
     public Regions regions() {
         return regions;
@@ -306,6 +322,7 @@ public final class Broker {
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
             "workers are left behind; they end when the broker's end of their control sockets closes");
         closeRegions(reason);
+        loop.submit(ledgers::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
         closeQuietly(stateDir);

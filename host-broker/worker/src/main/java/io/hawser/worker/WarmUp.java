@@ -14,6 +14,7 @@ import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.shm.ShmLink;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.session.CreditWindow;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.netty.channel.epoll.Epoll;
@@ -142,7 +143,8 @@ final class WarmUp {
     private static void hold(GpuBackend backend, Link link, Peer peer, Play play) throws IOException,
             InterruptedException, ExecutionException, TimeoutException {
         try {
-            Session own = new Session(new SessionOptions(Session.WARM_UP, "", 0, "", "", CreditWindow.DEFAULT_BYTES),
+            Session own = new Session(new SessionOptions(Session.WARM_UP, "",
+                MemoryQuota.alone(backend.deviceCount(), 0), "", "", CreditWindow.DEFAULT_BYTES),
                 backend, link, Calls.perThreadStreams(backend), (reason, error) -> { });
             link.execute(() -> own.start(new Calls(own, null), Description.HASH));
             play.of(new WarmUp(peer));

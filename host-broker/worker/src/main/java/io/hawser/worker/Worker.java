@@ -2,8 +2,12 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.Description;
+import io.hawser.shm.ledger.Ledger;
+import io.hawser.shm.ledger.LedgerAccount;
+import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.os.SharedMemory;
 import io.hawser.worker.calls.Calls;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.shm.SharedRegion;
@@ -16,6 +20,7 @@ import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.session.CreditWindow;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.LogText;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
@@ -23,6 +28,8 @@ import io.hawser.worker.session.SharedNames;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -44,12 +51,14 @@ public final class Worker {
     private final ControlCodec codec = new ControlCodec();
     private final CountDownLatch over = new CountDownLatch(1);
     private final AtomicReference<WorkerMessage.Ended> end = new AtomicReference<>();
+    private List<String> devices = List.of(); // their UUIDs; set before the control thread starts
     private volatile Session session;
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
-    private SharedImages images = SharedImages.NONE; // this and the next: the control thread's
+    private SharedImages images = SharedImages.NONE; // this and the next two: the control thread's
     private SharedNames names = SharedNames.NONE;
+    private MemoryQuota quota;
     private boolean isStuck; // the thread of run()
     private WorkerMessage.Stats lastStats; // this and the next: session thread
     private int unchangedStats;
@@ -73,6 +82,7 @@ public final class Worker {
      */
     public boolean run() throws IOException {
         WorkerMessage.Ready ready = DeviceList.ready(backend);
+        devices = ready.devices().stream().map(WorkerMessage.Device::uuid).toList();
         control.write(codec.encode(ready));
         LOG.log(Level.INFO, "ready: backend={0} devices={1}", ready.backend(), ready.devices().size());
         Thread reader = new Thread(this::readControl, "control-reader");
@@ -97,6 +107,8 @@ public final class Worker {
                 BrokerMessage message = codec.decode(frame.json());
                 if (message instanceof BrokerMessage.Assign assign) {
                     adopt(assign, frame.descriptor());
+                } else if (message instanceof BrokerMessage.Ledger ledger) {
+                    takeLedger(ledger, frame.descriptor());
                 } else if (message instanceof BrokerMessage.Doorbell) {
                     takeDoorbell(frame.descriptor());
                 } else if (message instanceof BrokerMessage.Store store) {
@@ -136,8 +148,11 @@ public final class Worker {
                 + " descriptor=" + descriptor + " busy=" + (session != null));
         }
         link = assign.place() == null ? new TcpLink(descriptor) : openRegion(assign.place(), descriptor);
-        SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), assign.memoryBytes(),
-            assign.peer(), assign.program(), CreditWindow.DEFAULT_BYTES);
+        if (quota == null) {
+            quota = MemoryQuota.alone(backend.deviceCount(), assign.memoryBytes());
+        }
+        SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), quota, assign.peer(),
+            assign.program(), CreditWindow.DEFAULT_BYTES);
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
         images = new SharedImages(assign.images(), this::tell, session.completions()::add);
         session.useImages(images);
@@ -165,6 +180,33 @@ public final class Worker {
             }
         }
         session.start(new Calls(session, region), Description.HASH);
+    }
+
+    private void takeLedger(BrokerMessage.Ledger message, int descriptor) throws IOException {
+        if (session != null || quota != null || descriptor < 0) {
+            throw new IOException("a ledger comes once, with its descriptor, before its session: descriptor="
+                + descriptor);
+        }
+        try {
+            MemorySegment memory = SharedMemory.mapWhileReachable(descriptor, LedgerLayout.bytes(message.slots()));
+            quota = new MemoryQuota(new LedgerAccount(new Ledger(memory, message.slots()), message.slot()),
+                columns(message.gpus()));
+        } finally {
+            Descriptors.close(descriptor); // the mapping stays
+        }
+    }
+
+    /** The ledger's columns by the number of the device. */
+    private int[] columns(List<String> gpus) throws IOException {
+        int[] columns = new int[devices.size()];
+        for (int device = 0; device < columns.length; device++) {
+            columns[device] = gpus.indexOf(devices.get(device));
+            if (columns[device] < 0 || columns[device] >= LedgerLayout.MAX_COLUMNS) {
+                throw new IOException("a ledger must have a column for each GPU: gpu=" + devices.get(device)
+                    + " columns=" + gpus);
+            }
+        }
+        return columns;
     }
 
     private void takeDoorbell(int descriptor) throws IOException {
@@ -199,6 +241,7 @@ public final class Worker {
 
     /** Session thread. A broker that does not read stops this loop only when its socket's buffer is full of stats. */
     private void sendStats() {
+        session.objects().quota().refresh();
         WorkerMessage.Stats stats = session.stats();
         unchangedStats = stats.equals(lastStats) ? unchangedStats + 1 : 0;
         lastStats = stats;

@@ -7,6 +7,7 @@ import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Session;
 import io.netty.channel.epoll.EpollSocketChannel;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
@@ -91,10 +92,10 @@ final class Handover {
             }
             return;
         }
-        door.sessions().attach(session, worker);
         try {
+            door.sessions().attach(session, worker);
             worker.assign(session.assignment(null), channel.fd().intValue());
-        } catch (PosixException e) {
+        } catch (IOException e) {
             door.sessions().detach(session, worker);
             LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
             if (tried < MAX_WORKERS) {

@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.hawser.broker.ledger.Seat;
 import java.util.List;
 
 /**
@@ -13,9 +14,10 @@ import java.util.List;
  * @param program what the guest says its program is; for logs only.
  * @param images digests of the device code that the broker keeps for the share.
  * @param place where the guest is in shared memory; null when the descriptor that goes with this is a socket.
+ * @param seat in the ledger of the share.
  */
 public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
-    List<String> images, Place place) {
+    List<String> images, Place place, Seat seat) {
 
     /**
      * A slot of a region.

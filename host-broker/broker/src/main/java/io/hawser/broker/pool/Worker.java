@@ -3,6 +3,7 @@ package io.hawser.broker.pool;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.hawser.broker.ledger.Seat;
 import io.hawser.broker.posix.ChildProcess;
 import io.hawser.broker.posix.ExitStatus;
 import io.hawser.broker.posix.Posix;
@@ -142,11 +143,17 @@ public final class Worker {
     }
 
     /**
-     * Gives it its session and the guest's socket or region. The caller still owns its copy of the descriptor.
+     * Gives it its slot of a ledger, then its session and the guest's socket or region. The caller still owns its copy
+     * of the descriptor.
      *
      * @throws PosixException when the worker does not take it; it is of no further use then.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
+        Seat seat = assignment.seat();
+        ObjectNode ledger = JSON.createObjectNode().put("type", "ledger").put("slots", seat.slots())
+            .put("slot", seat.slot());
+        seat.gpus().forEach(ledger.putArray("gpus")::add);
+        pass(ledger, seat.descriptor());
         ObjectNode message = JSON.createObjectNode().put("type", "assign");
         assignment.describe(message);
         pass(message, descriptor);

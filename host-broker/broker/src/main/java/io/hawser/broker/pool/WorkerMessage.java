@@ -143,7 +143,7 @@ public sealed interface WorkerMessage {
         private static WorkerStats stats(JsonNode message) throws MalformedException {
             return new WorkerStats(number(message, "calls"), number(message, "replies"), number(message, "roundTrips"),
                 number(message, "bytesIn"), number(message, "bytesOut"), number(message, "refusedRecords"),
-                number(message, "deviceBytes"), number(message, "kernels"));
+                0, number(message, "kernels"));
         }
 
         private static Share share(JsonNode message) throws MalformedException {

@@ -9,7 +9,7 @@ package io.hawser.broker.pool;
  * @param bytesIn bytes from the guest.
  * @param bytesOut bytes to the guest.
  * @param refusedRecords records that no honest guest library sends.
- * @param deviceBytes device memory held now.
+ * @param deviceBytes device memory held now, by the ledger; a worker does not say it.
  * @param kernels kernels launched.
  */
 public record WorkerStats(long calls, long replies, long roundTrips, long bytesIn, long bytesOut, long refusedRecords,
@@ -25,7 +25,7 @@ public record WorkerStats(long calls, long replies, long roundTrips, long bytesI
     public WorkerStats advance(WorkerStats next) {
         return new WorkerStats(grow(calls, next.calls), grow(replies, next.replies),
             grow(roundTrips, next.roundTrips), grow(bytesIn, next.bytesIn), grow(bytesOut, next.bytesOut),
-            grow(refusedRecords, next.refusedRecords), Math.min(next.deviceBytes, MAX_TOTAL),
+            grow(refusedRecords, next.refusedRecords), 0,
             grow(kernels, next.kernels));
     }
 
@@ -38,7 +38,12 @@ public record WorkerStats(long calls, long replies, long roundTrips, long bytesI
 
     /** The same totals with no memory held: what is left of a session that is over. */
     public WorkerStats retired() {
-        return new WorkerStats(calls, replies, roundTrips, bytesIn, bytesOut, refusedRecords, 0, kernels);
+        return holding(0);
+    }
+
+    /** The same totals with so much memory held. */
+    public WorkerStats holding(long bytes) {
+        return new WorkerStats(calls, replies, roundTrips, bytesIn, bytesOut, refusedRecords, bytes, kernels);
     }
 
     private static long grow(long before, long after) {

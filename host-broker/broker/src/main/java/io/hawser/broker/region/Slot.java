@@ -4,7 +4,6 @@ import io.hawser.broker.door.Refusal;
 import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerPool;
-import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
@@ -186,18 +185,18 @@ final class Slot {
             }
             return;
         }
-        context.sessions().attach(session, worker);
-        phase = Phase.SERVING;
-        // Before the worker has it: a guest that reads WELCOME while this says anything else has lost its session.
-        memory.hostState(RegionLayout.HOST_SERVING);
         try {
+            context.sessions().attach(session, worker);
+            phase = Phase.SERVING;
+            // Before the worker has it: a guest that reads WELCOME while this says anything else has lost its session.
+            memory.hostState(RegionLayout.HOST_SERVING);
             if (region.doorbell(number) >= 0) {
                 worker.giveDoorbell(region.doorbell(number));
             }
             worker.assign(session.assignment(new Assignment.Place(region.geometry().regionBytes(),
                 region.geometry().slotCount(), number, claim.kind(), claim.mapAddress(), region.epoch())),
                 region.descriptor());
-        } catch (PosixException e) {
+        } catch (IOException e) {
             context.sessions().detach(session, worker);
             LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
             phase = Phase.STARTING;

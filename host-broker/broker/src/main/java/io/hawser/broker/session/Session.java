@@ -1,5 +1,6 @@
 package io.hawser.broker.session;
 
+import io.hawser.broker.ledger.Seat;
 import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerStats;
@@ -20,6 +21,7 @@ public final class Session {
     private final Runnable freed;
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
+    private volatile Seat seat; // of its worker; null while it has none
     private Consumer<String> cancel = reason -> { };
     private boolean told;
     private String endReason = "";
@@ -45,6 +47,7 @@ public final class Session {
     /** It waits for a worker. */
     final void await() {
         worker = null;
+        seat = null;
         view = new SessionView(id, guest, 0, started, SessionState.STARTING, view == null ? List.of() : view.gpus(),
             memoryBytes, WorkerStats.NONE);
     }
@@ -64,14 +67,30 @@ public final class Session {
         return view.gpus();
     }
 
+    /** UUIDs of its GPUs, as far as they have been chosen. */
+    List<String> gpusNow() {
+        return view.gpus();
+    }
+
+    /** Name of its share. */
+    String vgpu() {
+        return guest.vgpu();
+    }
+
     /** Counts up from 1 since the broker started. */
     public long id() {
         return id;
     }
 
-    /** A picture of now; any thread. */
+    /** A picture of now, with the memory that it holds; any thread. */
     public SessionView view() {
-        return view;
+        Seat here = seat;
+        return here == null ? view : view.holding(here.heldBytes());
+    }
+
+    /** It has no worker any more, and what that held is counted no more. */
+    void leaveSeat() {
+        seat = null;
     }
 
     /**
@@ -80,7 +99,7 @@ public final class Session {
      * @param place of a guest in shared memory; null over TCP.
      */
     public Assignment assignment(Assignment.Place place) {
-        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place);
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, seat);
     }
 
     /** Why it ends or has ended, as whoever knew first has said; empty before. Event loop only. */
@@ -113,8 +132,9 @@ public final class Session {
         }
     }
 
-    void run(Worker taken) {
+    void run(Worker taken, Seat place) {
         worker = taken;
+        seat = place;
         view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, view.gpus(), memoryBytes,
             WorkerStats.NONE);
     }

@@ -2,15 +2,20 @@ package io.hawser.broker.session;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.ledger.Amount;
+import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.memory.SharedMemory;
 import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerStats;
+import java.io.IOException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.Executor;
@@ -50,6 +55,7 @@ public final class SessionRegistry {
     private final Map<String, Share> shares;
     private final Inventory inventory;
     private final ImageStore images;
+    private final Ledgers ledgers;
     private final SharedMemory memory = new SharedMemory();
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
@@ -67,14 +73,16 @@ public final class SessionRegistry {
      * @param vgpus shares by name.
      * @param inventory the GPUs.
      * @param images what is kept of one session for the next.
+     * @param ledgers what sessions hold.
      */
     public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, Inventory inventory,
-        ImageStore images) {
+        ImageStore images, Ledgers ledgers) {
         this.loop = loop;
         this.maxSessions = maxSessions;
         shares = Map.copyOf(vgpus);
         this.inventory = inventory;
         this.images = images;
+        this.ledgers = ledgers;
     }
 
     /**
@@ -120,7 +128,7 @@ public final class SessionRegistry {
             throw new RefusedException("the vGPU's sessions are all in use: vgpu=" + guest.vgpu() + " max="
                 + share.maxSessions);
         }
-        Session session = new Session(nextId++, guest, share.memoryBytes, () -> place(share),
+        Session session = new Session(nextId++, guest, share.memoryBytes, () -> place(guest.vgpu(), share),
             () -> images.known(guest.vgpu()), freed);
         session.gpus();
         sessions.put(session.id(), session);
@@ -128,37 +136,61 @@ public final class SessionRegistry {
     }
 
     /** UUIDs of the GPUs for one more session; empty while they are not known. */
-    private List<String> place(Share share) throws RefusedException {
+    private List<String> place(String vgpu, Share share) throws RefusedException {
         List<WorkerMessage.Device> devices = inventory.devices();
         if (devices.isEmpty()) {
             return List.of();
         }
         try {
-            return share.gpus.choose(devices, share.memoryBytes, this::load).stream().map(WorkerMessage.Device::uuid)
-                .toList();
+            return share.gpus.choose(devices, share.memoryBytes, device -> load(device, vgpu)).stream()
+                .map(WorkerMessage.Device::uuid).toList();
         } catch (GpuChoice.NoGpuException e) {
             throw new RefusedException(e.getMessage());
         }
     }
 
-    private GpuChoice.Load load(WorkerMessage.Device device) {
+    private GpuChoice.Load load(WorkerMessage.Device device, String vgpu) {
         int users = 0;
-        long reserved = 0;
         for (Session session : sessions.values()) {
-            if (session.view().gpus().contains(device.uuid())) {
+            if (session.gpusNow().contains(device.uuid())) {
                 users++;
-                reserved += session.view().memoryBytes();
             }
         }
-        return new GpuChoice.Load(users, reserved, inventory.isFailing(device.uuid()));
+        return new GpuChoice.Load(users, reservedByOthers(device, vgpu), inventory.isFailing(device.uuid()));
+    }
+
+    /** What other vGPUs with sessions there have reserved; the sessions of one have its quota together. */
+    private long reservedByOthers(WorkerMessage.Device device, String vgpu) {
+        Set<String> others = new HashSet<>();
+        for (Session session : sessions.values()) {
+            if (session.gpusNow().contains(device.uuid())) {
+                others.add(session.vgpu());
+            }
+        }
+        others.remove(vgpu);
+        return others.stream().mapToLong(name -> shares.get(name).memoryBytes).sum();
+    }
+
+    /** What a vGPU has of a GPU now. Event loop only. */
+    public Amount amount(String vgpu, WorkerMessage.Device device) {
+        long quotaBytes = shares.get(vgpu).memoryBytes;
+        return quotaBytes > 0 ? Amount.quota(quotaBytes, device.totalBytes())
+            : Amount.bestEffort(device.totalBytes(), reservedByOthers(device, vgpu));
     }
 
     /**
      * The worker is about to get the guest's socket or region; told first, since the guest can be served at once.
      * Event loop only.
+     *
+     * @throws IOException when its memory cannot be counted; the worker is of no further use.
      */
-    public void attach(Session session, Worker worker) {
-        session.run(worker);
+    public void attach(Session session, Worker worker) throws IOException {
+        try {
+            session.run(worker, ledgers.take(worker, session.view().guest().vgpu()));
+        } catch (IOException e) {
+            worker.kill("its session cannot be counted: " + e.getMessage());
+            throw e;
+        }
         byWorker.put(worker, session);
     }
 
@@ -224,12 +256,14 @@ public final class SessionRegistry {
     /** A worker is gone, and with it its session. Event loop only. */
     public void gone(Worker worker, String reason) {
         images.gone(worker);
+        ledgers.gone(worker);
         Session session = byWorker.remove(worker);
         if (session == null) {
             return;
         }
         memory.gone(session.id(), session.view().guest().vgpu());
         synchronized (this) {
+            session.leaveSeat();
             retired = retired.plus(session.view().statistics().retired());
             sessions.remove(session.id());
         }

@@ -12,4 +12,11 @@ import java.util.List;
  * @param memoryBytes its device memory quota; 0 is all of the device.
  */
 public record SessionView(long id, Guest guest, long workerPid, Instant started, SessionState state,
-    List<String> gpus, long memoryBytes, WorkerStats statistics) { }
+    List<String> gpus, long memoryBytes, WorkerStats statistics) {
+
+    /** The same session with so much memory. */
+    SessionView holding(long deviceBytes) {
+        return new SessionView(id, guest, workerPid, started, state, gpus, memoryBytes,
+            statistics.holding(deviceBytes));
+    }
+}

@@ -1,5 +1,10 @@
 package io.hawser.broker.pool;
 
+import io.hawser.shm.ledger.Ledger;
+import io.hawser.shm.ledger.LedgerAccount;
+import io.hawser.shm.ledger.LedgerLayout;
+import io.hawser.shm.os.SharedMemory;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -17,8 +22,10 @@ public final class FakeWorker {
         + "\"computeCapability\":\"9.0\"}]}";
     /** What a worker in the mode {@code gpus} sees. */
     static final String[] GPUS = {"aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"};
+    /** What each holds on the first GPU while its session runs, if there is room. */
+    static final long HELD_BYTES = 400;
     private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
-        + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"deviceBytes\":4096,\"kernels\":6}";
+        + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"kernels\":6}";
 
     private FakeWorker() {
     }
@@ -76,6 +83,11 @@ public final class FakeWorker {
             descriptor[0] = -1;
             assign = receive(descriptor);
         }
+        if (assign != null && assign.contains("\"ledger\"")) {
+            hold(assign, descriptor[0]);
+            descriptor[0] = -1;
+            assign = receive(descriptor);
+        }
         if (assign == null || assign.contains("\"end\"")) {
             return;
         }
@@ -103,6 +115,21 @@ public final class FakeWorker {
         echo(descriptor[0]);
         send(STATS.formatted(100, 200));
         send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
+    }
+
+    /** Takes {@link #HELD_BYTES} of the first GPU, as one whose guest allocates. */
+    private static void hold(String ledger, int descriptor) {
+        int slots = Integer.parseInt(ledger.replaceAll(".*\"slots\":(\\d+).*", "$1"));
+        int slot = Integer.parseInt(ledger.replaceAll(".*\"slot\":(\\d+).*", "$1"));
+        try {
+            Ledger shared = new Ledger(SharedMemory.mapWhileReachable(descriptor, LedgerLayout.bytes(slots)), slots);
+            if (!new LedgerAccount(shared, slot).claim(0, HELD_BYTES)) {
+                System.err.println("no room in: " + ledger);
+            }
+        } catch (IOException e) {
+            System.err.println("no ledger: " + e.getMessage());
+            System.exit(6);
+        }
     }
 
     private static void awaitEnd(String mode) {

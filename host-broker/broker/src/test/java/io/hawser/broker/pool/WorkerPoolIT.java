@@ -10,6 +10,7 @@ import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -102,7 +103,7 @@ class WorkerPoolIT {
                 guest.receive();
                 assertEquals(1000000000, broker.broker().sessions().list().getFirst().memoryBytes());
                 second.handshake("default", TestGuest.secret(stateDir));
-                assertTrue(second.receive().refusedMessage().contains("memory is all reserved"), "device has 1 GiB");
+                assertEquals(RecordLayout.CONTROL_WELCOME, second.receive().opcode(), "one quota for both");
                 assertTrue(third.receive().refusedMessage().contains("connections of one peer must be at most 2"));
             }
         }

@@ -12,6 +12,7 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import java.lang.foreign.Arena;
@@ -90,19 +91,25 @@ final class ArrayCalls implements ArrayManualCalls {
 
     private int attempt(Call call, HandleKind kind, long id, ArrayShape shape, Handle context,
             ToIntFunction<MemorySegment> creator, LongToIntFunction destroyer) {
-        if (!objects.fitsQuota(shape.chargedBytes())) {
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), shape.chargedBytes());
+        if (charge == null) {
             return CudaResult.OUT_OF_MEMORY;
         }
         MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
         int result = creator.applyAsInt(out);
-        if (result == 0) {
-            long array = out.get(ValueLayout.JAVA_LONG, 0);
-            objects.register(call, kind, id, array, context, shape);
-            if (call.isRejected()) {
-                destroyer.applyAsInt(array);
-            }
+        if (result != 0) {
+            charge.giveBack();
+            return result;
         }
-        return result;
+        long array = out.get(ValueLayout.JAVA_LONG, 0);
+        objects.register(call, kind, id, array, context, shape);
+        if (call.isRejected()) {
+            destroyer.applyAsInt(array);
+            charge.giveBack();
+        } else {
+            objects.keepCharge(objects.handles().find(kind, id), charge);
+        }
+        return 0;
     }
 
     @Override
@@ -140,15 +147,15 @@ final class ArrayCalls implements ArrayManualCalls {
     /** Gone for later copies at once; given back when work that may still use it is done. */
     private void destroy(CallContext call, Handle array, LongToIntFunction destroyer) {
         Handle context = array.owner();
-        long bytes = array.info(ArrayShape.class).chargedBytes();
+        MemoryQuota.Charge charge = objects.takeCharge(array);
         objects.drop(array.kind(), array.id());
-        objects.freeBegins(bytes);
+        objects.freeBegins();
         Runnable free = () -> session.gates().whenClosed(() -> {
-            objects.freeEnds(bytes);
             if (objects.isLive(context)) { // else it went with its context
                 int entered = objects.enter(context);
                 session.deferError(entered != 0 ? entered : destroyer.applyAsInt(array.nativeHandle()));
             }
+            objects.freeEnds(charge);
         });
         int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(free));
         if (wait != 0) {

@@ -25,11 +25,12 @@ public final class Calls implements CallDispatcher {
      */
     public Calls(Session session, SharedRegion shared) {
         ContextCalls contexts = new ContextCalls(session);
-        MemoryCalls memory = new MemoryCalls(session);
+        PoolCalls pools = new PoolCalls(session);
+        MemoryCalls memory = new MemoryCalls(session, pools);
         StreamCalls streams = new StreamCalls(session);
         region = new RegionCalls(session, shared);
         dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
-            new WireCalls(session, contexts, region),
+            new WireCalls(session, contexts, region, pools),
             new GraphCalls(session, shared),
             new ArrayCalls(session, region),
             new TextureCalls(session),

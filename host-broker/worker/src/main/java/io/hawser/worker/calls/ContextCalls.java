@@ -35,10 +35,8 @@ final class ContextCalls implements ContextManualCalls {
         int result = backend.deviceInfo(ordinal, info);
         if (result == 0) {
             long total = info.get(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET);
-            if (objects.memoryBytes() != 0) { // a guest sees its share, not the device
-                info.set(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET,
-                    Math.min(total, objects.memoryBytes()));
-            }
+            info.set(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET,
+                objects.quota().totalBytes(ordinal, total)); // a guest sees its share, not the device
             WireReplies.hwsDeviceInfo(call.reply(), info);
         }
         call.finish(result);
@@ -59,7 +57,7 @@ final class ContextCalls implements ContextManualCalls {
                     return;
                 }
             }
-            call.register(HandleKind.CONTEXT, ctx, nativeContext);
+            objects.registerContext(call, ctx, nativeContext, device);
         }
         call.finish(result);
     }

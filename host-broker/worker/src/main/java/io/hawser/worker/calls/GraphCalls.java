@@ -18,7 +18,9 @@ import io.hawser.worker.session.GraphParameters;
 import io.hawser.worker.session.GraphState;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -30,6 +32,7 @@ import java.util.List;
 final class GraphCalls implements GraphManualCalls {
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
     private static final int INSTANTIATE_ERROR = 1; // CUDA_GRAPH_INSTANTIATE_ERROR
+    private static final int RESERVED_MEM_CURRENT = 2; // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
     private static final int UPDATE_ERROR = 1; // CU_GRAPH_EXEC_UPDATE_ERROR
     /** CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH and USE_NODE_PRIORITY: others need what the guest lacks. */
     private static final long ALLOWED_FLAGS = 1 | 8;
@@ -42,6 +45,7 @@ final class GraphCalls implements GraphManualCalls {
     private final GraphCallbacks callbacks;
     private final GraphMirror mirror;
     private final GraphBuilder builder;
+    private final MemoryQuota.Store memory;
 
     /**
      * Makes the calls of a session.
@@ -56,8 +60,28 @@ final class GraphCalls implements GraphManualCalls {
         this.callbacks = session.graphCallbacks();
         this.builder = new GraphBuilder(objects, graphs);
         this.mirror = new GraphMirror(objects, callbacks, builder, new GraphDecoder(objects, callbacks, region));
+        this.memory = objects.quota().store(new Reserve());
         if (graphs != null) {
             graphs.hostFunctions(callbacks::run);
+        }
+    }
+
+    /** What a device keeps for graphs. */
+    private final class Reserve implements MemoryQuota.Keeper {
+        @Override
+        public long reservedBytes(int device) {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
+                return graphs.memoryAttribute(device, RESERVED_MEM_CURRENT, out) == 0
+                    ? out.get(ValueLayout.JAVA_LONG, 0) : 0; // what cannot tell keeps nothing
+            }
+        }
+
+        @Override
+        public void trim(int device) {
+            if (!session.gates().isOpen()) { // it may wait for the device
+                graphs.trim(device);
+            }
         }
     }
 
@@ -135,13 +159,15 @@ final class GraphCalls implements GraphManualCalls {
         }
         int check = owner == null ? CudaResult.INVALID_CONTEXT : bytesize <= 0 ? CudaResult.INVALID_VALUE
             : device < 0 || device >= session.backend().deviceCount() ? CudaResult.INVALID_DEVICE
-            : !objects.fitsQuota(bytesize) ? CudaResult.OUT_OF_MEMORY : access(device, accessDescs);
-        if (check != 0) {
-            call.fail(check);
+            : access(device, accessDescs);
+        MemoryQuota.Charge charge = check != 0 ? null : memory.claim(device, bytesize);
+        if (charge == null) {
+            call.fail(check != 0 ? check : CudaResult.OUT_OF_MEMORY);
             return;
         }
         GraphState.Node node = mirror.begin(call, state, index, dependencies);
         if (node == null) {
+            charge.giveBack();
             return;
         }
         MemorySegment out = call.scratch(2L * Long.BYTES);
@@ -149,6 +175,7 @@ final class GraphCalls implements GraphManualCalls {
         int result = graphs.addAlloc(graph, before, device, bytesize, out);
         if (result != 0) {
             mirror.undo(node);
+            charge.giveBack();
             call.fail(result);
             return;
         }
@@ -157,7 +184,7 @@ final class GraphCalls implements GraphManualCalls {
         node.made(new GraphParameters(CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_ALLOC, owner,
             new GraphNode.Empty(), 0, GraphParameters.Form.PLAIN, List.of()), handle,
             handle);
-        node.memory(objects.graphMemory().add(address, bytesize, owner));
+        node.memory(objects.graphMemory().add(address, bytesize, owner, charge));
         if (node.memory() == null) {
             throw new IllegalStateException("the backend gave memory that is in use: address=0x"
                 + Long.toHexString(address) + " bytes=" + bytesize);

@@ -11,11 +11,13 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GraphMemory;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
+import io.hawser.worker.session.StreamState;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.function.ToIntFunction;
+import java.util.function.IntSupplier;
 
 /** Device memory: the quota and the map of what the session may address. */
 final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
@@ -23,9 +25,11 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     private final GuestObjects objects;
     private final GpuBackend backend;
     private final CudaDriver driver;
+    private final PoolCalls pools;
 
-    MemoryCalls(Session session) {
+    MemoryCalls(Session session, PoolCalls pools) {
         this.session = session;
+        this.pools = pools;
         this.objects = session.objects();
         this.backend = session.backend();
         this.driver = backend.driver();
@@ -33,7 +37,21 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
 
     @Override
     public void cuMemAlloc_v2(CallContext call, long bytesize) {
-        allocate(call, bytesize, out -> driver.cuMemAlloc_v2(out, bytesize), false);
+        allocate(call, bytesize, false, (context, out) -> plain(context, bytesize, out));
+    }
+
+    private int plain(Handle context, long bytes, MemorySegment out) {
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), bytes);
+        if (charge == null) {
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        int result = driver.cuMemAlloc_v2(out, bytes);
+        if (result != 0) {
+            charge.giveBack();
+            return result;
+        }
+        add(out, bytes, context, charge);
+        return 0;
     }
 
     @Override
@@ -44,27 +62,55 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
-        allocate(call, atLeast, out -> driver.cuMemAllocPitch_v2(out, out.asSlice(Long.BYTES), widthInBytes, height,
-            elementSizeBytes), true, height);
+        allocate(call, atLeast, true, (context, out) -> pitched(context, widthInBytes, height, elementSizeBytes, out));
     }
 
-    private void allocate(CallContext call, long bytes, ToIntFunction<MemorySegment> allocator, boolean hasPitch) {
-        allocate(call, bytes, allocator, hasPitch, 0);
+    private int pitched(Handle context, long widthBytes, long height, int elementBytes, MemorySegment out) {
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), widthBytes * height);
+        if (charge == null) {
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        int result = driver.cuMemAllocPitch_v2(out, out.asSlice(Long.BYTES), widthBytes, height, elementBytes);
+        if (result != 0) {
+            charge.giveBack();
+            return result;
+        }
+        long bytes = out.get(ValueLayout.JAVA_LONG, Long.BYTES) * height;
+        if (!charge.grow(bytes)) {
+            objects.freeBegins();
+            free(context, out.get(ValueLayout.JAVA_LONG, 0), charge);
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        add(out, bytes, context, charge);
+        return 0;
+    }
+
+    private void add(MemorySegment out, long bytes, Handle context, MemoryQuota.Charge charge) {
+        long address = out.get(ValueLayout.JAVA_LONG, 0);
+        if (!objects.allocations().add(address, bytes, context, charge)) {
+            throw new IllegalStateException("the backend gave memory that is in use: address=0x"
+                + Long.toHexString(address) + " bytes=" + bytes);
+        }
+    }
+
+    /** Claims and allocates; {@code out} receives the address and, for pitched memory, the pitch. */
+    @FunctionalInterface
+    private interface Attempt {
+        int allocate(Handle context, MemorySegment out);
     }
 
     /**
      * Allocates, and once more when the first attempt found no room while memory was on its way back: CUDA's cuMemFree
      * waits for running work, ours does not hold up other threads meanwhile.
      */
-    private void allocate(CallContext call, long bytes, ToIntFunction<MemorySegment> allocator, boolean hasPitch,
-            long height) {
+    private void allocate(CallContext call, long bytes, boolean hasPitch, Attempt attempt) {
         Handle context = objects.currentContext();
         if (context == null || bytes <= 0) {
             call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
             return;
         }
         MemorySegment out = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);
-        int result = attempt(context, bytes, allocator, out, hasPitch, height);
+        int result = attempt.allocate(context, out);
         if (result != CudaResult.OUT_OF_MEMORY || !objects.isFreeing()) {
             answer(call, result, out, hasPitch);
             return;
@@ -72,37 +118,13 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         Call.of(call).deferWithoutRecord();
         Runnable again = () -> {
             int entered = objects.isLive(context) ? objects.enter(context) : CudaResult.INVALID_CONTEXT;
-            answer(call, entered != 0 ? entered : attempt(context, bytes, allocator, out, hasPitch, height), out,
-                hasPitch);
+            answer(call, entered != 0 ? entered : attempt.allocate(context, out), out, hasPitch);
         };
         int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(
             () -> session.gates().whenClosed(again))); // behind all frees that came before
         if (wait != 0) {
             call.finish(wait);
         }
-    }
-
-    private int attempt(Handle context, long bytes, ToIntFunction<MemorySegment> allocator, MemorySegment out,
-            boolean hasPitch, long height) {
-        if (!objects.fitsQuota(bytes)) {
-            return CudaResult.OUT_OF_MEMORY;
-        }
-        int result = allocator.applyAsInt(out);
-        if (result != 0) {
-            return result;
-        }
-        long address = out.get(ValueLayout.JAVA_LONG, 0);
-        long length = hasPitch ? out.get(ValueLayout.JAVA_LONG, Long.BYTES) * height : bytes;
-        if (!objects.fitsQuota(length)) {
-            objects.freeBegins(length);
-            free(context, address, length);
-            return CudaResult.OUT_OF_MEMORY;
-        }
-        if (!objects.allocations().add(address, length, context)) {
-            throw new IllegalStateException("the backend gave memory that is in use: address=0x"
-                + Long.toHexString(address) + " bytes=" + length);
-        }
-        return 0;
     }
 
     private static void answer(CallContext call, int result, MemorySegment out, boolean hasPitch) {
@@ -135,26 +157,27 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             return;
         }
         // Gone for later copies at once; given back when work that may still use it is done.
-        long bytes = objects.allocations().remove(dptr);
-        objects.freeBegins(bytes);
+        MemoryQuota.Charge charge = objects.allocations().chargeAt(dptr);
+        objects.allocations().remove(dptr);
+        objects.freeBegins();
         int wait = backend.whenContextReached(context.nativeHandle(),
-            status -> session.completions().add(() -> free(context, dptr, bytes)));
+            status -> session.completions().add(() -> free(context, dptr, charge)));
         if (wait != 0) {
-            free(context, dptr, bytes);
+            free(context, dptr, charge);
         }
         call.finish(wait);
     }
 
-    private void free(Handle context, long dptr, long bytes) {
-        session.gates().whenClosed(() -> freeNow(context, dptr, bytes));
+    private void free(Handle context, long dptr, MemoryQuota.Charge charge) {
+        session.gates().whenClosed(() -> freeNow(context, dptr, charge));
     }
 
-    private void freeNow(Handle context, long dptr, long bytes) {
-        objects.freeEnds(bytes);
+    private void freeNow(Handle context, long dptr, MemoryQuota.Charge charge) {
         if (objects.isLive(context)) { // else it went with its context
             int entered = objects.enter(context);
             session.deferError(entered != 0 ? entered : driver.cuMemFree_v2(dptr));
         }
+        objects.freeEnds(charge);
     }
 
     private void freeOfGraph(Handle context, GraphMemory.Block block) {
@@ -172,29 +195,56 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     public void cuMemGetInfo_v2(CallContext call) {
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = driver.cuMemGetInfo_v2(out, out.asSlice(Long.BYTES));
+        Handle context = objects.currentContext();
+        if (result == 0 && context == null) {
+            result = CudaResult.INVALID_CONTEXT;
+        }
         if (result == 0) {
-            long free = out.get(ValueLayout.JAVA_LONG, 0);
-            long total = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
-            long quota = objects.memoryBytes() == 0 ? total : Math.min(total, objects.memoryBytes());
-            MemoryReplies.cuMemGetInfo_v2(call.reply(), Math.clamp(quota - objects.usedBytes(), 0, free), quota);
+            objects.quota().refresh();
+            int device = objects.deviceOf(context);
+            MemoryReplies.cuMemGetInfo_v2(call.reply(),
+                objects.quota().freeBytes(device, out.get(ValueLayout.JAVA_LONG, 0)),
+                objects.quota().totalBytes(device, out.get(ValueLayout.JAVA_LONG, Long.BYTES)));
         }
         call.finish(result);
     }
 
     @Override
     public void cuMemAllocAsync(CallContext call, long bytesize, long hStream) {
-        allocate(call, bytesize, out -> driver.cuMemAllocAsync(out, bytesize, hStream), false);
+        allocate(call, bytesize, false, (context, out) -> fromPool(context, objects.deviceOf(context), bytesize,
+            hStream, out, () -> driver.cuMemAllocAsync(out, bytesize, hStream)));
     }
 
     @Override
     public void cuMemAllocFromPoolAsync(CallContext call, long bytesize, long pool, long hStream) {
-        allocate(call, bytesize, out -> driver.cuMemAllocFromPoolAsync(out, bytesize, pool, hStream), false);
+        allocate(call, bytesize, false, (context, out) -> fromPool(context, pools.deviceOf(pool, context), bytesize,
+            hStream, out, () -> driver.cuMemAllocFromPoolAsync(out, bytesize, pool, hStream)));
+    }
+
+    private int fromPool(Handle context, int device, long bytes, long stream, MemorySegment out,
+            IntSupplier allocator) {
+        MemoryQuota.Charge charge = pools.store().claim(device, bytes);
+        if (charge == null) {
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        int result = allocator.getAsInt();
+        if (result == 0 && !pools.store().settle(device)) {
+            // The pool could not use what it held back, and has taken more than there is.
+            session.deferError(driver.cuMemFreeAsync(out.get(ValueLayout.JAVA_LONG, 0), stream));
+            result = CudaResult.OUT_OF_MEMORY;
+        }
+        if (result != 0) {
+            charge.giveBack();
+            return result;
+        }
+        add(out, bytes, context, charge);
+        return 0;
     }
 
     @Override
     public void cuMemFreeAsync(CallContext call, long dptr, long hStream) {
-        long bytes = objects.allocations().lengthAt(dptr);
-        if (bytes < 0) {
+        Handle context = objects.allocations().ownerAt(dptr);
+        if (context == null) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
@@ -203,8 +253,24 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         if (result == 0 && block != null) {
             objects.graphMemory().freed(block); // its node keeps the address
         } else if (result == 0) {
+            MemoryQuota.Charge charge = objects.allocations().chargeAt(dptr);
             objects.allocations().remove(dptr);
+            giveBackAfter(Call.of(call).lastStream(), charge);
         }
         call.finish(result);
+    }
+
+    /** What a pool keeps that counts; other memory is there until its stream has freed it. */
+    private void giveBackAfter(StreamState stream, MemoryQuota.Charge charge) {
+        if (charge.isKept()) {
+            charge.giveBack();
+            return;
+        }
+        objects.freeBegins();
+        int wait = backend.whenStreamReached(stream.context(), stream.stream(),
+            status -> session.completions().add(() -> objects.freeEnds(charge)));
+        if (wait != 0) {
+            objects.freeEnds(charge);
+        }
     }
 }

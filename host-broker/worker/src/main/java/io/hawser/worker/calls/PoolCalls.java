@@ -6,34 +6,38 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Memory pools. What pools hold back of memory that the guest has freed counts as used, so that no number of pools
  * takes a session beyond its quota; they are trimmed before an allocation is refused for it. Session thread.
  */
-final class PoolCalls {
+final class PoolCalls implements MemoryQuota.Keeper {
     private static final int RESERVED_MEM_CURRENT = 5; // CUmemPool_attribute of CUDA 13.0 cuda.h
-    private static final int USED_MEM_CURRENT = 7;
     private static final int LAST_ATTRIBUTE = 8; // CU_MEMPOOL_ATTR_USED_MEM_HIGH; later ones need no remote support
     private static final int MAX_POOLS = 1024; // of one session; each costs memory in the driver
 
     private final Session session;
     private final GuestObjects objects;
     private final MemoryPools backend;
+    private final MemoryQuota.Store store;
+    private final Map<Long, Integer> devices = new HashMap<>(); // by the backend's handle of a pool
+    private final List<Long> defaults = new ArrayList<>();
+    private boolean hasDefaults;
 
     PoolCalls(Session session) {
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend().memoryPools();
-        if (backend != null) {
-            objects.countHeldBack(this::heldBackBytes, this::trim);
-        }
+        this.store = objects.quota().store(this);
     }
 
     void hwsMemPoolCreate(Call call, long poolId, int device, long maxSize) {
@@ -52,6 +56,7 @@ final class PoolCalls {
         MemorySegment out = call.scratch(Long.BYTES);
         int result = backend.create(device, maxSize, out);
         if (result == 0) {
+            devices.put(out.get(ValueLayout.JAVA_LONG, 0), device);
             call.register(HandleKind.MEMORY_POOL, poolId, out.get(ValueLayout.JAVA_LONG, 0));
         }
         call.finish(result);
@@ -74,45 +79,83 @@ final class PoolCalls {
             : backend.setAttribute(nativePool, attribute, value));
     }
 
-    private List<Long> pools() {
-        List<Long> pools = new ArrayList<>();
+    /**
+     * Through which memory of pools is claimed.
+     *
+     * @return never null.
+     */
+    MemoryQuota.Store store() {
+        return store;
+    }
+
+    /**
+     * The device whose memory a pool has.
+     *
+     * @param pool the backend's handle of a live one.
+     * @param context that is current, of whose device one that is not known here must be.
+     * @return its number.
+     */
+    int deviceOf(long pool, Handle context) {
+        findDefaults();
+        Integer device = devices.get(pool);
+        return device == null ? objects.deviceOf(context) : device;
+    }
+
+    /** Whether or not the guest has asked for the handles of devices' own pools. */
+    private void findDefaults() {
+        if (hasDefaults) {
+            return;
+        }
+        hasDefaults = true;
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
             for (int device = 0; device < session.backend().deviceCount(); device++) {
-                // Whether or not the guest has asked for its handle.
                 if (session.backend().driver().cuDeviceGetDefaultMemPool(out, device) == 0) {
-                    pools.add(out.get(ValueLayout.JAVA_LONG, 0));
+                    devices.put(out.get(ValueLayout.JAVA_LONG, 0), device);
+                    defaults.add(out.get(ValueLayout.JAVA_LONG, 0));
                 }
             }
         }
+    }
+
+    private List<Long> poolsOf(int device) {
+        findDefaults();
+        List<Long> pools = new ArrayList<>();
+        for (long pool : defaults) {
+            if (devices.get(pool) == device) {
+                pools.add(pool);
+            }
+        }
         for (Handle pool : objects.handles().all(HandleKind.MEMORY_POOL)) {
-            if (!pool.isFailed() && !pools.contains(pool.nativeHandle())) {
+            Integer owner = pool.isFailed() ? null : devices.get(pool.nativeHandle());
+            if (owner != null && owner == device && !pools.contains(pool.nativeHandle())) {
                 pools.add(pool.nativeHandle());
             }
         }
         return pools;
     }
 
-    private long heldBackBytes() {
+    @Override
+    public long reservedBytes(int device) {
+        if (backend == null) {
+            return 0;
+        }
         long bytes = 0;
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
-            for (long pool : pools()) {
-                long reserved = read(pool, RESERVED_MEM_CURRENT, out);
-                bytes += Math.max(0, reserved - read(pool, USED_MEM_CURRENT, out));
+            for (long pool : poolsOf(device)) {
+                out.set(ValueLayout.JAVA_LONG, 0, 0);
+                bytes += backend.getAttribute(pool, RESERVED_MEM_CURRENT, out) == 0
+                    ? out.get(ValueLayout.JAVA_LONG, 0) : 0; // a pool that cannot tell holds nothing back
             }
         }
         return bytes;
     }
 
-    private long read(long pool, int attribute, MemorySegment out) {
-        out.set(ValueLayout.JAVA_LONG, 0, 0);
-        return backend.getAttribute(pool, attribute, out) == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : 0;
-    }
-
-    private void trim() {
+    @Override
+    public void trim(int device) {
         if (!session.gates().isOpen()) { // it may wait for the device
-            pools().forEach(pool -> session.backend().driver().cuMemPoolTrimTo(pool, 0));
+            poolsOf(device).forEach(pool -> session.backend().driver().cuMemPoolTrimTo(pool, 0));
         }
     }
 }

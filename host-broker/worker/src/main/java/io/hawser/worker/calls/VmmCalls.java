@@ -9,6 +9,7 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -126,16 +127,23 @@ final class VmmCalls implements VmmManualCalls {
         if (isAbsent(call) || isNoDevice(call, device)) {
             return;
         }
-        if (bytes <= 0 || !objects.fitsQuota(bytes)) {
+        MemoryQuota.Charge charge = bytes <= 0 ? null : objects.quota().claim(device, bytes);
+        if (charge == null) {
             call.fail(bytes == 0 ? CudaResult.INVALID_VALUE : CudaResult.OUT_OF_MEMORY);
             return;
         }
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = backend.create(bytes, device, compression, usage, out);
-        if (result == 0) {
-            objects.charge(bytes);
+        if (result != 0) {
+            charge.giveBack();
+        } else {
             objects.register(Call.of(call), HandleKind.MEM_ALLOCATION, allocationId,
                 out.get(ValueLayout.JAVA_LONG, 0), null, new Memory(bytes));
+            if (Call.of(call).isRejected()) { // the session ends
+                charge.giveBack();
+                return;
+            }
+            objects.keepCharge(objects.handles().find(HandleKind.MEM_ALLOCATION, allocationId), charge);
             VmmReplies.hwsMemCreate(call.reply(), out.get(ValueLayout.JAVA_INT, Long.BYTES));
         }
         call.finish(result);
@@ -149,9 +157,11 @@ final class VmmCalls implements VmmManualCalls {
             call.fatal("a guest releases memory after its last mapping: mappings=" + memory.mappings);
             return;
         }
+        MemoryQuota.Charge charge = objects.takeCharge(handle);
         objects.drop(HandleKind.MEM_ALLOCATION, handle.id());
-        objects.charge(-memory.bytes);
-        call.finish(backend.release(allocation));
+        int result = backend.release(allocation);
+        charge.giveBack();
+        call.finish(result);
     }
 
     @Override

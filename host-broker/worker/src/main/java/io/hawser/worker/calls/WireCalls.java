@@ -15,13 +15,13 @@ final class WireCalls implements WireManualCalls {
     private final RegionCalls region;
     private final PoolCalls pools;
 
-    WireCalls(Session session, ContextCalls contexts, RegionCalls region) {
+    WireCalls(Session session, ContextCalls contexts, RegionCalls region, PoolCalls pools) {
         this.contexts = contexts;
+        this.pools = pools;
         this.region = region;
         images = new ImageCalls(session);
         launches = new LaunchCalls(session);
         copies = new CopyCalls(session.backend(), session.work());
-        pools = new PoolCalls(session);
     }
 
     @Override

@@ -65,6 +65,15 @@ public sealed interface BrokerMessage {
      */
     record NotFound(String name) implements BrokerMessage { }
 
+    /**
+     * The descriptor of the vGPU's ledger came with the message; it counts the memory of the session in the next one.
+     *
+     * @param slots its slots.
+     * @param slot the session's.
+     * @param gpus UUIDs of its columns' GPUs.
+     */
+    record Ledger(int slots, int slot, List<String> gpus) implements BrokerMessage { }
+
     /** The eventfd came with the message that the guest of the region in the next one rings. */
     record Doorbell() implements BrokerMessage { }
 

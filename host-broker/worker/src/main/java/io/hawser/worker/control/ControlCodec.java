@@ -34,7 +34,8 @@ public final class ControlCodec {
         return switch (node.path("type").asText("")) {
             case "assign" -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
                 number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
-                images(node), place(node));
+                texts(node, "images"), place(node));
+            case "ledger" -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"));
             case "store" -> new BrokerMessage.Store(node.path("sha256").asText(""));
             case "image" -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
             case "noimage" -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
@@ -49,10 +50,10 @@ public final class ControlCodec {
         };
     }
 
-    private static List<String> images(JsonNode node) {
-        List<String> images = new ArrayList<>();
-        node.path("images").forEach(image -> images.add(image.asText("")));
-        return images;
+    private static List<String> texts(JsonNode node, String field) {
+        List<String> texts = new ArrayList<>();
+        node.path(field).forEach(text -> texts.add(text.asText("")));
+        return texts;
     }
 
     private static SharedRegion.Place place(JsonNode node) throws IOException {

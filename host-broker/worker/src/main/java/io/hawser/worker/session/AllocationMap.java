@@ -13,12 +13,13 @@ public final class AllocationMap {
     private long[] starts = new long[INITIAL_CAPACITY];
     private long[] lengths = new long[INITIAL_CAPACITY];
     private Handle[] owners = new Handle[INITIAL_CAPACITY];
+    private MemoryQuota.Charge[] charges = new MemoryQuota.Charge[INITIAL_CAPACITY];
     private int count;
     private long ownedBytes;
     private long removals;
 
     /**
-     * Adds a range.
+     * Adds a range that costs nothing of the quota here.
      *
      * @param address its first byte.
      * @param bytes its length, over 0.
@@ -27,6 +28,19 @@ public final class AllocationMap {
      * @return false, with nothing changed, when it overlaps a range that is there.
      */
     public boolean add(long address, long bytes, Handle owner) {
+        return add(address, bytes, owner, null);
+    }
+
+    /**
+     * Adds an allocation.
+     *
+     * @param address its first byte.
+     * @param bytes its length, over 0.
+     * @param owner its context.
+     * @param charge what it costs of the quota; given back when it goes with its context.
+     * @return false, with nothing changed, when it overlaps a range that is there.
+     */
+    public boolean add(long address, long bytes, Handle owner, MemoryQuota.Charge charge) {
         if (bytes <= 0) {
             throw new IllegalArgumentException("a range must hold a byte: bytes=" + bytes);
         }
@@ -40,13 +54,16 @@ public final class AllocationMap {
             starts = Arrays.copyOf(starts, count * 2);
             lengths = Arrays.copyOf(lengths, count * 2);
             owners = Arrays.copyOf(owners, count * 2);
+            charges = Arrays.copyOf(charges, count * 2);
         }
         System.arraycopy(starts, at, starts, at + 1, count - at);
         System.arraycopy(lengths, at, lengths, at + 1, count - at);
         System.arraycopy(owners, at, owners, at + 1, count - at);
+        System.arraycopy(charges, at, charges, at + 1, count - at);
         starts[at] = address;
         lengths[at] = bytes;
         owners[at] = owner;
+        charges[at] = charge;
         count++;
         if (isAllocation(at)) {
             ownedBytes += bytes;
@@ -116,7 +133,17 @@ public final class AllocationMap {
     }
 
     /**
-     * Removes the allocation that begins here.
+     * What the allocation that begins here costs.
+     *
+     * @param address its first byte.
+     * @return its charge, or null when none of the session's own begins here.
+     */
+    public MemoryQuota.Charge chargeAt(long address) {
+        return lengthAt(address) < 0 ? null : charges[floor(address)];
+    }
+
+    /**
+     * Removes the allocation that begins here; what it costs is given back by who frees it.
      *
      * @param address its first byte.
      * @return its bytes, or -1 when none of the session's own begins here.
@@ -170,14 +197,18 @@ public final class AllocationMap {
     }
 
     /**
-     * Removes what goes with a module or a context.
+     * Removes what goes with a module or a context, and gives back what it costs.
      *
-     * @param owner which.
+     * @param owner which; it is no more.
      */
     public void removeOwner(Handle owner) {
         for (int i = count - 1; i >= 0; i--) {
             if (owner == owners[i]) {
+                MemoryQuota.Charge charge = charges[i];
                 removeAt(i);
+                if (charge != null) {
+                    charge.giveBack();
+                }
             }
         }
     }
@@ -200,7 +231,9 @@ public final class AllocationMap {
         System.arraycopy(starts, at + 1, starts, at, count - at);
         System.arraycopy(lengths, at + 1, lengths, at, count - at);
         System.arraycopy(owners, at + 1, owners, at, count - at);
+        System.arraycopy(charges, at + 1, charges, at, count - at);
         owners[count] = null;
+        charges[count] = null;
     }
 
     /**

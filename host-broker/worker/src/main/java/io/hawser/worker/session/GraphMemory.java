@@ -12,11 +12,13 @@ public final class GraphMemory {
     /** What one node allocates. */
     public static final class Block {
         private final long address;
+        private final MemoryQuota.Charge charge;
         private int holders = 1;
         private boolean isLive;
 
-        private Block(long address) {
+        private Block(long address, MemoryQuota.Charge charge) {
             this.address = address;
+            this.charge = charge;
         }
 
         /** Where it begins. */
@@ -43,13 +45,14 @@ public final class GraphMemory {
      * @param address from the backend.
      * @param bytes its length.
      * @param context that it goes with.
+     * @param charge what it costs of the quota.
      * @return null when the address is in use.
      */
-    public Block add(long address, long bytes, Handle context) {
-        if (!allocations.add(address, bytes, context)) {
+    public Block add(long address, long bytes, Handle context, MemoryQuota.Charge charge) {
+        if (!allocations.add(address, bytes, context, charge)) {
             return null;
         }
-        Block block = new Block(address);
+        Block block = new Block(address, charge);
         blocks.put(address, block);
         return block;
     }
@@ -90,6 +93,7 @@ public final class GraphMemory {
         if (block.holders == 0 && !block.isLive) {
             blocks.remove(block.address);
             allocations.remove(block.address);
+            block.charge.giveBack();
         }
     }
 }

@@ -2,7 +2,8 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.HandleKind;
-import java.util.function.LongSupplier;
+import java.util.IdentityHashMap;
+import java.util.Map;
 
 /** What a guest has made: handles, memory, images; and which context is current. Session thread only. */
 public final class GuestObjects {
@@ -13,15 +14,15 @@ public final class GuestObjects {
     private final BlobStore blobs = new BlobStore();
     private final GraphMemory graphMemory = new GraphMemory(allocations);
     private final StreamTable streams;
-    private final long memoryBytes;
+    private final MemoryQuota quota;
+    private final Map<Handle, MemoryQuota.Charge> charges = new IdentityHashMap<>(); // of memory without an address
 
     private Handle currentContext;
     private int currentContextId;
-    private long pendingFreeBytes;
-    private long chargedBytes;
-    private LongSupplier heldBack = () -> 0;
-    private Runnable letGo = () -> { };
     private int pendingFrees;
+
+    /** What is kept with a context: the number of its device. */
+    private record ContextInfo(int device) { }
 
     /**
      * Starts with nothing.
@@ -29,13 +30,13 @@ public final class GuestObjects {
      * @param backend the GPU.
      * @param work the session's streams.
      * @param perThreadStreams makes per-thread default streams.
-     * @param memoryBytes quota of device memory; 0 for none.
+     * @param quota of device memory.
      */
-    GuestObjects(GpuBackend backend, StreamWork work, StreamTable.Maker perThreadStreams, long memoryBytes) {
+    GuestObjects(GpuBackend backend, StreamWork work, StreamTable.Maker perThreadStreams, MemoryQuota quota) {
         this.backend = backend;
         this.work = work;
         this.streams = new StreamTable(this, perThreadStreams);
-        this.memoryBytes = memoryBytes;
+        this.quota = quota;
         work.enterBy(this::enter);
     }
 
@@ -169,9 +170,29 @@ public final class GuestObjects {
         if (!handles.add(new Handle(kind, id, nativeHandle, owner, info))) {
             call.fatal("a new handle must have an id of its kind that is not in use: kind=" + kind + " id=0x"
                 + Long.toHexString(id) + " handles=" + handles.size());
-        } else if (info instanceof ArrayShape shape) {
-            chargedBytes += shape.chargedBytes();
         }
+    }
+
+    /**
+     * Adds a context.
+     *
+     * @param call that made it; fatal when the id cannot be used.
+     * @param id the guest's name of it.
+     * @param nativeHandle the backend's.
+     * @param device number of its device.
+     */
+    public void registerContext(Call call, long id, long nativeHandle, int device) {
+        register(call, HandleKind.CONTEXT, id, nativeHandle, null, new ContextInfo(device));
+    }
+
+    /**
+     * The device of a context.
+     *
+     * @param context a live one.
+     * @return its number.
+     */
+    public int deviceOf(Handle context) {
+        return context.info(ContextInfo.class).device;
     }
 
     /**
@@ -186,13 +207,14 @@ public final class GuestObjects {
             return;
         }
         for (Handle gone : handles.remove(handle)) {
+            MemoryQuota.Charge charge = takeCharge(gone);
+            if (charge != null) {
+                charge.giveBack();
+            }
             if (gone.kind() == HandleKind.STREAM && !gone.isFailed()) {
                 work.abandon(gone.info(StreamState.class));
             } else if (gone.kind() == HandleKind.MODULE || gone.kind() == HandleKind.IPC_MEMORY) {
                 allocations.removeOwner(gone);
-            } else if (!gone.isFailed()
-                && (gone.kind() == HandleKind.ARRAY || gone.kind() == HandleKind.MIPMAPPED_ARRAY)) {
-                chargedBytes -= gone.info(ArrayShape.class).chargedBytes();
             } else if (gone.kind() == HandleKind.CONTEXT) {
                 streams.forget(gone).forEach(work::abandon);
                 work.forget(gone.nativeHandle());
@@ -233,62 +255,41 @@ public final class GuestObjects {
     }
 
     /**
-     * The quota.
+     * The quota of device memory.
      *
-     * @return bytes; 0 for none.
+     * @return never null.
      */
-    public long memoryBytes() {
-        return memoryBytes;
+    public MemoryQuota quota() {
+        return quota;
     }
 
     /**
-     * Whether an allocation of so many bytes keeps to the quota. Memory whose free waits for running work counts.
+     * Keeps what an object without an address costs; given back when its handle is dropped, unless taken before.
      *
-     * @param bytes wanted.
-     * @return true when it does.
+     * @param handle a registered one.
+     * @param charge what it costs.
      */
-    public boolean fitsQuota(long bytes) {
-        if (memoryBytes == 0) {
-            return true;
-        }
-        long free = memoryBytes - usedBytes();
-        if (bytes < 0 || bytes > free) {
-            return false;
-        }
-        if (bytes > free - heldBack.getAsLong()) {
-            letGo.run();
-            return bytes <= free - heldBack.getAsLong();
-        }
-        return true;
+    public void keepCharge(Handle handle, MemoryQuota.Charge charge) {
+        charges.put(handle, charge);
     }
 
     /**
-     * Counts device memory that is kept for the guest although it has freed it.
+     * What an object costs, to be given back once its memory is freed.
      *
-     * @param bytes how much there is.
-     * @param trim gives back what can be given back.
+     * @param handle which.
+     * @return null when it costs nothing, or that was taken before.
      */
-    public void countHeldBack(LongSupplier bytes, Runnable trim) {
-        heldBack = bytes;
-        letGo = trim;
+    public MemoryQuota.Charge takeCharge(Handle handle) {
+        return charges.remove(handle);
     }
 
     /**
      * Device memory that the session holds.
      *
-     * @return bytes of allocations, of those whose free waits for running work, and of memory without an address.
+     * @return bytes, of allocations, of those whose free waits for running work, and of what a driver keeps for it.
      */
     public long usedBytes() {
-        return allocations.allocatedBytes() + pendingFreeBytes + chargedBytes;
-    }
-
-    /**
-     * Counts memory that is in no table of addresses as used.
-     *
-     * @param bytes its length; negative when it is given back.
-     */
-    public void charge(long bytes) {
-        chargedBytes += bytes;
+        return quota.heldBytes();
     }
 
     /**
@@ -301,24 +302,21 @@ public final class GuestObjects {
         return handles.find(HandleKind.CONTEXT, context.id()) == context;
     }
 
-    /**
-     * Notes that memory is to be freed when running work is done.
-     *
-     * @param bytes its length, no longer in {@link #allocations()}.
-     */
-    public void freeBegins(long bytes) {
-        pendingFreeBytes += bytes;
+    /** Notes that memory is to be freed when running work is done. */
+    public void freeBegins() {
         pendingFrees++;
     }
 
     /**
      * Notes that such memory has been freed.
      *
-     * @param bytes as for {@link #freeBegins}.
+     * @param charge what it costs; null for nothing.
      */
-    public void freeEnds(long bytes) {
-        pendingFreeBytes -= bytes;
+    public void freeEnds(MemoryQuota.Charge charge) {
         pendingFrees--;
+        if (charge != null) {
+            charge.giveBack();
+        }
     }
 
     /**

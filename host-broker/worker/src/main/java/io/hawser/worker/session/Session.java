@@ -82,7 +82,7 @@ public final class Session implements RecordHandler {
         work = new StreamWork(backend, completions, credit, pool, outbox, gates);
         callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
-        objects = new GuestObjects(backend, work, perThreadStreams, options.memoryBytes());
+        objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
     }
 
     /**
@@ -130,8 +130,8 @@ public final class Session implements RecordHandler {
         outbox.flush();
         link.open(this);
         LOG.log(isOwn() ? Level.DEBUG : Level.INFO,
-            "session {0} begins: vgpu={1} memoryBytes={2} peer={3} program={4}", id(), options.vgpu(),
-            Long.toString(options.memoryBytes()), LogText.clean(options.peer()), LogText.clean(options.program()));
+            "session {0} begins: vgpu={1} peer={2} program={3}", id(), options.vgpu(),
+            LogText.clean(options.peer()), LogText.clean(options.program()));
     }
 
     private boolean isOwn() {
@@ -442,7 +442,7 @@ public final class Session implements RecordHandler {
      * @return counts.
      */
     public Leftovers leftovers() {
-        return new Leftovers(objects.handles().size(), objects.allocations().allocatedBytes(), pool.usedBytes(),
+        return new Leftovers(objects.handles().size(), objects.usedBytes(), pool.usedBytes(),
             deferredCalls.size(), credit.outstandingBytes());
     }
 
@@ -579,6 +579,6 @@ public final class Session implements RecordHandler {
      */
     public WorkerMessage.Stats stats() {
         return new WorkerMessage.Stats(calls, replies, replies, receivedBytes, outbox.sentBytes(), refusedRecords,
-            objects.allocations().allocatedBytes(), kernels);
+            objects.usedBytes(), kernels);
     }
 }

@@ -5,10 +5,10 @@ package io.hawser.worker.session;
  *
  * @param sessionId the broker's number of it.
  * @param vgpu name of its share.
- * @param memoryBytes device memory that it may allocate; 0 for what the device has.
+ * @param memory device memory that it may allocate, together with other sessions of the share.
  * @param peer the guest's address, for the log.
  * @param program the guest's program as it says, for the log.
  * @param creditWindowBytes work that it may have waiting in streams.
  */
-public record SessionOptions(long sessionId, String vgpu, long memoryBytes, String peer, String program,
+public record SessionOptions(long sessionId, String vgpu, MemoryQuota memory, String peer, String program,
     long creditWindowBytes) { }

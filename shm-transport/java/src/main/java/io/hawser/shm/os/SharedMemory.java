@@ -64,6 +64,28 @@ public final class SharedMemory implements AutoCloseable {
         return new SharedMemory(arena, memory);
     }
 
+    /**
+     * Maps a file from its start, to read and write, as long as the mapping is reachable: for what threads read that
+     * nobody can tell of its end.
+     *
+     * @param fd its descriptor, which may be closed afterwards.
+     * @param bytes how much, at most the file's length.
+     * @throws IOException if it cannot be mapped, or is shorter than {@code bytes}.
+     */
+    public static MemorySegment mapWhileReachable(int fd, long bytes) throws IOException {
+        long fileBytes = Descriptors.fileBytes(fd);
+        if (bytes <= 0 || bytes > fileBytes) {
+            throw new IOException("a mapping must not be longer than its file: bytes=" + bytes + ", fileBytes="
+                    + fileBytes);
+        }
+        Libc.Scratch scratch = Libc.scratch();
+        long address = map(scratch, 0, bytes, MAP_SHARED, fd);
+        if (address == MAP_FAILED) {
+            throw Libc.failure("a file must be mapped: fd=" + fd + ", bytes=" + bytes, scratch.errno());
+        }
+        return MemorySegment.ofAddress(address).reinterpret(bytes, Arena.ofAuto(), SharedMemory::unmap);
+    }
+
     /** The mapped memory. */
     public MemorySegment memory() {
         return memory;

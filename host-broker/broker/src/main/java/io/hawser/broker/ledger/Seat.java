@@ -1,0 +1,57 @@
+package io.hawser.broker.ledger;
+
+import io.hawser.shm.ledger.Ledger;
+import java.util.List;
+
+/** A worker's slot in the ledger of its session's vGPU. Immutable; any thread. */
+public final class Seat {
+    /** What a worker can make the broker believe that it holds. */
+    static final long MAX_BYTES = 1L << 53;
+
+    private final String vgpu;
+    private final int descriptor;
+    private final Ledger ledger;
+    private final int slot;
+    private final List<String> gpus;
+
+    Seat(String vgpu, int descriptor, Ledger ledger, int slot, List<String> gpus) {
+        this.vgpu = vgpu;
+        this.descriptor = descriptor;
+        this.ledger = ledger;
+        this.slot = slot;
+        this.gpus = List.copyOf(gpus);
+    }
+
+    String vgpu() {
+        return vgpu;
+    }
+
+    /** The ledger's memory; the broker's own descriptor, open as long as the worker lives. Event loop. */
+    public int descriptor() {
+        return descriptor;
+    }
+
+    /** Slots of the ledger. */
+    public int slots() {
+        return ledger.slotCount();
+    }
+
+    /** The worker's. */
+    public int slot() {
+        return slot;
+    }
+
+    /** UUIDs of the columns' GPUs, in order. */
+    public List<String> gpus() {
+        return gpus;
+    }
+
+    /** What the session holds now on all GPUs, as its worker says, bounded. */
+    public long heldBytes() {
+        long sum = 0;
+        for (int column = 0; column < gpus.size(); column++) {
+            sum = Math.min(MAX_BYTES, sum + Math.min(MAX_BYTES, ledger.heldBytes(column, slot)));
+        }
+        return sum;
+    }
+}

@@ -1,0 +1,174 @@
+package io.hawser.broker.ledger;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.shm.ledger.Ledger;
+import io.hawser.shm.ledger.LedgerAccount;
+import io.hawser.shm.ledger.LedgerLayout;
+import io.hawser.shm.os.SharedMemory;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class LedgersTest {
+    private static final long LOCK_OFFSET = 0; // of LedgerLayout
+
+    private final List<WorkerMessage.Device> devices = new ArrayList<>(List.of(device("a", 1000)));
+    private final Map<String, Amount> amounts = new HashMap<>(Map.of("one a", Amount.quota(600, 1000)));
+    private final Ledgers ledgers = new Ledgers(8, () -> devices,
+        (vgpu, device) -> amounts.getOrDefault(vgpu + " " + device.uuid(), Amount.NONE));
+
+    private static WorkerMessage.Device device(String uuid, long bytes) {
+        return new WorkerMessage.Device("GPU", uuid, bytes, "", "");
+    }
+
+    @AfterEach
+    void close() {
+        ledgers.close();
+    }
+
+    /** As the seat's worker maps it. */
+    private static MemorySegment map(Seat seat) throws IOException {
+        return SharedMemory.mapWhileReachable(seat.descriptor(), LedgerLayout.bytes(seat.slots()));
+    }
+
+    private static LedgerAccount account(Seat seat) throws IOException {
+        return new LedgerAccount(new Ledger(map(seat), seat.slots()), seat.slot());
+    }
+
+    @Test
+    void shouldHaveOneQuotaForAllWorkersOfAVgpu() throws IOException {
+        Seat first = ledgers.take("one");
+        Seat second = ledgers.take("one");
+        assertNotEquals(first.slot(), second.slot());
+        LedgerAccount held = account(first);
+        assertTrue(held.claim(0, 500));
+        LedgerAccount other = account(second);
+        assertFalse(other.claim(0, 101));
+        assertTrue(other.claim(0, 100));
+        assertEquals(600, ledgers.usedBytes("one"));
+        assertEquals(600, ledgers.usedBytes("one", "a"));
+        assertEquals(500, first.heldBytes());
+        ledgers.gone(first);
+        assertEquals(100, ledgers.usedBytes("one"), "what a worker held goes with it");
+        assertEquals(0, ledgers.usedBytes("two"));
+        ledgers.gone(second);
+        assertTrue(ledgers.isClear());
+    }
+
+    @Test
+    void shouldShowAChangedQuotaToWorkersThatRun() throws IOException {
+        LedgerAccount worker = account(ledgers.take("one"));
+        assertEquals(600, worker.ledger().totalBytes(0));
+        amounts.put("one a", Amount.bestEffort(1000, 300));
+        ledgers.refresh();
+        assertEquals(1000, worker.ledger().totalBytes(0));
+        assertTrue(worker.claim(0, 700));
+        assertFalse(worker.claim(0, 1));
+    }
+
+    @Test
+    void shouldAddAColumnForAGpuThatComesLater() throws IOException {
+        Seat before = ledgers.take("one");
+        devices.addFirst(device("b", 2000));
+        amounts.put("one b", Amount.quota(2500, 2000));
+        Seat after = ledgers.take("one");
+        assertEquals(List.of("a"), before.gpus());
+        assertEquals(List.of("a", "b"), after.gpus(), "columns keep their places");
+        LedgerAccount worker = account(after);
+        assertEquals(2000, worker.ledger().totalBytes(1), "no more than there is");
+        assertTrue(worker.claim(1, 2000));
+        assertEquals(2000, ledgers.usedBytes("one", "b"));
+        assertEquals(0, ledgers.usedBytes("one", "a"));
+    }
+
+    @Test
+    void shouldGiveNothingOfAGpuThatTheVgpuDoesNotHave() throws IOException {
+        LedgerAccount worker = account(ledgers.take("two"));
+        assertEquals(0, worker.ledger().totalBytes(0));
+        assertFalse(worker.claim(0, 1));
+    }
+
+    @Test
+    void shouldFreeALockOfAWorkerThatIsGoneAtOnceAndOneThatStandsStillLater() throws IOException {
+        Seat dead = ledgers.take("one");
+        Seat live = ledgers.take("one");
+        MemorySegment memory = map(live);
+        long token = 5L << 16 | dead.slot() + 1;
+        memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, token);
+        ledgers.gone(dead);
+        assertEquals(0, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET));
+        memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, 0x1234_5678_9abcL); // a hostile worker's, of no slot
+        ledgers.sweep();
+        assertEquals(0x1234_5678_9abcL, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET), "it may just be in use");
+        ledgers.sweep();
+        assertEquals(0, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET));
+    }
+
+    @Test
+    void shouldTakeBackWhatAHostileWorkerHasWrittenOver() throws IOException {
+        Seat hostile = ledgers.take("one");
+        MemorySegment memory = map(hostile);
+        for (long at = 0; at < memory.byteSize(); at += Long.BYTES) {
+            memory.set(ValueLayout.JAVA_LONG, at, Long.MAX_VALUE);
+        }
+        assertEquals(Seat.MAX_BYTES, ledgers.usedBytes("one"), "a bounded lie");
+        assertEquals(Seat.MAX_BYTES, hostile.heldBytes());
+        ledgers.gone(hostile);
+        ledgers.sweep();
+        ledgers.sweep();
+        Seat next = ledgers.take("one");
+        assertEquals(0, next.heldBytes());
+        LedgerAccount honest = account(next);
+        assertEquals(600, honest.ledger().totalBytes(0));
+        assertFalse(honest.claim(0, 601));
+    }
+
+    @Test
+    void shouldStartFromZeroWhenASlotIsUsedAgain() throws IOException {
+        Seat first = ledgers.take("one");
+        LedgerAccount left = account(first);
+        ledgers.gone(first);
+        assertTrue(left.claim(0, 300)); // a process that outlived its worker
+        Seat second = ledgers.take("one");
+        assertEquals(first.slot(), second.slot());
+        assertEquals(0, second.heldBytes());
+    }
+
+    @Test
+    void shouldRefuseMoreWorkersThanSlots() throws IOException {
+        Ledgers small = new Ledgers(0, () -> devices, (vgpu, device) -> Amount.NONE);
+        List<Seat> taken = new ArrayList<>();
+        for (int i = 0; i < 64; i++) {
+            taken.add(small.take("one"));
+        }
+        assertTrue(assertThrows(IOException.class, () -> small.take("one")).getMessage().contains("max=64"));
+        small.gone(taken.get(7));
+        assertEquals(taken.get(7).slot(), small.take("one").slot());
+        small.close();
+    }
+
+    @Test
+    void shouldCloseTheLedgerOfADeletedVgpuWithItsLastWorker() throws IOException {
+        Seat seat = ledgers.take("one");
+        assertTrue(account(seat).claim(0, 10));
+        ledgers.forget("one");
+        assertEquals(10, ledgers.usedBytes("one"), "its worker still ends");
+        ledgers.gone(seat);
+        assertEquals(0, ledgers.usedBytes("one"));
+        assertEquals(0, ledgers.usedBytes("one", "a"));
+        Seat again = ledgers.take("one"); // made anew under the same name
+        assertEquals(0, again.heldBytes());
+    }
+}
