@@ -23,6 +23,10 @@ import io.hawser.broker.session.SessionView;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.Secrets;
 import io.hawser.broker.token.TokenFile;
+import io.hawser.broker.turns.SessionTurns;
+import io.hawser.broker.turns.TurnMode;
+import io.hawser.broker.turns.TurnRules;
+import io.hawser.broker.turns.TurnScheduler;
 import io.netty.channel.EventLoop;
 import io.netty.channel.epoll.Epoll;
 import io.netty.channel.epoll.EpollEventLoopGroup;
@@ -87,6 +91,8 @@ public final class Broker {
     private final ImageStore images;
     private final Ledgers ledgers;
     private final SessionRegistry sessions;
+    private final TurnMode turnMode;
+    private final SessionTurns turns;
     private final FrontDoor door;
     private final Regions regions;
     private final LoopPulse pulse;
@@ -113,6 +119,10 @@ public final class Broker {
             config.images().maxSize().asLongValue()));
         ledgers = new Ledgers(config.sessions().max(), new Gpus()::devices, this::amount);
         sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus(), images, ledgers);
+        turnMode = TurnMode.of(config, environment);
+        turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns())),
+            vgpu -> weight(config, vgpu)) : SessionTurns.none();
+        sessions.useTurns(turns);
         Map<String, GpuChoice> choices = new HashMap<>();
         shares.forEach((name, share) -> choices.put(name, share.gpus()));
         pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
@@ -146,11 +156,17 @@ public final class Broker {
             if (broker != null) {
                 broker.door.close();
                 broker.closeRegions(e.getMessage());
+                broker.turns.close();
                 broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
             }
             closeQuietly(stateDir);
             throw new StartException(e.getMessage());
         }
+    }
+
+    private static int weight(BrokerConfig config, String vgpu) {
+        BrokerConfig.Vgpu share = config.vgpus().get(vgpu);
+        return share == null ? TurnRules.MAX_WEIGHT : TurnRules.weight(share.computeShare());
     }
 
     private void openRegions() throws RegionException {
@@ -272,6 +288,11 @@ public final class Broker {
         return ledgers;
     }
 
+    /** By what vGPUs that share a GPU are kept apart in time. */
+    public TurnMode turnMode() {
+        return turnMode;
+    }
+
     /** The regions that it serves. */
     public Regions regions() {
         return regions;
@@ -322,6 +343,7 @@ public final class Broker {
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
             "workers are left behind; they end when the broker's end of their control sockets closes");
         closeRegions(reason);
+        turns.close();
         loop.submit(ledgers::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);

@@ -25,6 +25,7 @@ import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
 import io.hawser.worker.session.SharedNames;
+import io.hawser.worker.session.TurnSeat;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -56,6 +57,8 @@ public final class Worker {
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
+    private volatile TurnSeat seat;
+    private int turnPage = -1; // control thread; a descriptor between the two messages
     private SharedImages images = SharedImages.NONE; // this and the next two: the control thread's
     private SharedNames names = SharedNames.NONE;
     private MemoryQuota quota;
@@ -111,6 +114,8 @@ public final class Worker {
                     takeLedger(ledger, frame.descriptor());
                 } else if (message instanceof BrokerMessage.Doorbell) {
                     takeDoorbell(frame.descriptor());
+                } else if (message instanceof BrokerMessage.Turns || message instanceof BrokerMessage.TurnBell) {
+                    takeTurns(message, frame.descriptor());
                 } else if (message instanceof BrokerMessage.Store store) {
                     images(frame).store(store.sha256(), frame.descriptor(), session.objects().blobs());
                 } else if (message instanceof BrokerMessage.Image image) {
@@ -158,6 +163,9 @@ public final class Worker {
         session.useImages(images);
         names = new SharedNames(this::tell, session.completions()::add, link::schedule);
         session.useNames(names);
+        if (seat != null) {
+            session.useTurns(seat);
+        }
         link.execute(this::startSession);
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }
@@ -215,6 +223,19 @@ public final class Worker {
                 + descriptor);
         }
         doorbell = EventFd.of(descriptor);
+    }
+
+    private void takeTurns(BrokerMessage message, int descriptor) throws IOException {
+        boolean isPage = message instanceof BrokerMessage.Turns;
+        if (session != null || seat != null || descriptor < 0 || isPage != turnPage < 0) {
+            throw new IOException("turns come once, a page and then its bell, before their session: page=" + isPage
+                + " descriptor=" + descriptor);
+        }
+        if (isPage) {
+            turnPage = descriptor;
+        } else {
+            seat = TurnSeat.of(turnPage, descriptor);
+        }
     }
 
     /** Serves a session of the worker's own, so that the first real one starts at full speed. Before {@link #run}. */
@@ -294,6 +315,9 @@ public final class Worker {
         }
         if (doorbell != null) {
             doorbell.close();
+        }
+        if (seat != null) {
+            seat.close();
         }
         return clean;
     }

@@ -50,6 +50,9 @@ public interface BrokerConfig {
     /** Device code that is kept of one session for later ones of the same vGPU, which then need not send it. */
     Images images();
 
+    /** How vGPUs that share a GPU take turns on it. */
+    Turns turns();
+
     /** Shares by name; {@code default} exists without being named here. */
     Map<String, Vgpu> vgpus();
 
@@ -235,6 +238,34 @@ public interface BrokerConfig {
         int maxCount();
     }
 
+    /** How vGPUs that share a GPU take turns on it. */
+    interface Turns {
+        /**
+         * {@code on}, {@code off} (each launches when it likes; the driver slices time between processes), or
+         * {@code auto}: on, except where NVIDIA's MPS runs, which lets processes use the GPU together.
+         */
+        @WithDefault("auto")
+        String mode();
+
+        /** Length of a turn while others wait, 100us to 1s. */
+        @WithDefault("4ms")
+        Duration quantum();
+
+        /**
+         * How long others wait for work that outlasts its turn (a kernel cannot be taken back) before they launch
+         * beside it; 0s to 60s. What it has too much is charged.
+         */
+        @WithDefault("20ms")
+        Duration grace();
+
+        /**
+         * How long the turn stays with a vGPU whose work is done, that has used less than its share and mostly comes
+         * back as soon; 0s for never.
+         */
+        @WithDefault("0.0001s")
+        Duration linger();
+    }
+
     /** A named share. */
     interface Vgpu {
         /**
@@ -243,6 +274,10 @@ public interface BrokerConfig {
          */
         @WithDefault("0")
         long memoryBytes();
+
+        /** 1 to 100: its weight among the vGPUs that want a GPU at the same time. */
+        @WithDefault("100")
+        int computeShare();
 
         /**
          * The GPUs of a session: {@code any} (one, the least used), {@code all}, or a list with commas of numbers from

@@ -63,6 +63,8 @@ public class BrokerMetrics implements Broker.Listener {
         total(broker, "hawser.refused.records", "Records that no honest guest library sends",
             WorkerStats::refusedRecords);
         total(broker, "hawser.kernels", "Kernels launched", WorkerStats::kernels);
+        time(broker, "hawser.gpu.time", "Time in which sessions had kernels on the GPU", WorkerStats::gpuTimeMs);
+        time(broker, "hawser.turn.wait", "Time in which kernels waited for their vGPU's turn", WorkerStats::waitedMs);
         bytes(broker, "in", WorkerStats::bytesIn);
         bytes(broker, "out", WorkerStats::bytesOut);
         FunctionCounter.builder("hawser.sessions.started", broker, b -> b.sessions().startedCount())
@@ -95,6 +97,11 @@ public class BrokerMetrics implements Broker.Listener {
     private void total(Broker broker, String name, String description, ToLongFunction<WorkerStats> value) {
         FunctionCounter.builder(name, broker, b -> value.applyAsLong(b.sessions().totals())).description(description)
             .register(registry);
+    }
+
+    private void time(Broker broker, String name, String description, ToLongFunction<WorkerStats> ms) {
+        FunctionCounter.builder(name, broker, b -> ms.applyAsLong(b.sessions().totals()) / 1000.0)
+            .description(description).baseUnit("seconds").register(registry);
     }
 
     private void bytes(Broker broker, String direction, ToLongFunction<WorkerStats> value) {

@@ -143,6 +143,17 @@ public final class Worker {
     }
 
     /**
+     * Gives it the page by which its vGPU takes turns, and the bell to be rung for it, before it is assigned. The
+     * caller still owns its copies of the descriptors.
+     *
+     * @throws PosixException when the worker does not take it; it is of no further use then.
+     */
+    public void giveTurns(int pageDescriptor, int bellDescriptor) throws PosixException {
+        pass(JSON.createObjectNode().put("type", "turns"), pageDescriptor);
+        pass(JSON.createObjectNode().put("type", "turnbell"), bellDescriptor);
+    }
+
+    /**
      * Gives it its slot of a ledger, then its session and the guest's socket or region. The caller still owns its copy
      * of the descriptor.
      *

@@ -143,7 +143,7 @@ public sealed interface WorkerMessage {
         private static WorkerStats stats(JsonNode message) throws MalformedException {
             return new WorkerStats(number(message, "calls"), number(message, "replies"), number(message, "roundTrips"),
                 number(message, "bytesIn"), number(message, "bytesOut"), number(message, "refusedRecords"),
-                0, number(message, "kernels"));
+                0, number(message, "kernels"), number(message, "gpuTimeMs"), number(message, "waitedMs"));
         }
 
         private static Share share(JsonNode message) throws MalformedException {

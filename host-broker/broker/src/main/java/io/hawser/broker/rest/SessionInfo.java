@@ -13,7 +13,7 @@ public record SessionInfo(long id, String vgpu, String carrier, String keyId, St
 
     /** Its totals; see openapi.yml. */
     public record Statistics(long calls, long replies, long roundTrips, long bytesIn, long bytesOut,
-        long refusedRecords, long deviceBytes, long kernels) { }
+        long refusedRecords, long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) { }
 
     /** As the interface shows it. */
     static SessionInfo of(SessionView view) {
@@ -22,6 +22,7 @@ public record SessionInfo(long id, String vgpu, String carrier, String keyId, St
             view.state().name().toLowerCase(Locale.ROOT), view.started(), view.guest().peer(), view.guest().host(),
             view.guest().program(), view.guest().pid(), view.workerPid(), view.gpus(), view.memoryBytes(),
             new Statistics(totals.calls(), totals.replies(), totals.roundTrips(), totals.bytesIn(), totals.bytesOut(),
-                totals.refusedRecords(), totals.deviceBytes(), totals.kernels()));
+                totals.refusedRecords(), totals.deviceBytes(), totals.kernels(), totals.gpuTimeMs(),
+                totals.waitedMs()));
     }
 }

@@ -9,6 +9,7 @@ import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.turns.SessionTurns;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -59,6 +60,7 @@ public final class SessionRegistry {
     private final SharedMemory memory = new SharedMemory();
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
+    private SessionTurns turns = SessionTurns.none();
     private long nextId = 1;
     private boolean closed;
     private volatile long startedCount;
@@ -178,6 +180,11 @@ public final class SessionRegistry {
             : Amount.bestEffort(device.totalBytes(), reservedByOthers(device, vgpu));
     }
 
+    /** How the sessions take turns; before the first session. */
+    public void useTurns(SessionTurns given) {
+        turns = given;
+    }
+
     /**
      * The worker is about to get the guest's socket or region; told first, since the guest can be served at once.
      * Event loop only.
@@ -192,11 +199,13 @@ public final class SessionRegistry {
             throw e;
         }
         byWorker.put(worker, session);
+        turns.give(worker, session.view().guest().vgpu(), session.view().gpus());
     }
 
     /** The worker did not take it; the session waits for another one. Event loop only. */
     public void detach(Session session, Worker worker) {
         byWorker.remove(worker);
+        turns.gone(worker);
         session.await();
     }
 
@@ -257,6 +266,7 @@ public final class SessionRegistry {
     public void gone(Worker worker, String reason) {
         images.gone(worker);
         ledgers.gone(worker);
+        turns.gone(worker);
         Session session = byWorker.remove(worker);
         if (session == null) {
             return;

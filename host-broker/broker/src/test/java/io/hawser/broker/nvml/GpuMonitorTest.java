@@ -48,7 +48,7 @@ class GpuMonitorTest {
 
     private static SessionView session(long pid, long bytes, List<String> gpus) {
         return new SessionView(1, new Guest("k", "default", Carrier.TCP, "peer", 1, "program", "host"), pid,
-            Instant.now(), SessionState.RUNNING, gpus, 0, new WorkerStats(0, 0, 0, 0, 0, 0, bytes, 0));
+            Instant.now(), SessionState.RUNNING, gpus, 0, new WorkerStats(0, 0, 0, 0, 0, 0, bytes, 0, 0, 0));
     }
 
     @Test

@@ -25,7 +25,8 @@ public final class FakeWorker {
     /** What each holds on the first GPU while its session runs, if there is room. */
     static final long HELD_BYTES = 400;
     private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
-        + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"kernels\":6}";
+        + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"kernels\":6,"
+        + "\"gpuTimeMs\":7,\"waitedMs\":8}";
 
     private FakeWorker() {
     }

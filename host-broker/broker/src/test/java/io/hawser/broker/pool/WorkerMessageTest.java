@@ -22,9 +22,10 @@ class WorkerMessageTest {
             parse(READY));
         assertEquals(new WorkerMessage.Ended("left", false),
             parse("{\"type\":\"ended\",\"reason\":\"left\",\"error\":false}"));
-        assertEquals(new WorkerMessage.Stats(new WorkerStats(1, 2, 3, 4, 5, 6, 0, 8)),
+        assertEquals(new WorkerMessage.Stats(new WorkerStats(1, 2, 3, 4, 5, 6, 0, 8, 9, 10)),
             parse("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
-                + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8}"), "memory is counted by the ledger");
+                + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,\"gpuTimeMs\":9,\"waitedMs\":10}"),
+            "memory is counted by the ledger");
     }
 
     @Test
@@ -100,10 +101,10 @@ class WorkerMessageTest {
 
     @Test
     void shouldNeverLetATotalShrink() {
-        WorkerStats before = new WorkerStats(10, 10, 10, 10, 10, 10, 10, 10);
-        assertEquals(new WorkerStats(10, 10, 11, 10, 10, 10, 0, 10),
-            before.advance(new WorkerStats(1, 10, 11, 0, 5, 6, 3, 8)));
-        assertEquals(1L << 53, before.advance(new WorkerStats(Long.MAX_VALUE, 0, 0, 0, 0, 0, 0, 0)).calls());
+        WorkerStats before = new WorkerStats(10, 10, 10, 10, 10, 10, 10, 10, 10, 10);
+        assertEquals(new WorkerStats(10, 10, 11, 10, 10, 10, 0, 10, 12, 10),
+            before.advance(new WorkerStats(1, 10, 11, 0, 5, 6, 3, 8, 12, 1)));
+        assertEquals(1L << 53, before.advance(new WorkerStats(Long.MAX_VALUE, 0, 0, 0, 0, 0, 0, 0, 0, 0)).calls());
     }
 
     @Test

@@ -68,6 +68,11 @@ public final class Calls implements CallDispatcher {
     }
 
     @Override
+    public boolean isLaunch(int opcode) {
+        return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch;
+    }
+
+    @Override
     public void dispatch(int opcode, Call call) {
         dispatcher.dispatch(call);
     }

@@ -97,8 +97,11 @@ final class ContextCalls implements ContextManualCalls {
             return;
         }
         call.deferWithoutRecord();
-        int wait = backend.whenContextReached(context.nativeHandle(),
-            status -> session.completions().add(() -> call.finishSynchronised(status)));
+        long launches = session.turns().last();
+        int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(() -> {
+            session.turns().contextReached(context.nativeHandle(), launches);
+            call.finishSynchronised(status);
+        }));
         if (wait != 0) {
             session.completions().add(() -> call.finishSynchronised(wait));
         }

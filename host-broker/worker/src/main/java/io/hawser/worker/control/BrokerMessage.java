@@ -74,6 +74,12 @@ public sealed interface BrokerMessage {
      */
     record Ledger(int slots, int slot, List<String> gpus) implements BrokerMessage { }
 
+    /** The page of turns on the GPU came with the message; its bell follows. */
+    record Turns() implements BrokerMessage { }
+
+    /** The eventfd came with the message by which the broker is told to look at the page of turns. */
+    record TurnBell() implements BrokerMessage { }
+
     /** The eventfd came with the message that the guest of the region in the next one rings. */
     record Doorbell() implements BrokerMessage { }
 

@@ -43,6 +43,8 @@ public final class ControlCodec {
             case "found" -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
                 number(node, "bytes"));
             case "notfound" -> new BrokerMessage.NotFound(node.path("name").asText(""));
+            case "turns" -> new BrokerMessage.Turns();
+            case "turnbell" -> new BrokerMessage.TurnBell();
             case "doorbell" -> new BrokerMessage.Doorbell();
             case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
             case "" -> throw new IOException("control message must have a type");

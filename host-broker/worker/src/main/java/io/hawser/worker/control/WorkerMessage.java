@@ -35,9 +35,11 @@ public sealed interface WorkerMessage {
      * @param refusedRecords records refused; each ends its session.
      * @param deviceBytes device memory that the session holds now.
      * @param kernels kernels launched.
+     * @param gpuTimeMs time with kernels on the GPU that are not done.
+     * @param waitedMs time in which kernels were held until it was the vGPU's turn.
      */
     record Stats(long calls, long replies, long roundTrips, long bytesIn, long bytesOut, long refusedRecords,
-        long deviceBytes, long kernels) implements WorkerMessage { }
+        long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) implements WorkerMessage { }
 
     /**
      * The guest has sent device code that the broker does not keep; it may ask for it.

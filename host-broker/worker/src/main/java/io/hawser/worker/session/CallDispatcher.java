@@ -28,6 +28,14 @@ public interface CallDispatcher {
     boolean endsHostFunction(int opcode);
 
     /**
+     * Whether a request launches kernels: a vGPU that shares its GPU takes turns in that.
+     *
+     * @param opcode of any request.
+     * @return whether it does.
+     */
+    boolean isLaunch(int opcode);
+
+    /**
      * Serves a request; the call ends, or is deferred.
      *
      * @param opcode a known one.

@@ -11,8 +11,8 @@ import java.util.Set;
 import java.util.function.Consumer;
 
 /**
- * Whole records that cannot be served yet ({@link Gates}): a queue of those that wait for one another, and those that
- * were set aside alone. Credited ones are bounded by their credit, the others here. Session thread only.
+ * Whole records that cannot be served yet ({@link RecordOrder}): a queue of those that wait for one another, and those
+ * that were set aside alone. Credited ones are bounded by their credit, the others here. Session thread only.
  */
 final class HeldRecords {
     /** What a guest may have waiting without credit: it sends a million such calls only to do harm. */
@@ -75,6 +75,11 @@ final class HeldRecords {
     /** Whether more is held than any honest guest sends. */
     boolean isTooMuch() {
         return uncreditedBytes > MAX_UNCREDITED_BYTES;
+    }
+
+    /** Opcode of the first of the queue. */
+    int nextOpcode() {
+        return queue.element().opcode;
     }
 
     /** Takes the first of the queue. */

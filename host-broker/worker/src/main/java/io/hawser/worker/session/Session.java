@@ -43,8 +43,10 @@ public final class Session implements RecordHandler {
     private final Callbacks callbacks;
     private final GraphCallbacks graphCallbacks;
     private final Gates gates = new Gates();
-    private final HeldRecords held = new HeldRecords();
-    private final RecordHeader heldHeader = new RecordHeader();
+    private final Turns turns;
+    private TurnSeat seat; // null while nobody gives turns
+    private boolean asks; // the link calls poll()
+    private final RecordOrder order;
     private final GuestObjects objects;
     private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
@@ -79,7 +81,9 @@ public final class Session implements RecordHandler {
         completions = new Completions(link, this::settleAndFlush);
         pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, backend::freeStaging);
         credit = new CreditWindow(options.creditWindowBytes());
-        work = new StreamWork(backend, completions, credit, pool, outbox, gates);
+        turns = new Turns(new TurnSurroundings(), System::nanoTime);
+        order = new RecordOrder(new Serving(), gates, turns, pool);
+        work = new StreamWork(backend, completions, credit, pool, outbox, gates, turns);
         callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
@@ -96,6 +100,66 @@ public final class Session implements RecordHandler {
 
     SharedImages images() {
         return images;
+    }
+
+    /**
+     * Takes turns on the GPU. Before {@link #start}.
+     *
+     * @param given the broker's; stays the caller's to close.
+     */
+    public void useTurns(TurnSeat given) {
+        seat = given;
+        turns.use(given.page());
+    }
+
+    /**
+     * When the session may launch.
+     *
+     * @return never null.
+     */
+    public Turns turns() {
+        return turns;
+    }
+
+    /** What the order of records needs of the rest. */
+    private final class Serving implements RecordOrder.Server {
+        @Override
+        public boolean serve(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
+            return Session.this.serve(header, bytes, offset, memory);
+        }
+
+        @Override
+        public boolean isOver() {
+            return ended;
+        }
+
+        @Override
+        public void refuse(String reason) {
+            Session.this.refuse(reason);
+        }
+    }
+
+    /** What the turns need of the rest. */
+    private final class TurnSurroundings implements Turns.Surroundings {
+        @Override
+        public void mark(StreamState stream) {
+            work.whenReached(stream, status -> { });
+        }
+
+        @Override
+        public void lookAgain(long delayMs) {
+            link.schedule(() -> {
+                if (!ended) {
+                    turns.look();
+                    settleAndFlush();
+                }
+            }, delayMs);
+        }
+
+        @Override
+        public void ring() {
+            seat.ring();
+        }
     }
 
     /**
@@ -124,6 +188,7 @@ public final class Session implements RecordHandler {
      */
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
+        order.use(callDispatcher);
         backend.polled(false); // until the link says so
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
@@ -180,80 +245,7 @@ public final class Session implements RecordHandler {
         }
         receivedBytes += header.lengthBytes();
         completions.begin();
-        return gates.isOpen() || !held.isEmpty() ? serveBehindGate(header, bytes, offset, memory)
-            : serve(header, bytes, offset, memory);
-    }
-
-    /** Serves a record, or holds it, while a stream waits for the guest or records before this one are held. */
-    private boolean serveBehindGate(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
-        int opcode = header.opcode();
-        boolean isControl = ControlRecords.isRequest(opcode);
-        if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
-            return serve(header, bytes, offset, memory);
-        }
-        if (held.isEmpty() && !gates.holdRecords() && (isControl || !dispatcher.mayWaitForDevice(opcode))) {
-            gates.issued(1);
-            return serve(header, bytes, offset, memory);
-        }
-        HeldRecords.Held record = held.hold(header, bytes, offset, memory);
-        if (!held.isEmpty() || gates.holdRecords()) {
-            held.add(record);
-        } else {
-            putOff(record);
-        }
-        if (held.isTooMuch()) {
-            refuse("a guest must not send so much behind a host function: limitBytes="
-                + HeldRecords.MAX_UNCREDITED_BYTES);
-        }
-        return record.memory() != null;
-    }
-
-    private void putOff(HeldRecords.Held record) {
-        held.setAside(record);
-        gates.whenClosed(() -> {
-            if (held.take(record)) {
-                serve(record);
-            }
-        });
-    }
-
-    private void serve(HeldRecords.Held record) {
-        held.release(record);
-        heldHeader.read(record.bytes(), 0);
-        if (!serve(heldHeader, record.bytes(), 0, record.memory()) && record.memory() != null) {
-            pool.give(record.memory());
-        }
-    }
-
-    /** Does what has waited for host functions, as far as it can be done now. */
-    private void settle() {
-        boolean any = true;
-        while (any && !ended) {
-            any = gates.runWaiting();
-            while (!ended && !held.isEmpty() && !gates.holdRecords()) {
-                HeldRecords.Held next = held.next();
-                if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
-                        && dispatcher.mayWaitForDevice(next.opcode())) {
-                    putOff(next);
-                } else {
-                    gates.issued(1);
-                    serve(next);
-                }
-                any = true;
-            }
-        }
-    }
-
-    private void dropHeld() {
-        gates.cancel();
-        held.drop(record -> {
-            if (record.isCredited()) {
-                credit.release(record.lengthBytes());
-            }
-            if (record.memory() != null) {
-                pool.give(record.memory());
-            }
-        });
+        return order.record(header, bytes, offset, memory);
     }
 
     private boolean serve(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
@@ -275,6 +267,9 @@ public final class Session implements RecordHandler {
             LOG.log(Level.ERROR, "session " + id() + ": a call failed inside the worker: opcode=0x"
                 + Integer.toHexString(header.opcode()), e);
             end("internal error: " + e, true, CudaResult.UNKNOWN);
+        }
+        if (dispatcher.isLaunch(header.opcode())) {
+            turns.issued(call.lastStream());
         }
         settleCredit(call, header);
         if (!ended && !call.isEnded() && !call.isDeferred()) {
@@ -320,7 +315,7 @@ public final class Session implements RecordHandler {
     @Override
     public boolean poll() {
         completions.begin();
-        boolean any = backend.poll();
+        boolean any = backend.poll() | turns.poll();
         if (any) {
             settleAndFlush();
         } else {
@@ -331,12 +326,15 @@ public final class Session implements RecordHandler {
 
     @Override
     public boolean isWorthPolling() {
-        return !deferredCalls.isEmpty() && backend.isWorthPolling();
+        return !deferredCalls.isEmpty() && backend.isWorthPolling() || turns.isWorthPolling();
     }
 
     @Override
     public void polled(boolean polled) {
+        asks = polled;
         if (!polled) {
+            turns.markAll();
+            wakeForTurn();
             backend.seal(); // what is asked on this thread alone
         }
         backend.polled(polled);
@@ -349,10 +347,21 @@ public final class Session implements RecordHandler {
                 backend.seal(); // what runs now may issue more
                 completions.run();
             }
-            settle();
+            order.settle();
+            turns.served(asks);
         } while (completions.isWaiting());
         completions.end();
+        if (!asks) {
+            wakeForTurn();
+        }
         flush();
+    }
+
+    /** The session thread will not ask: it must be told when it is its turn. */
+    private void wakeForTurn() {
+        if (!ended && turns.isWaiting()) {
+            seat.wake(link, this::settleAndFlush);
+        }
     }
 
     private void flush() {
@@ -389,7 +398,7 @@ public final class Session implements RecordHandler {
         callbacks.cancel();
         graphCallbacks.cancel();
         work.cancel();
-        dropHeld();
+        order.drop(credit);
         if (lostResult != 0) {
             outbox.lost(lostResult, reason);
             outbox.flush();
@@ -579,6 +588,6 @@ public final class Session implements RecordHandler {
      */
     public WorkerMessage.Stats stats() {
         return new WorkerMessage.Stats(calls, replies, replies, receivedBytes, outbox.sentBytes(), refusedRecords,
-            objects.usedBytes(), kernels);
+            objects.usedBytes(), kernels, turns.gpuTimeMs(), turns.waitedMs());
     }
 }

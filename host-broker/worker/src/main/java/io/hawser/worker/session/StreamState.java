@@ -23,6 +23,10 @@ public final class StreamState {
     private List<Staging> unmarkedStaging = new ArrayList<>();
     private Staging slab;
     private int slabUsed;
+    private long launches; // of kernels and graphs; this and the next three as Turns has them
+    private long launchesDone; // so many of them are known to be done
+    private long launchesWatched; // so many are known to be done when the last marker is reached
+    private long lastLaunch;
 
     /**
      * Describes a stream.
@@ -87,6 +91,46 @@ public final class StreamState {
 
     boolean hasUnmarked() {
         return unmarkedBytes > 0 || !unmarkedStaging.isEmpty();
+    }
+
+    /** Counts a launch, by its number in the session. */
+    void launch(long number) {
+        launches++;
+        lastLaunch = number;
+    }
+
+    /** Launches so far. */
+    long launches() {
+        return launches;
+    }
+
+    /** Number in the session of the last launch. */
+    long lastLaunch() {
+        return lastLaunch;
+    }
+
+    /** Whether there are launches that are not known to be done. */
+    boolean isRunning() {
+        return launchesDone < launches;
+    }
+
+    /** Launches that no marker covers. */
+    long unwatched() {
+        return launches - launchesWatched;
+    }
+
+    /** A marker is set behind all launches so far; answers their number. */
+    long watch() {
+        launchesWatched = launches;
+        return launches;
+    }
+
+    /** The first {@code count} launches are done; answers how many of them were not known to be. */
+    long reach(long count) {
+        long news = Math.max(0, count - launchesDone);
+        launchesDone += news;
+        launchesWatched = Math.max(launchesWatched, launchesDone);
+        return news;
     }
 
     /** Takes what a marker that is set now covers. */

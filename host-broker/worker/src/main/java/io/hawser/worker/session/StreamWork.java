@@ -40,6 +40,7 @@ public final class StreamWork {
     private final StagingPool pool;
     private final Outbox outbox;
     private final Gates gates;
+    private final Turns turns;
     private final DataBuffers buffers;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
     private long unmarkedBytes; // credit of all of them
@@ -56,15 +57,17 @@ public final class StreamWork {
      * @param pool gives staging memory.
      * @param outbox takes data for the guest.
      * @param gates told of what waits for the guest.
+     * @param turns told of the ends of launches.
      */
     StreamWork(GpuBackend backend, Completions completions, CreditWindow credit, StagingPool pool, Outbox outbox,
-            Gates gates) {
+            Gates gates, Turns turns) {
         this.backend = backend;
         this.completions = completions;
         this.credit = credit;
         this.pool = pool;
         this.outbox = outbox;
         this.gates = gates;
+        this.turns = turns;
         this.buffers = new DataBuffers(pool);
     }
 
@@ -113,13 +116,17 @@ public final class StreamWork {
      */
     void abandon(StreamState stream) {
         unmarked.remove(stream);
-        if (stream.hasUnmarked()) {
+        if (stream.hasUnmarked() || stream.isRunning()) {
             Covered covered = stream.cover();
             unmarkedBytes -= covered.bytes();
-            int result = backend.whenContextReached(stream.context(),
-                status -> completions.add(() -> release(covered)));
+            long launches = stream.watch();
+            Runnable gone = () -> {
+                turns.reached(stream, launches);
+                release(covered);
+            };
+            int result = backend.whenContextReached(stream.context(), status -> completions.add(gone));
             if (result != 0) {
-                completions.add(() -> release(covered));
+                completions.add(gone);
             }
         }
     }
@@ -136,10 +143,17 @@ public final class StreamWork {
      * @param action gets the CUresult.
      */
     public void whenReached(StreamState stream, IntConsumer action) {
+        long launches = stream.watch();
         int result = backend.whenStreamReached(stream.context(), stream.stream(),
-            status -> completions.add(() -> action.accept(status)));
+            status -> completions.add(() -> {
+                turns.reached(stream, launches);
+                action.accept(status);
+            }));
         if (result != 0) {
-            completions.add(() -> action.accept(result));
+            completions.add(() -> {
+                turns.reached(stream, launches);
+                action.accept(result);
+            });
         }
     }
 

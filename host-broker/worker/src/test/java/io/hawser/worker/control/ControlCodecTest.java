@@ -62,7 +62,8 @@ class ControlCodecTest {
             new String(codec.encode(new WorkerMessage.Ready(5, "b",
                 List.of(new WorkerMessage.Device("n", "u", 9, "p", "8.0")))), StandardCharsets.UTF_8));
         assertEquals("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
-            + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8}",
-            new String(codec.encode(new WorkerMessage.Stats(1, 2, 3, 4, 5, 6, 7, 8)), StandardCharsets.UTF_8));
+            + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,"
+            + "\"gpuTimeMs\":9,\"waitedMs\":10}",
+            new String(codec.encode(new WorkerMessage.Stats(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)), StandardCharsets.UTF_8));
     }
 }

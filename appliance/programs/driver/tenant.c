@@ -1,0 +1,109 @@
+/* A guest that uses the GPU for a while together with others, and says how much of it it had: for measurements of shares. All of
+ * its kernels do the same amount of work.
+ *
+ *   --bodies N    work of a kernel, which grows with it; default 4096
+ *   --blocks N    of 256 threads each; default 64
+ *   --depth N     kernels in flight; 1: waits for each; default 1
+ *   --seconds N   how long; 0: measures one kernel and ends
+ *   --at N        when to begin, in seconds of the clock; default: when standard input ends, after READY
+ *
+ * Prints a line of JSON: kernels that ended within the time, longest and middle time from a launch to its end. */
+#include "check_driver.h"
+
+#include <time.h>
+
+enum { MAX_DEPTH = 256, THREADS = 256, MAX_SAMPLES = 1 << 20 };
+
+static CUfunction forces_of;
+static CUdeviceptr bodies, forces;
+static int count;
+static unsigned blocks;
+
+static double clock_s(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+}
+
+static void launch(void) {
+    void *parameters[] = {&bodies, &forces, &count};
+    CU_OK(cuLaunchKernel(forces_of, blocks, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *) a, y = *(const double *) b;
+    return x < y ? -1 : x > y;
+}
+
+static void await_start(long at) {
+    printf("READY\n");
+    fflush(stdout);
+    if (at) {
+        struct timespec when = {.tv_sec = at};
+        while (clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &when, NULL)) {
+        }
+        return;
+    }
+    char byte;
+    while (read(0, &byte, 1) > 0) {
+    }
+}
+
+int main(int argc, char **argv) {
+    check_begin(argc, argv);
+    check_context();
+    count = (int) check_option("--bodies", 4096) / THREADS * THREADS;
+    blocks = (unsigned) check_option("--blocks", 64);
+    long depth = check_option("--depth", 1), seconds = check_option("--seconds", 2);
+    size_t most = (size_t) count > (size_t) blocks * THREADS ? (size_t) count : (size_t) blocks * THREADS;
+    if (count < THREADS || depth < 1 || depth > MAX_DEPTH) {
+        fprintf(stderr, "tenant: --bodies is %d or more, --depth 1 to %d\n", THREADS, MAX_DEPTH);
+        return 2;
+    }
+    forces_of = check_function(check_module("benchmark.ptx"), "nbody_forces");
+    bodies = check_device(NULL, most * 16);
+    forces = check_device(NULL, (size_t) blocks * THREADS * 16);
+    CU_OK(cuMemsetD32(bodies, 0x3f800000, most * 4));
+    CUevent events[MAX_DEPTH];
+    double begun[MAX_DEPTH], *took = check_memory(MAX_SAMPLES * sizeof *took);
+    for (long i = 0; i < depth; i++) {
+        CU_OK(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+    }
+    launch();
+    CU_OK(cuCtxSynchronize());
+    if (seconds == 0) {
+        double start = clock_s(CLOCK_MONOTONIC);
+        launch();
+        CU_OK(cuCtxSynchronize());
+        printf("{\"name\": \"kernel\", \"ms\": %.4f}\n", (clock_s(CLOCK_MONOTONIC) - start) * 1e3);
+        return 0;
+    }
+    await_start(check_option("--at", 0));
+    double start = clock_s(CLOCK_MONOTONIC), end = start + (double) seconds, longest = 0;
+    long launched = 0, ended = 0, in_time = 0, samples = 0;
+    double now = start;
+    while (now < end || ended < launched) {
+        if (now < end && launched - ended < depth) {
+            begun[launched % depth] = now;
+            launch();
+            CU_OK(cuEventRecord(events[launched % depth], NULL));
+            launched++;
+        }
+        if (launched - ended == depth || now >= end) {
+            CU_OK(cuEventSynchronize(events[ended % depth]));
+            now = clock_s(CLOCK_MONOTONIC);
+            double time = now - begun[ended % depth];
+            longest = time > longest ? time : longest;
+            if (samples < MAX_SAMPLES) {
+                took[samples++] = time;
+            }
+            in_time += now <= end;
+            ended++;
+        }
+        now = clock_s(CLOCK_MONOTONIC);
+    }
+    qsort(took, (size_t) samples, sizeof *took, compare);
+    printf("{\"name\": \"tenant\", \"kernels\": %ld, \"longest_ms\": %.3f, \"middle_ms\": %.3f, \"p99_ms\": %.3f}\n", in_time,
+        longest * 1e3, took[samples / 2] * 1e3, took[samples * 99 / 100] * 1e3);
+    return 0;
+}

@@ -1,0 +1,79 @@
+package io.hawser.broker.turns;
+
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.EventFd;
+import io.hawser.shm.turns.TurnPage;
+import java.io.IOException;
+import java.util.List;
+
+/** One worker's page and bell. Made by any thread, then the scheduler's, which closes it. */
+final class TurnTicket implements Seat {
+    /** A bell that rings more often is not listened to until the second is over; its page is looked at all the same. */
+    private static final int MAX_RINGS_A_WINDOW = 20_000;
+    private static final long WINDOW_NS = 1_000_000_000;
+
+    final String vgpu;
+    final int weight;
+    final List<String> gpus;
+    final EventFd bell;
+    private final TurnPage page;
+    private final int pageDescriptor;
+    private long windowNs;
+    private int rings;
+
+    TurnTicket(String vgpu, int weight, List<String> gpus) throws IOException {
+        this.vgpu = vgpu;
+        this.weight = weight;
+        this.gpus = List.copyOf(gpus);
+        pageDescriptor = TurnPage.create();
+        TurnPage mapped = null;
+        try {
+            mapped = TurnPage.map(pageDescriptor);
+            bell = EventFd.create();
+        } catch (IOException e) {
+            if (mapped != null) {
+                mapped.close();
+            }
+            Descriptors.close(pageDescriptor);
+            throw e;
+        }
+        page = mapped;
+    }
+
+    /** What the worker maps. */
+    int pageDescriptor() {
+        return pageDescriptor;
+    }
+
+    @Override
+    public int state() {
+        return page.state();
+    }
+
+    @Override
+    public void permit(int permit) {
+        page.permit(permit);
+    }
+
+    /** Takes the bell's count back; whether it is to be listened to further. */
+    boolean heard(long nowNs) throws IOException {
+        bell.poll(0);
+        if (nowNs - windowNs > WINDOW_NS) {
+            windowNs = nowNs;
+            rings = 0;
+        }
+        return ++rings <= MAX_RINGS_A_WINDOW;
+    }
+
+    /** Whether it rang too often, and the time is not over. */
+    boolean isMuted(long nowNs) {
+        return rings > MAX_RINGS_A_WINDOW && nowNs - windowNs <= WINDOW_NS;
+    }
+
+    void close() {
+        page.permit(TurnPage.FREE); // should its worker outlive this
+        page.close();
+        bell.close();
+        Descriptors.close(pageDescriptor);
+    }
+}

@@ -1,0 +1,216 @@
+package io.hawser.broker.turns;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.turns.SimulatedGpu.Tenant;
+import io.hawser.shm.turns.TurnPage;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class TurnQueueTest {
+    private static final long MS = 1_000_000;
+    private static final long S = 1000 * MS;
+    private static final TurnRules RULES = new TurnRules(4 * MS, 20 * MS, 100_000);
+
+    private final SimulatedGpu gpu = new SimulatedGpu(RULES);
+
+    private static void assertRatio(double expected, double actual, double tolerance, String what) {
+        assertTrue(Math.abs(actual / expected - 1) <= tolerance,
+            what + ": expected=" + expected + " actual=" + actual);
+    }
+
+    private static double mostToLeast(List<Tenant> tenants) {
+        return tenants.stream().mapToDouble(Tenant::ranNs).max().getAsDouble()
+            / tenants.stream().mapToDouble(Tenant::ranNs).min().getAsDouble();
+    }
+
+    @Test
+    void shouldGiveEightEqualTenantsEqualTime() {
+        List<Tenant> tenants = new ArrayList<>();
+        for (int i = 0; i < 8; i++) {
+            tenants.add(gpu.flood("vgpu" + i, 100, 50_000, 8));
+        }
+        gpu.run(4 * S);
+        assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
+        double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
+        assertRatio(4.0 * S, all, 0.03, "the GPU is kept busy");
+    }
+
+    @Test
+    void shouldGiveEqualTimeToKernelsOfUnequalLength() {
+        List<Tenant> tenants = List.of(gpu.flood("short", 100, 20_000, 16), gpu.flood("middle", 100, 700_000, 2),
+            gpu.flood("long", 100, 3 * MS, 1));
+        gpu.run(4 * S);
+        assertTrue(mostToLeast(tenants) <= 1.10, "most/least=" + mostToLeast(tenants));
+    }
+
+    @Test
+    void shouldGiveTimeByWeight() {
+        Tenant one = gpu.flood("one", 10, 50_000, 8);
+        Tenant two = gpu.flood("two", 20, 50_000, 8);
+        Tenant four = gpu.flood("four", 40, 50_000, 8);
+        gpu.run(4 * S);
+        assertRatio(2, two.ranNs() / one.ranNs(), 0.05, "two to one");
+        assertRatio(4, four.ranNs() / one.ranNs(), 0.05, "four to one");
+    }
+
+    @Test
+    void shouldGiveTimeByWeightToThoseThatWaitForEachKernel() {
+        Tenant one = gpu.looper("one", 10, MS, 20_000);
+        Tenant two = gpu.looper("two", 20, MS, 20_000);
+        Tenant four = gpu.looper("four", 40, MS, 20_000);
+        gpu.run(8 * S);
+        assertRatio(2, two.ranNs() / one.ranNs(), 0.10, "two to one");
+        assertRatio(4, four.ranNs() / one.ranNs(), 0.10, "four to one");
+    }
+
+    @Test
+    void shouldNotLetAFloodTakeTheTurnsOfOneThatWaitsForEachKernel() {
+        Tenant flood = gpu.flood("flood", 100, 50_000, 10);
+        Tenant looper = gpu.looper("looper", 100, 100_000, 20_000);
+        gpu.run(4 * S);
+        // Its own pauses count as its time while it keeps the turn: so it has 5 of 6 parts of its half.
+        assertRatio(flood.ranNs() * 5 / 6, looper.ranNs(), 0.15, "looper to flood");
+    }
+
+    @Test
+    void shouldPassTheTurnAtOnceWhenItsHolderHasNothingMore() {
+        Tenant rare = gpu.looper("rare", 100, 100_000, 10 * MS);
+        Tenant flood = gpu.flood("flood", 100, 50_000, 4);
+        gpu.run(2 * S);
+        assertRatio(2.0 * S, rare.ranNs() + flood.ranNs(), 0.02, "the GPU is kept busy");
+        assertTrue(rare.longestWaitNs() <= RULES.quantumNs() + MS, "it waits a turn: " + rare.longestWaitNs());
+    }
+
+    @Test
+    void shouldNotPayALateComerForTheTimeBefore() {
+        Tenant early = gpu.flood("early", 100, 50_000, 8);
+        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        gpu.run(3 * S);
+        double before = early.ranNs();
+        Tenant late = gpu.flood("late", 100, 50_000, 8);
+        gpu.run(3 * S);
+        assertRatio(S, late.ranNs(), 0.05, "a third");
+        assertRatio(S, early.ranNs() - before, 0.05, "a third");
+        assertRatio(early.ranNs(), other.ranNs(), 0.02, "the two before");
+    }
+
+    @Test
+    void shouldSaveNothingUpForOneThatRests() {
+        Tenant steady = gpu.flood("steady", 100, 50_000, 8);
+        Tenant resting = gpu.flood("resting", 100, 50_000, 8);
+        gpu.run(S);
+        resting.stop();
+        gpu.run(2 * S);
+        double before = steady.ranNs();
+        resting.resume();
+        gpu.run(S);
+        assertRatio(0.5 * S, steady.ranNs() - before, 0.03, "half of the time since");
+    }
+
+    @Test
+    void shouldBoundWhatKernelsOfSecondsCostOthers() {
+        Tenant greedy = gpu.flood("greedy", 100, 2 * S, 2);
+        gpu.run(S / 2);
+        Tenant small = gpu.looper("small", 100, 200_000, 50_000);
+        gpu.run(20 * S);
+        // Before it launches beside, it waits out a turn and the grace, not the kernel.
+        long bound = RULES.quantumNs() + RULES.graceNs() + MS;
+        assertTrue(small.longestWaitNs() <= bound, "longest=" + small.longestWaitNs() + " bound=" + bound);
+        // Beside it the driver halves the time, and what the greedy one has too much it waits for.
+        assertTrue(small.ranNs() >= 0.35 * 20 * S, "small ran " + small.ranNs() / S + " s of 20");
+        assertTrue(greedy.ranNs() >= 0.25 * 20 * S, "greedy ran " + greedy.ranNs() / S + " s of 20");
+    }
+
+    @Test
+    void shouldGoOnWhenTheHolderIsKilled() {
+        Tenant killed = gpu.flood("killed", 100, 50_000, 8);
+        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        gpu.run(S);
+        while (killed.permit() != TurnPage.TURN) {
+            gpu.run(100_000);
+        }
+        killed.kill();
+        double before = other.ranNs();
+        gpu.run(S);
+        assertRatio(S, other.ranNs() - before, 0.01, "all of the time");
+        assertEquals(TurnPage.FREE, other.permit(), "alone again, it is asked for nothing");
+    }
+
+    @Test
+    void shouldNotWaitLongerThanTheGraceForOneThatHangs() {
+        Tenant hung = gpu.flood("hung", 100, 50_000, 8);
+        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        gpu.run(100 * MS);
+        hung.hang();
+        gpu.run(10 * S);
+        assertTrue(other.longestWaitNs() <= RULES.quantumNs() + RULES.graceNs() + MS,
+            "longest=" + other.longestWaitNs());
+        assertTrue(other.ranNs() >= 0.45 * 10 * S, "beside it, half of the GPU: " + other.ranNs() / S + " s of 10");
+    }
+
+    @Test
+    void shouldGiveTheOthersTheirSharesBesideALiar() {
+        gpu.flood("liar", 100, 50_000, 8).lies();
+        Tenant one = gpu.flood("one", 100, 50_000, 8);
+        Tenant two = gpu.flood("two", 100, 50_000, 8);
+        gpu.run(4 * S);
+        assertRatio(one.ranNs(), two.ranNs(), 0.05, "the honest ones");
+        assertTrue(one.ranNs() + two.ranNs() >= 0.45 * 4 * S, "the driver's half is theirs: "
+            + (one.ranNs() + two.ranNs()) / S + " s of 4");
+    }
+
+    @Test
+    void shouldShareOneTurnAmongTheSessionsOfAVgpu() {
+        List<Tenant> four = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            four.add(gpu.flood("many", 100, 50_000, 4));
+        }
+        Tenant single = gpu.flood("single", 100, 50_000, 8);
+        gpu.run(4 * S);
+        assertRatio(single.ranNs(), four.stream().mapToDouble(Tenant::ranNs).sum(), 0.06, "vGPU to vGPU");
+    }
+
+    @Test
+    void shouldAskNothingOfAVgpuThatIsAlone() {
+        Tenant one = gpu.flood("alone", 100, 50_000, 8);
+        Tenant two = gpu.flood("alone", 100, 50_000, 8);
+        gpu.run(S);
+        assertEquals(TurnPage.FREE, one.permit());
+        assertEquals(TurnPage.FREE, two.permit());
+        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        other.stop();
+        gpu.run(MS);
+        assertEquals(TurnPage.OPEN, one.permit(), "the other one wants nothing");
+        assertEquals(TurnPage.WAIT, other.permit());
+    }
+
+    @Test
+    void shouldFollowAChangedWeight() {
+        Tenant one = gpu.flood("one", 50, 50_000, 8);
+        Tenant two = gpu.flood("two", 50, 50_000, 8);
+        gpu.run(S);
+        gpu.weigh("two", 100);
+        double oneBefore = one.ranNs();
+        double twoBefore = two.ranNs();
+        gpu.run(3 * S);
+        assertRatio(2, (two.ranNs() - twoBefore) / (one.ranNs() - oneBefore), 0.05, "two to one");
+    }
+
+    @Test
+    void shouldNotForgiveADebtForComingAgain() {
+        List.of("a", "b", "c").forEach(vgpu -> gpu.flood(vgpu, 100, 50_000, 8));
+        Tenant greedy = gpu.flood("greedy", 100, 800 * MS, 1);
+        while (greedy.ranNs() < 300.0 * MS) {
+            gpu.run(MS); // beside the others, of whom each has a third of what it has
+        }
+        greedy.kill();
+        Tenant again = gpu.flood("greedy", 100, 50_000, 8);
+        gpu.run(100 * MS);
+        assertEquals(0, again.ranNs(), "it has had too much before");
+        gpu.run(2 * S);
+        assertTrue(again.ranNs() > 0.3 * S, "but not for ever: " + again.ranNs());
+    }
+}

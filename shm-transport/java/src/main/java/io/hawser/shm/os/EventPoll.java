@@ -1,0 +1,76 @@
+package io.hawser.shm.os;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.List;
+
+/** Waiting for any of several event descriptors. One thread. */
+public final class EventPoll {
+    // Linux poll.h: struct pollfd { int fd; short events; short revents; }
+    private static final int POLLFD_BYTES = 8;
+    private static final int EVENTS_OFFSET = 4;
+    private static final int REVENTS_OFFSET = 6;
+    private static final short POLLIN = 1;
+    private static final int EINTR = 4;
+    private static final long SECOND_NS = 1_000_000_000L;
+    private static final MethodHandle PPOLL = Libc.find("ppoll", Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.ADDRESS,
+            Libc.ADDRESS);
+
+    private MemorySegment descriptors = MemorySegment.NULL;
+    private final MemorySegment timeout = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);
+    private int count;
+
+    /**
+     * Says what to wait for.
+     *
+     * @param events open as long as this waits for them; null for one that is left out.
+     */
+    public void watch(List<EventFd> events) {
+        count = events.size();
+        if (descriptors.byteSize() < (long) count * POLLFD_BYTES) {
+            descriptors = Arena.ofAuto().allocate(2L * count * POLLFD_BYTES, Long.BYTES);
+        }
+        for (int i = 0; i < count; i++) {
+            long at = (long) i * POLLFD_BYTES;
+            // A negative descriptor is left out by the kernel.
+            descriptors.set(ValueLayout.JAVA_INT, at, events.get(i) == null ? -1 : events.get(i).fd());
+            descriptors.set(ValueLayout.JAVA_SHORT, at + EVENTS_OFFSET, POLLIN);
+            descriptors.set(ValueLayout.JAVA_SHORT, at + REVENTS_OFFSET, (short) 0);
+        }
+    }
+
+    /**
+     * Waits until one of them has a count.
+     *
+     * @param timeoutNs at most so long; negative for ever. May return early.
+     * @return whether one has.
+     */
+    public boolean await(long timeoutNs) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
+        MemorySegment limit = MemorySegment.NULL;
+        if (timeoutNs >= 0) {
+            limit = timeout;
+            limit.set(ValueLayout.JAVA_LONG, 0, timeoutNs / SECOND_NS);
+            limit.set(ValueLayout.JAVA_LONG, Long.BYTES, timeoutNs % SECOND_NS);
+        }
+        try {
+            int ready = (int) PPOLL.invokeExact(scratch.state, descriptors, (long) count, limit, MemorySegment.NULL);
+            if (ready < 0 && scratch.errno() != EINTR) {
+                throw Libc.failure("events must be waited for: count=" + count, scratch.errno());
+            }
+            return ready > 0;
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Whether one had a count when {@link #await} returned. */
+    public boolean isReady(int index) {
+        return descriptors.get(ValueLayout.JAVA_SHORT, (long) index * POLLFD_BYTES + REVENTS_OFFSET) != 0;
+    }
+}
