@@ -1,7 +1,6 @@
 package io.hawser.worker;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.cuda.generated.Description;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.client.MemoryRequests;
 import io.hawser.cuda.generated.client.StreamRequests;
@@ -9,14 +8,11 @@ import io.hawser.cuda.generated.client.WireRequests;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordReader;
 import io.hawser.shm.RecordWriter;
-import io.hawser.worker.calls.Calls;
-import io.hawser.worker.channel.Link;
-import io.hawser.worker.channel.shm.ShmLink;
+import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.channel.tcp.TcpLink;
-import io.hawser.worker.session.CreditWindow;
-import io.hawser.worker.session.MemoryQuota;
+import io.hawser.worker.control.ControlCodec;
+import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.session.Session;
-import io.hawser.worker.session.SessionOptions;
 import io.netty.channel.epoll.Epoll;
 import java.io.DataInputStream;
 import java.io.IOException;
@@ -29,10 +25,9 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -110,6 +105,29 @@ final class WarmUp {
         }
     }
 
+    /**
+     * Loads what a session needs on a thread of its own, while the caller waits for the GPU: for a worker that has no
+     * time to warm up. Returns at once.
+     */
+    static void loadBeside() {
+        Thread.ofPlatform().daemon().name("load").start(() -> {
+            try {
+                new ControlCodec().decode(assign("\"carrier\":\"tcp\""));
+                new ControlCodec().encode(new WorkerMessage.Ended("", false));
+                Epoll.ensureAvailability();
+                new TcpLink(io.netty.channel.unix.Socket.newSocketStream().intValue()).shutdown(END_LIMIT_MS);
+            } catch (IOException | RuntimeException e) {
+                LOG.log(Level.WARNING, "nothing was loaded ahead: " + e.getMessage(), e);
+            }
+        });
+    }
+
+    /** The broker's message for a session of this; {@code place} is what it says of the carrier. */
+    private static byte[] assign(String place) {
+        return ("{\"type\":\"assign\",\"sessionId\":" + Session.WARM_UP + ",\"vgpu\":\"\",\"memoryBytes\":0,"
+            + "\"peer\":\"\",\"program\":\"\",\"images\":[]," + place + "}").getBytes(StandardCharsets.US_ASCII);
+    }
+
     private static void overLoopback(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
             TimeoutException {
         Epoll.ensureAvailability(); // loads Netty's native code
@@ -121,7 +139,8 @@ final class WarmUp {
             client.setSoTimeout(TIMEOUT_MS);
             client.setTcpNoDelay(true);
             Peer peer = new SocketPeer(client, new DataInputStream(client.getInputStream()));
-            hold(backend, new TcpLink(listener.accept(new byte[ADDRESS_BYTES])), peer, WarmUp::playProgram);
+            hold(backend, "\"carrier\":\"tcp\"", listener.accept(new byte[ADDRESS_BYTES]), peer,
+                WarmUp::playProgram);
         } finally {
             closeListener(listener);
         }
@@ -130,7 +149,7 @@ final class WarmUp {
     private static void overRegion(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
             TimeoutException {
         try (WarmUpRegion peer = new WarmUpRegion()) {
-            hold(backend, new ShmLink(peer.region(), null), peer, WarmUp::playQuestions);
+            hold(backend, peer.place(), peer.takeDescriptor(), peer, WarmUp::playQuestions);
         }
     }
 
@@ -140,24 +159,16 @@ final class WarmUp {
         void of(WarmUp guest) throws IOException;
     }
 
-    private static void hold(GpuBackend backend, Link link, Peer peer, Play play) throws IOException,
-            InterruptedException, ExecutionException, TimeoutException {
+    /** A session as the broker would assign it. */
+    private static void hold(GpuBackend backend, String place, int descriptor, Peer peer, Play play)
+            throws IOException, InterruptedException, ExecutionException, TimeoutException {
+        Worker worker = Worker.rehearsal(backend);
+        worker.adopt((BrokerMessage.Assign) new ControlCodec().decode(assign(place)), descriptor);
         try {
-            Session own = new Session(new SessionOptions(Session.WARM_UP, "",
-                MemoryQuota.alone(backend.deviceCount(), 0), "", "", CreditWindow.DEFAULT_BYTES),
-                backend, link, Calls.perThreadStreams(backend), (reason, error) -> { });
-            link.execute(() -> own.start(new Calls(own, null), Description.HASH));
             play.of(new WarmUp(peer));
             peer.leave();
-            link.awaitClosed(END_LIMIT_MS);
-            CompletableFuture<Void> freed = new CompletableFuture<>();
-            link.execute(() -> {
-                own.close();
-                own.freeStaging(() -> freed.complete(null));
-            });
-            freed.get(END_LIMIT_MS, TimeUnit.MILLISECONDS);
         } finally {
-            link.shutdown(END_LIMIT_MS);
+            worker.endRehearsal(END_LIMIT_MS);
         }
     }
 

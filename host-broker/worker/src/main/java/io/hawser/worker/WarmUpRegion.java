@@ -23,21 +23,23 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     private static final long TIMEOUT_NS = 5_000_000_000L;
     private static final long NAP_NS = 100_000_000;
 
-    private final SharedRegion region;
+    private final SharedRegion region; // the guest's mapping
     private final RingWriter commands;
     private final RingReader replies;
     private final Waker worker;
     private final Sleeper sleeper;
     private final long stateOffset;
+    private int descriptor;
 
     /** Makes a region and claims its slot. */
     WarmUpRegion() throws IOException {
-        int descriptor = Descriptors.memory("hawser-warm-up", REGION_BYTES);
+        descriptor = Descriptors.memory("hawser-warm-up", REGION_BYTES);
         try {
             region = SharedRegion.map(descriptor,
                 new SharedRegion.Place(REGION_BYTES, 1, 0, RegionLayout.KIND_PROCESS, 0));
-        } finally {
+        } catch (IOException e) {
             Descriptors.close(descriptor);
+            throw e;
         }
         MemorySegment memory = region.memory();
         RegionGeometry geometry = region.geometry();
@@ -53,9 +55,17 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
             host + RegionLayout.HOST_REPLY_SIGNAL_OFFSET);
     }
 
-    /** The worker's end. */
-    SharedRegion region() {
-        return region;
+    /** The worker's end, as the broker's message would say it. */
+    String place() {
+        return "\"carrier\":\"shm\",\"regionBytes\":" + REGION_BYTES + ",\"slotCount\":1,\"slot\":0,\"kind\":"
+            + RegionLayout.KIND_PROCESS + ",\"mapAddress\":0,\"epoch\":1";
+    }
+
+    /** The memory's descriptor, once; the taker closes it. */
+    int takeDescriptor() {
+        int taken = descriptor;
+        descriptor = -1;
+        return taken;
     }
 
     @Override
@@ -100,9 +110,12 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
         worker.wake();
     }
 
-    /** Ends the mapping, after the session's link. */
+    /** Ends the guest's mapping. */
     @Override
     public void close() {
+        if (descriptor >= 0) {
+            Descriptors.close(descriptor);
+        }
         region.close();
     }
 }

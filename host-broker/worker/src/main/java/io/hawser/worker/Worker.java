@@ -47,7 +47,7 @@ public final class Worker {
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
 
-    private final ControlSocket control;
+    private final ControlSocket control; // null: a rehearsal, nobody is told anything
     private final GpuBackend backend;
     private final ControlCodec codec = new ControlCodec();
     private final CountDownLatch over = new CountDownLatch(1);
@@ -78,6 +78,14 @@ public final class Worker {
     }
 
     /**
+     * A worker that serves a guest of its own and tells nobody, so that all code that stands between a guest and its
+     * answers has run once. The backend stays the caller's.
+     */
+    static Worker rehearsal(GpuBackend backend) {
+        return new Worker(null, backend);
+    }
+
+    /**
      * Lives. Blocks until the session has ended, or the broker has closed the control socket.
      *
      * @return whether nothing went wrong but what a guest may cause.
@@ -86,8 +94,9 @@ public final class Worker {
     public boolean run() throws IOException {
         WorkerMessage.Ready ready = DeviceList.ready(backend);
         devices = ready.devices().stream().map(WorkerMessage.Device::uuid).toList();
-        control.write(codec.encode(ready));
+        // Before the broker is told: the first line costs milliseconds, which the guest would wait for.
         LOG.log(Level.INFO, "ready: backend={0} devices={1}", ready.backend(), ready.devices().size());
+        control.write(codec.encode(ready));
         Thread reader = new Thread(this::readControl, "control-reader");
         reader.setDaemon(true);
         reader.start();
@@ -147,7 +156,8 @@ public final class Worker {
         return images;
     }
 
-    private void adopt(BrokerMessage.Assign assign, int descriptor) throws IOException {
+    /** Takes a session on; the descriptor is this worker's from now on. */
+    void adopt(BrokerMessage.Assign assign, int descriptor) throws IOException {
         if (session != null || descriptor < 0) {
             throw new IOException("a worker takes one session, with its socket: sessionId=" + assign.sessionId()
                 + " descriptor=" + descriptor + " busy=" + (session != null));
@@ -179,8 +189,27 @@ public final class Worker {
         return new ShmLink(region, doorbell);
     }
 
+    /** Frees what a rehearsed session has, waiting no longer than {@code limitMs} for each step. */
+    void endRehearsal(long limitMs) throws InterruptedException, ExecutionException, TimeoutException {
+        try {
+            link.awaitClosed(limitMs);
+            CompletableFuture<Void> freed = new CompletableFuture<>();
+            link.execute(() -> {
+                tell(session.stats());
+                session.close();
+                session.freeStaging(() -> freed.complete(null));
+            });
+            freed.get(limitMs, TimeUnit.MILLISECONDS);
+        } finally {
+            link.shutdown(limitMs);
+            if (region != null) {
+                region.close();
+            }
+        }
+    }
+
     private void startSession() {
-        if (region != null) {
+        if (region != null && control != null) {
             int attached = backend.attachRegion(region.memory());
             if (attached != 0) {
                 session.end("the GPU cannot use the region: CUresult=" + attached, true, attached);
@@ -274,8 +303,11 @@ public final class Worker {
     }
 
     private void tell(WorkerMessage message) {
+        byte[] json = codec.encode(message);
         try {
-            control.write(codec.encode(message));
+            if (control != null) {
+                control.write(json);
+            }
         } catch (IOException e) {
             LOG.log(Level.DEBUG, "the broker has gone: {0}", e.getMessage());
             endSession("the broker has gone", false);

@@ -36,6 +36,8 @@ public final class WorkerMain {
 
     /** UUIDs of the GPUs to serve, with commas; without it all that there are. */
     private static final String GPUS = "HAWSER_GPUS";
+    /** {@code off} where a guest waits for this worker: it does not make itself quick before it is ready. */
+    private static final String WARM_UP = "HAWSER_WARM_UP";
 
     private WorkerMain() { }
 
@@ -76,10 +78,16 @@ public final class WorkerMain {
                 train(options);
                 return;
             }
+            boolean warmsUp = !"off".equals(System.getenv(WARM_UP));
+            if (!warmsUp) {
+                WarmUp.loadBeside();
+            }
             ControlSocket control = new ControlSocket(options.controlFd());
             GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
             Worker worker = new Worker(control, backend);
-            worker.warmUp();
+            if (warmsUp) {
+                worker.warmUp();
+            }
             status = worker.run() ? 0 : 1;
         } catch (IllegalArgumentException | IllegalStateException e) { // a GPU that cannot be opened says why
             LOG.log(Level.ERROR, "the worker cannot go on: {0}", e.getMessage());

@@ -19,6 +19,7 @@ import java.util.Map;
 public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache) {
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
+    private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
     /**
@@ -54,6 +55,13 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         boolean wanted = config.worker().startCache() && config.worker().command().isEmpty();
         return !wanted ? this : new WorkerCommand(command, environment,
             new WorkerCache(folder, command, environment, config.worker().dir().toAbsolutePath()));
+    }
+
+    /** Of a worker for which somebody waits: it leaves out what only makes its first calls quicker. */
+    List<String> environmentOfAwaited() {
+        List<String> told = new ArrayList<>(environment);
+        told.add(NO_WARM_UP);
+        return told;
     }
 
     /** What to start now. */

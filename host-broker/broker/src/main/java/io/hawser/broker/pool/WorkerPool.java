@@ -187,8 +187,11 @@ public final class WorkerPool {
 
     private void startOne() {
         try {
-            Worker worker = Worker.start(NEXT_ID.getAndIncrement(), loop, command.line(), command.environment(),
-                limits.endTimeout(), new WorkerListener());
+            // A guest that waits already has more from a worker that is there than from one that is quick at once.
+            boolean awaited = waiting.size() > count(Phase.STARTING);
+            Worker worker = Worker.start(NEXT_ID.getAndIncrement(), loop, command.line(),
+                awaited ? command.environmentOfAwaited() : command.environment(), limits.endTimeout(),
+                new WorkerListener());
             workers.put(worker, Phase.STARTING);
             startDeadlines.put(worker, loop.schedule(() -> worker.kill("it was not ready in time: timeoutMs="
                 + limits.startTimeout().toMillis()), limits.startTimeout().toMillis(), TimeUnit.MILLISECONDS));

@@ -24,6 +24,12 @@ class WorkerPoolIT {
     @TempDir
     Path stateDir;
 
+    /** Whether the worker of the first session was left the time to warm up. */
+    private static boolean warmsUp(TestBroker broker) throws IOException {
+        long pid = broker.broker().sessions().list().getFirst().workerPid();
+        return !Files.readString(Path.of("/proc", Long.toString(pid), "environ")).contains("HAWSER_WARM_UP=off");
+    }
+
     private String failureOf(String mode, Map<String, String> settings) {
         try (TestBroker broker = TestBroker.start(stateDir, mode, settings)) {
             TestBroker.await("a failure", () -> broker.broker().pool().failures() > 0);
@@ -81,6 +87,7 @@ class WorkerPoolIT {
             TestGuest guest = new TestGuest(broker.broker())) {
             guest.handshake("default", TestGuest.secret(stateDir));
             guest.receive();
+            assertTrue(warmsUp(broker), "nobody waited for it when it was started");
             long worker = broker.broker().sessions().list().getFirst().workerPid();
             assertTrue(broker.broker().sessions().end(1, "test").get(60, TimeUnit.SECONDS));
             assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false));
@@ -102,6 +109,7 @@ class WorkerPoolIT {
                 guest.handshake("default", TestGuest.secret(stateDir));
                 guest.receive();
                 assertEquals(1000000000, broker.broker().sessions().list().getFirst().memoryBytes());
+                assertFalse(warmsUp(broker), "its guest waited while it warmed up");
                 second.handshake("default", TestGuest.secret(stateDir));
                 assertEquals(RecordLayout.CONTROL_WELCOME, second.receive().opcode(), "one quota for both");
                 assertTrue(third.receive().refusedMessage().contains("connections of one peer must be at most 2"));
