@@ -20,6 +20,11 @@
 
 static _Atomic uint32_t last_thread;
 
+uint64_t hws_channel_last_sequence(void) {
+    uint64_t next = atomic_load_explicit(&hws_channel.next_sequence, memory_order_relaxed);
+    return next == 0 ? 0 : next - 1;
+}
+
 static uint32_t thread_number(void) {
     if (hws_tls.thread == 0) {
         hws_tls.thread = atomic_fetch_add(&last_thread, 1) + 1;
@@ -257,7 +262,7 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
     hws_record_header_t header = {
         .length_bytes = (int32_t) total,
         .opcode = out->opcode,
-        .sequence = channel->next_sequence,
+        .sequence = atomic_load_explicit(&channel->next_sequence, memory_order_relaxed),
         .thread = thread_number(),
         .context = hws_tls.context,
         .flags = out->flags,
@@ -271,7 +276,9 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
             return status;
         }
     }
-    channel->next_sequence++;
+    atomic_store_explicit(&channel->next_sequence, header.sequence + 1, memory_order_relaxed);
+    hws_tls.sequence = header.sequence;
+    hws_tls.sent++;
     if (credited) {
         hws_count(&channel->credit_used_bytes, total);
     }

@@ -36,9 +36,14 @@ typedef struct hws_tls {
     uint32_t thread;  /* from 1, given at the thread's first record */
     uint32_t context; /* id of the current context, 0 for none */
     bool in_callback; /* set on the thread that runs host functions: CUDA forbids calls there */
+    uint32_t sent;    /* records of this thread, modulo 2^32 */
+    uint64_t sequence; /* of its last record; 0 before the first */
 } hws_tls_t;
 
 extern _Thread_local hws_tls_t hws_tls;
+
+/* The sequence of the last record that any thread has sent; 0 before the first. Any thread. */
+uint64_t hws_channel_last_sequence(void);
 
 /* What the owner of the channel wants to know. Each may be called from any thread, with no lock of the channel held. */
 typedef struct hws_channel_hooks {

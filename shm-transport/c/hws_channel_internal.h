@@ -76,7 +76,7 @@ typedef struct hws_channel {
     bool draining;              /* one thread sends, outside the lock */
     bool sender_awake;
     uint64_t left_to_sender;    /* records ever that their caller has not sent itself */
-    uint64_t next_sequence;
+    _Atomic uint64_t next_sequence; /* written under send_lock */
     _Atomic uint64_t credit_used_bytes;     /* written under send_lock; the reader must not wait for that */
     _Atomic uint64_t credit_released_bytes; /* written under receive_lock, read under send_lock: it only grows */
     bool sender_started;        /* not over a direct carrier */

@@ -6,6 +6,7 @@
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
 #include "hws_interval.h"
+#include "hws_quiet.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -274,7 +275,12 @@ HWS_EXPORT CUresult cuCtxSynchronize(void) {
     if (HWS_CAPTURING()) {
         HWS_TRY(hws_capture_ask_context());
     }
-    return hws_call_cuCtxSynchronize();
+    if (hws_quiet_take()) {
+        return CUDA_SUCCESS;
+    }
+    HWS_TRY(hws_call_cuCtxSynchronize());
+    hws_quiet_note();
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {

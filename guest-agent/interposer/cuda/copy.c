@@ -9,6 +9,7 @@
 #include "copy.h"
 
 #include "capture.h"
+#include "hws_quiet.h"
 
 #include "hws_cuda_calls.h"
 #include "shm/hws_bulk.h"
@@ -64,6 +65,12 @@ CUresult hws_copy_wait(CUstream stream) {
 
 CUresult hws_copy_end(CUstream stream) {
     return hws_stream_is_ordered(stream) ? CUDA_SUCCESS : hws_copy_wait(stream);
+}
+
+static CUresult wait_for_copy(CUstream stream, const hws_quiet_t *quiet) {
+    HWS_TRY(hws_copy_wait(stream));
+    hws_quiet_end(quiet);
+    return CUDA_SUCCESS;
 }
 
 static CUresult send_records(CUdeviceptr dst, const char *src, uint64_t bytes, CUstream stream) {
@@ -123,8 +130,9 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
     uint64_t offset;
     hws_host_t host = hws_copy_host(src, bytes, &offset);
     if (host == HWS_HOST_SHARED) {
+        hws_quiet_t quiet = hws_quiet_begin();
         HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
-        return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
+        return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
     HWS_TRY(hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
                                             : send_records(dst, src, bytes, stream));
@@ -144,13 +152,18 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
     HWS_TRY(hws_copy_check_device(src, bytes));
     uint64_t offset;
     hws_host_t host = hws_copy_host(dst, bytes, &offset);
+    hws_quiet_t quiet = hws_quiet_begin();
     if (host == HWS_HOST_SHARED) {
         HWS_TRY(hws_call_hwsCopyDtoHShared(src, offset, bytes, stream, 0));
-        return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
+        return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
     bool detached = !wait && host == HWS_HOST_PINNED;
-    return !detached && hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream, true)
-                                                         : receive_records(dst, src, bytes, stream, !detached);
+    HWS_TRY(!detached && hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream, true)
+                                                          : receive_records(dst, src, bytes, stream, !detached));
+    if (!detached) {
+        hws_quiet_end(&quiet);
+    }
+    return CUDA_SUCCESS;
 }
 
 static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {

@@ -218,6 +218,48 @@ static void shouldAnswerStateWithoutARoundTrip(void) {
     HWS_CHECK(atomic_load(&broker_round_trips) == before);
 }
 
+static uint64_t round_trips_of_synchronise(void) {
+    uint64_t before = atomic_load(&broker_round_trips);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    return atomic_load(&broker_round_trips) - before;
+}
+
+static void *copy_in(void *memory) {
+    char byte = 1;
+    CUcontext context = NULL;
+    HWS_CHECK(cuCtxGetCurrent(&context) == CUDA_SUCCESS && context == NULL);
+    HWS_CHECK(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS && cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyHtoD_v2(*(CUdeviceptr *) memory, &byte, 1) == CUDA_SUCCESS);
+    return NULL;
+}
+
+static void shouldNotAskOnceForWorkThatACopyHasWaitedFor(void) {
+    start();
+    CUdeviceptr memory;
+    char bytes[16] = {0};
+    HWS_CHECK(cuMemAlloc_v2(&memory, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(round_trips_of_synchronise() == 1); /* nothing was known before the copy */
+    HWS_CHECK(round_trips_of_synchronise() == 1);
+    HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(round_trips_of_synchronise() == 0);
+    HWS_CHECK(round_trips_of_synchronise() == 1);
+    HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(round_trips_of_synchronise() == 0);
+    /* A copy to the device returns when its bytes are taken. */
+    HWS_CHECK(cuMemcpyHtoD_v2(memory, bytes, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(round_trips_of_synchronise() == 1);
+    HWS_CHECK(cuMemcpyHtoD_v2(memory, bytes, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
+    HWS_CHECK(round_trips_of_synchronise() == 1);
+    /* What another thread issues counts. */
+    HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
+    pthread_t thread;
+    HWS_CHECK(pthread_create(&thread, NULL, copy_in, &memory) == 0 && pthread_join(thread, NULL) == 0);
+    HWS_CHECK(round_trips_of_synchronise() == 1);
+}
+
 /* Else a process that hears of a record over a pipe could wait for the one before. */
 static void shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem(void) {
     start();
@@ -388,6 +430,7 @@ int main(void) {
     RUN(shouldCopyBoxes, 0);
     RUN(shouldPackParametersAndRefuseBadLaunches, 0);
     RUN(shouldAnswerStateWithoutARoundTrip, 0);
+    RUN(shouldNotAskOnceForWorkThatACopyHasWaitedFor, 0);
     RUN(shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem, 0);
     RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);
     RUN(shouldFailAtOnceAfterAKernelHasFailed, 0);
