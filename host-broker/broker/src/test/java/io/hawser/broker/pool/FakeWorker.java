@@ -79,13 +79,12 @@ public final class FakeWorker {
         int[] descriptor = {-1};
         String assign = receive(descriptor);
         int doorbell = -1;
-        if (assign != null && assign.contains("\"doorbell\"")) {
-            doorbell = descriptor[0];
-            descriptor[0] = -1;
-            assign = receive(descriptor);
-        }
-        if (assign != null && assign.contains("\"ledger\"")) {
-            hold(assign, descriptor[0]);
+        while (assign != null && !assign.contains("\"type\":\"assign\"") && !assign.contains("\"type\":\"end\"")) {
+            if (assign.contains("\"type\":\"doorbell\"")) {
+                doorbell = descriptor[0];
+            } else if (assign.contains("\"type\":\"ledger\"")) {
+                hold(assign, descriptor[0]);
+            } // else the page of turns and its bell: nobody waits for one
             descriptor[0] = -1;
             assign = receive(descriptor);
         }
