@@ -61,6 +61,15 @@ public final class Broker {
         /** A worker became ready, this long after it was started. */
         void workerStarted(Duration time);
 
+        /** A worker failed before it had a session. */
+        default void workerFailed(String reason) { }
+
+        /** A session has its worker. */
+        default void sessionRuns(SessionView session) { }
+
+        /** A session that had a worker is over; {@code error} says whether something went wrong. */
+        default void sessionOver(SessionView session, String reason, boolean error) { }
+
         /** For whoever does not care. */
         Listener NONE = new Listener() {
             @Override
@@ -123,6 +132,17 @@ public final class Broker {
         turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns())),
             vgpu -> weight(config, vgpu)) : SessionTurns.none();
         sessions.useTurns(turns);
+        sessions.listen(new SessionRegistry.Listener() {
+            @Override
+            public void runs(SessionView session) {
+                listener.sessionRuns(session);
+            }
+
+            @Override
+            public void over(SessionView session, String reason, boolean error) {
+                listener.sessionOver(session, reason, error);
+            }
+        });
         Map<String, GpuChoice> choices = new HashMap<>();
         shares.forEach((name, share) -> choices.put(name, share.gpus()));
         pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
@@ -378,6 +398,11 @@ public final class Broker {
         @Override
         public void gone(Worker worker, String reason) {
             sessions.gone(worker, reason);
+        }
+
+        @Override
+        public void failed(String reason) {
+            listener.workerFailed(reason);
         }
 
         @Override

@@ -2,6 +2,7 @@ package io.hawser.broker;
 
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.events.EventFeed;
 import io.hawser.broker.machine.CLibrary;
 import io.hawser.broker.machine.Finding;
 import io.hawser.broker.machine.MachineCheck;
@@ -9,6 +10,7 @@ import io.hawser.broker.metrics.BrokerMetrics;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.rest.Gate;
+import io.hawser.broker.stream.Watch;
 import io.quarkus.runtime.ShutdownEvent;
 import io.quarkus.runtime.StartupEvent;
 import io.quarkus.vertx.http.HttpServer;
@@ -34,6 +36,8 @@ public class BrokerLifecycle {
     @Inject
     Gate gate;
     @Inject
+    Watch watch;
+    @Inject
     HttpServer httpServer;
 
     private volatile Broker broker;
@@ -48,9 +52,11 @@ public class BrokerLifecycle {
             }
         }
         UsersFile users = users();
-        broker = Broker.start(config, System.getenv(), metrics, ApiDescription.HASH);
+        EventFeed feed = new EventFeed(watch.events(), metrics);
+        broker = Broker.start(config, System.getenv(), feed, ApiDescription.HASH);
         gate.open(broker.adminToken(), users);
         metrics.watch(broker);
+        watch.start(feed);
     }
 
     private UsersFile users() {
@@ -77,6 +83,7 @@ public class BrokerLifecycle {
 
     void stop(@Observes ShutdownEvent event) {
         if (broker != null) {
+            watch.stop();
             gate.close();
             broker.stop("the broker is shutting down");
         }

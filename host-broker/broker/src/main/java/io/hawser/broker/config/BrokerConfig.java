@@ -53,6 +53,9 @@ public interface BrokerConfig {
     /** How vGPUs that share a GPU take turns on it. */
     Turns turns();
 
+    /** Those who watch: the page and {@code hawserctl top}. */
+    Stream stream();
+
     /** Shares by name; {@code default} exists without being named here. */
     Map<String, Vgpu> vgpus();
 
@@ -264,6 +267,13 @@ public interface BrokerConfig {
          */
         @WithDefault("0.0001s")
         Duration linger();
+    }
+
+    /** Those who watch: the page and {@code hawserctl top}. */
+    interface Stream {
+        /** At a time; each costs the broker what its network does not take at once. */
+        @WithDefault("64")
+        int maxClients();
     }
 
     /** A named share. */

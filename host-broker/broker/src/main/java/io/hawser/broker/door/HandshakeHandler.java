@@ -43,6 +43,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private Step step = Step.HELLO;
     private ConnectionLimits.Place place;
     private String address = "";
+    private String vgpu = ""; // once the guest has proved its token
     private int port;
     private Future<?> timeout;
     private HandshakeRecords.Hello hello;
@@ -130,7 +131,8 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.PROTOCOL, TOO_EARLY);
             return;
         }
-        Guest guest = new Guest(hello.keyId(), token.get().vgpu(), Carrier.TCP, peer(), hello.pid(),
+        vgpu = token.get().vgpu();
+        Guest guest = new Guest(hello.keyId(), vgpu, Carrier.TCP, peer(), hello.pid(),
             Printable.text(hello.program(), 256), Printable.text(hello.host(), 256));
         try {
             session = door.sessions().admit(guest, place::release);
@@ -174,7 +176,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         if (timeout != null) {
             timeout.cancel(false);
         }
-        door.listener().refused(Carrier.TCP, refusal);
+        door.listener().refused(Carrier.TCP, refusal, vgpu, peer(), reason);
         log(refusal, reason);
         giveUp();
         byte[] record = HandshakeRecords.refused(refusal, reason);

@@ -31,6 +31,9 @@ public final class WorkerPool {
 
         /** A worker became ready, this long after it was started. */
         void started(Duration time);
+
+        /** A worker failed before it had a session. */
+        default void failed(String reason) { }
     }
 
     /** No worker can be had; the message says why. */
@@ -203,6 +206,7 @@ public final class WorkerPool {
 
     private void failed(String reason) {
         lastFailure = reason;
+        listener.failed(reason);
         command.distrust();
         if (backOff != null) {
             // Started together with one that has failed already: one failure, not two.

@@ -226,5 +226,10 @@ public final class WorkerPools {
             }
             listener.started(time);
         }
+
+        @Override
+        public void failed(String reason) {
+            listener.failed(reason);
+        }
     }
 }

@@ -217,7 +217,8 @@ final class Slot {
         if (phase != Phase.STARTING) {
             return;
         }
-        context.listener().refused(Carrier.SHM, refusal);
+        context.listener().refused(Carrier.SHM, refusal, region.settings().vgpu(), peer(),
+            reason);
         if (context.logLimiter().allows()) {
             long dropped = context.logLimiter().takeDropped();
             LOG.warnf("claim refused: peer=%s program=%s reason=%s: %s%s", peer(), claim.program(), refusal.label(),

@@ -16,7 +16,7 @@ public record SessionInfo(long id, String vgpu, String carrier, String keyId, St
         long refusedRecords, long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) { }
 
     /** As the interface shows it. */
-    static SessionInfo of(SessionView view) {
+    public static SessionInfo of(SessionView view) {
         WorkerStats totals = view.statistics();
         return new SessionInfo(view.id(), view.guest().vgpu(), view.guest().carrier().label(), view.guest().keyId(),
             view.state().name().toLowerCase(Locale.ROOT), view.started(), view.guest().peer(), view.guest().host(),

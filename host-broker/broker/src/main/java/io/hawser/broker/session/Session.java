@@ -24,6 +24,7 @@ public final class Session {
     private volatile Seat seat; // of its worker; null while it has none
     private Consumer<String> cancel = reason -> { };
     private boolean told;
+    private boolean failed;
     private String endReason = "";
     private volatile SessionView view;
 
@@ -153,6 +154,15 @@ public final class Session {
         boolean before = told;
         told = true;
         return before;
+    }
+
+    /** Something went wrong in it, or with its worker. */
+    void failed() {
+        failed = true;
+    }
+
+    boolean hasFailed() {
+        return failed;
     }
 
     CompletableFuture<Void> over() {

@@ -51,6 +51,29 @@ public final class SessionRegistry {
         boolean isFailing(String uuid);
     }
 
+    /** Told of sessions on the event loop, once each. */
+    public interface Listener {
+        /** A session has its worker. */
+        void runs(SessionView session);
+
+        /** A session that had a worker is over; {@code error} says whether something went wrong. */
+        void over(SessionView session, String reason, boolean error);
+
+        /** For whoever does not care. */
+        Listener NONE = new Listener() {
+            @Override
+            public void runs(SessionView session) {
+                LOG.tracef("session %d runs", session.id());
+            }
+
+            @Override
+            public void over(SessionView session, String reason, boolean error) {
+                LOG.tracef("session %d is over: %s", session.id(), reason);
+            }
+        };
+    }
+
+    private Listener listener = Listener.NONE;
     private final Executor loop;
     private final int maxSessions;
     private final Map<String, Share> shares;
@@ -102,6 +125,11 @@ public final class SessionRegistry {
             }
         });
         return shares;
+    }
+
+    /** Tells this listener from now on; before the first session. */
+    public void listen(Listener to) {
+        listener = to;
     }
 
     /** Whether there is such a vGPU. */
@@ -217,6 +245,7 @@ public final class SessionRegistry {
             + "workerPid=%d", session.id(), guest.vgpu(), String.join(",", session.view().gpus()),
             guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
             worker.id(), worker.pid());
+        listener.runs(session.view());
     }
 
     /** The session never got a worker. Event loop only. */
@@ -240,6 +269,7 @@ public final class SessionRegistry {
                 session.toldEnd();
                 String text = "session %d ended%s: %s";
                 if (ended.error()) {
+                    session.failed();
                     LOG.warnf(text, session.id(), " with an error", ended.reason());
                 } else {
                     LOG.infof(text, session.id(), "", ended.reason());
@@ -278,9 +308,13 @@ public final class SessionRegistry {
             sessions.remove(session.id());
         }
         if (!session.toldEnd()) {
+            if (session.endReason().isEmpty()) {
+                session.failed();
+            }
             LOG.warnf("session %d ended with its worker: worker=%d: %s", session.id(), worker.id(), reason);
         }
         session.because("its worker has ended: " + reason);
+        listener.over(session.view(), session.endReason(), session.hasFailed());
         session.finish();
     }
 

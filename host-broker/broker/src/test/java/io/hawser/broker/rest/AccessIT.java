@@ -174,7 +174,7 @@ class AccessIT {
 
     @Test
     void shouldSendSecurityHeadersWithEverything() {
-        for (String path : new String[] {"/", "/page.js", "/api/v1/me", "/q/health/live"}) {
+        for (String path : new String[] {"/", "/js/main.js", "/api/v1/me", "/q/health/live"}) {
             String policy = given().get(path).then().header("X-Content-Type-Options", equalTo("nosniff"))
                 .header("X-Frame-Options", equalTo("DENY")).extract().header("Content-Security-Policy");
             assertTrue(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), policy);

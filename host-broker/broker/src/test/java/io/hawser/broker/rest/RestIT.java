@@ -1,6 +1,7 @@
 package io.hawser.broker.rest;
 
 import static io.restassured.RestAssured.given;
+import static org.hamcrest.Matchers.allOf;
 import static org.hamcrest.Matchers.containsString;
 import static org.hamcrest.Matchers.equalTo;
 import static org.hamcrest.Matchers.greaterThan;
@@ -9,6 +10,7 @@ import static org.hamcrest.Matchers.hasSize;
 import static org.hamcrest.Matchers.nullValue;
 import static org.hamcrest.Matchers.startsWith;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -28,6 +30,7 @@ import jakarta.inject.Inject;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -169,9 +172,16 @@ class RestIT {
 
     @Test
     void shouldServeThePageWithNothingFromElsewhere() {
-        String page = given().get("/").then().statusCode(200).contentType(ContentType.HTML).extract().asString();
-        assertTrue(page.contains("src=\"page.js\"") && !page.contains("://"), "no external resource");
-        given().get("/page.js").then().statusCode(200);
+        String page = given().get("/").then().statusCode(200).contentType(ContentType.HTML)
+            .header("Content-Security-Policy", allOf(startsWith("default-src 'none'"), containsString(
+                "script-src 'self';"), containsString("style-src 'self';"), containsString("frame-ancestors 'none'")))
+            .header("X-Content-Type-Options", equalTo("nosniff")).extract().asString();
+        assertTrue(page.contains("src=\"js/main.js\"") && !page.contains("://"), "no external resource");
+        assertFalse(page.contains("<style") || page.contains("style=") || Pattern.compile("<script(?![^>]* src=)")
+            .matcher(page).find(), "nothing inline, which the policy forbids");
+        for (String part : new String[] {"js/main.js", "js/views/overview.js", "css/base.css", "icon.svg"}) {
+            given().get("/" + part).then().statusCode(200);
+        }
     }
 
     @Test

@@ -1,0 +1,87 @@
+package io.hawser.broker.events;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.session.Carrier;
+import io.hawser.broker.session.Guest;
+import io.hawser.broker.session.SessionView;
+import java.time.Duration;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * Makes events of what the broker tells, and passes everything on. On the broker's event loop, where nothing waits.
+ */
+public final class EventFeed implements Broker.Listener {
+    /** Sessions that are over and whose last figures nobody has taken yet; bounds what a stuck reader costs. */
+    private static final int MAX_OVER = 4096;
+
+    private final EventLog log;
+    private final Broker.Listener next;
+    private final Queue<SessionView> over = new ConcurrentLinkedQueue<>();
+    private final AtomicInteger overCount = new AtomicInteger();
+
+    /** Adds to this log, and tells this listener what it is told. */
+    public EventFeed(EventLog log, Broker.Listener next) {
+        this.log = log;
+        this.next = next;
+    }
+
+    /** A session that has ended, with its last figures; null when there is none more. Any thread. */
+    public SessionView pollOver() {
+        SessionView session = over.poll();
+        if (session != null) {
+            overCount.decrementAndGet();
+        }
+        return session;
+    }
+
+    @Override
+    public void refused(Carrier carrier, Refusal refusal) {
+        next.refused(carrier, refusal);
+    }
+
+    @Override
+    public void refused(Carrier carrier, Refusal refusal, String vgpu, String peer, String reason) {
+        next.refused(carrier, refusal, vgpu, peer, reason);
+        log.add(Event.Kind.REFUSED, refusal == Refusal.INTERNAL ? Event.Severity.ERROR : Event.Severity.WARNING, vgpu,
+            0, "A guest was refused (" + refusal.label() + ", " + carrier.label() + " " + peer + "): " + reason);
+    }
+
+    @Override
+    public void sessionStarted(Carrier carrier, Duration time) {
+        next.sessionStarted(carrier, time);
+    }
+
+    @Override
+    public void sessionRuns(SessionView session) {
+        next.sessionRuns(session);
+        Guest guest = session.guest();
+        log.add(Event.Kind.SESSION, Event.Severity.INFO, guest.vgpu(), session.id(), "Session " + session.id()
+            + " started: " + guest.program() + " on " + guest.host() + " over " + guest.carrier().label());
+    }
+
+    @Override
+    public void sessionOver(SessionView session, String reason, boolean error) {
+        next.sessionOver(session, reason, error);
+        log.add(Event.Kind.SESSION, error ? Event.Severity.ERROR : Event.Severity.INFO, session.guest().vgpu(),
+            session.id(), "Session " + session.id() + " ended: " + reason);
+        if (overCount.incrementAndGet() <= MAX_OVER) {
+            over.add(session);
+        } else {
+            overCount.decrementAndGet();
+        }
+    }
+
+    @Override
+    public void workerStarted(Duration time) {
+        next.workerStarted(time);
+    }
+
+    @Override
+    public void workerFailed(String reason) {
+        next.workerFailed(reason);
+        log.add(Event.Kind.WORKER, Event.Severity.ERROR, "", 0, "A worker failed before it had a session: " + reason);
+    }
+}

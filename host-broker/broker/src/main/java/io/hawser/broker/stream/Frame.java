@@ -1,0 +1,11 @@
+package io.hawser.broker.stream;
+
+/**
+ * A server-sent event, encoded once for all clients.
+ *
+ * @param name {@code picture}, {@code change}, {@code event}, or empty for a comment that shows that the broker lives.
+ * @param json its data, one line.
+ */
+record Frame(String name, String json) {
+    static final Frame ALIVE = new Frame("", "");
+}

@@ -1,0 +1,92 @@
+package io.hawser.broker.stream;
+
+import io.hawser.broker.events.Event;
+import io.hawser.broker.events.EventLog;
+import io.hawser.broker.rest.GpuInfo;
+import io.hawser.broker.rest.RegionInfo;
+import io.hawser.broker.rest.VgpuInfo;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
+
+/** Makes events of what is seen only by comparing two pictures: GPUs, vGPUs and regions that came, went or changed. */
+final class Notices {
+    private final EventLog log;
+
+    Notices(EventLog log) {
+        this.log = log;
+    }
+
+    /** Adds what is to be told of the way from one picture to the next. */
+    void compare(Picture before, Picture after) {
+        each(before.gpus(), after.gpus(), GpuInfo::uuid, this::gpu);
+        each(before.vgpus(), after.vgpus(), VgpuInfo::name, this::vgpu);
+        each(before.regions(), after.regions(), RegionInfo::name, this::region);
+    }
+
+    /** Calls with each that is not as it was; null is none. */
+    private static <T> void each(List<T> before, List<T> after, Function<T, String> key, BiConsumer<T, T> told) {
+        Map<String, T> old = HashMap.newHashMap(before.size());
+        before.forEach(one -> old.put(key.apply(one), one));
+        for (T now : after) {
+            T was = old.remove(key.apply(now));
+            if (!now.equals(was)) {
+                told.accept(was, now);
+            }
+        }
+        old.values().forEach(gone -> told.accept(gone, null));
+    }
+
+    private void gpu(GpuInfo was, GpuInfo now) {
+        if (was == null) {
+            add(Event.Kind.GPU, Event.Severity.INFO, "", "GPU " + now.name() + " is there: " + now.uuid());
+        } else if (now == null) {
+            add(Event.Kind.GPU, Event.Severity.ERROR, "", "GPU " + was.name() + " is gone: " + was.uuid());
+            return;
+        }
+        String before = was == null ? "ok" : was.health();
+        if (!now.health().equals(before)) {
+            add(Event.Kind.GPU, now.health().equals("ok") ? Event.Severity.INFO : now.health().equals("lost")
+                ? Event.Severity.ERROR : Event.Severity.WARNING, "", "GPU " + now.index() + " " + now.name() + " is "
+                + now.health() + (now.healthDetail().isEmpty() ? "" : ": " + now.healthDetail()) + " (" + now.uuid()
+                + ")");
+        }
+    }
+
+    private void vgpu(VgpuInfo was, VgpuInfo now) {
+        if (was == null) {
+            add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " was made");
+        } else if (now == null) {
+            add(Event.Kind.VGPU, Event.Severity.INFO, was.name(), "vGPU " + was.name() + " was deleted");
+            return;
+        } else if (!was.id().equals(now.id())) {
+            add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " was deleted and made anew");
+        } else if (!Objects.equals(was.changed(), now.changed())) {
+            add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " was changed");
+        }
+        if (now.state().equals("unplaced") && (was == null || !was.state().equals("unplaced"))) {
+            add(Event.Kind.VGPU, Event.Severity.WARNING, now.name(), "vGPU " + now.name() + " has no GPU: "
+                + now.problem());
+        } else if (was != null && was.state().equals("unplaced") && now.state().equals("ready")) {
+            add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " has its GPUs again");
+        }
+    }
+
+    private void region(RegionInfo was, RegionInfo now) {
+        if (was == null) {
+            add(Event.Kind.REGION, Event.Severity.INFO, now.vgpu(), "Region " + now.name() + " is served");
+        } else if (now == null) {
+            add(Event.Kind.REGION, Event.Severity.INFO, was.vgpu(), "Region " + was.name() + " is not served any more");
+        } else if (now.state().equals("failed") && !was.state().equals("failed")) {
+            add(Event.Kind.REGION, Event.Severity.ERROR, now.vgpu(), "Region " + now.name() + " has failed: "
+                + now.problem());
+        }
+    }
+
+    private void add(Event.Kind kind, Event.Severity severity, String vgpu, String text) {
+        log.add(kind, severity, vgpu, 0, text);
+    }
+}

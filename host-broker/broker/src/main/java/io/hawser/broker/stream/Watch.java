@@ -1,0 +1,195 @@
+package io.hawser.broker.stream;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.events.Event;
+import io.hawser.broker.events.EventFeed;
+import io.hawser.broker.events.EventLog;
+import io.hawser.broker.history.History;
+import io.hawser.broker.history.HistoryInfo;
+import io.hawser.broker.history.Sample;
+import io.hawser.broker.history.Sampler;
+import io.hawser.broker.rest.GpuInfo;
+import io.hawser.broker.rest.SessionInfo;
+import io.hawser.broker.session.SessionView;
+import jakarta.enterprise.context.ApplicationScoped;
+import jakarta.inject.Inject;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Flow;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.jboss.logging.Logger;
+
+/**
+ * Looks at the broker once a second, on a thread of its own: keeps its history, tells what has changed to those who
+ * watch, and events as soon as they are known. The broker's event loop never waits for it.
+ */
+@ApplicationScoped
+public class Watch {
+    private static final Logger LOG = Logger.getLogger(Watch.class);
+    private static final long SECOND_NS = TimeUnit.SECONDS.toNanos(1);
+    private static final long STOP_LIMIT_MS = 2000;
+
+    private final EventLog events = new EventLog(System::nanoTime);
+    private final Notices notices = new Notices(events);
+    private final Sampler sampler = new Sampler();
+    private final long startNs = System.nanoTime();
+    private final History history = new History(tick(startNs));
+    private final PictureSource pictures;
+    private final ObjectMapper json;
+    private final Hub hub;
+    private final Thread thread = new Thread(this::run, "hawser-watch");
+    private volatile boolean stopping;
+    // The thread's own from here on.
+    private EventFeed feed;
+    private Picture last;
+    private Frame lastFrame;
+    private long sampledNs = startNs;
+
+    /** Of this broker, with so many who watch as settings allow. */
+    @Inject
+    public Watch(PictureSource pictures, ObjectMapper json, BrokerConfig config) {
+        this.pictures = pictures;
+        this.json = json;
+        hub = new Hub(config.stream().maxClients(), System::nanoTime, () -> LockSupport.unpark(thread));
+        thread.setDaemon(true);
+    }
+
+    /** What happened; whoever knows more adds to it. */
+    public EventLog events() {
+        return events;
+    }
+
+    /** Begins to look. */
+    public void start(EventFeed source) {
+        feed = source;
+        events.reader(thread);
+        thread.start();
+    }
+
+    /** Ends all streams and the thread. */
+    public void stop() {
+        stopping = true;
+        hub.close();
+        LockSupport.unpark(thread);
+        try {
+            thread.join(STOP_LIMIT_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Whether nobody more may watch. */
+    public boolean isFull() {
+        return hub.isFull();
+    }
+
+    /** How many watch. */
+    public int clients() {
+        return hub.size();
+    }
+
+    /**
+     * A stream for one more.
+     *
+     * @param executor sends its frames; runs one task after the other.
+     * @param holds whether it may still watch; asked from time to time.
+     */
+    Flow.Publisher<Frame> open(Executor executor, BooleanSupplier holds) {
+        return hub.open(executor, holds);
+    }
+
+    /** What something was. */
+    HistoryInfo history(History.Key key, int seconds) {
+        return history.of(key, seconds, Instant.now());
+    }
+
+    /** Seconds that never jump; a day ahead, so that nothing before the start is below 0. */
+    private long tick(long nowNs) {
+        return TimeUnit.DAYS.toSeconds(1) + (nowNs - startNs) / SECOND_NS;
+    }
+
+    private void run() {
+        long nextNs = startNs;
+        while (!stopping) {
+            try {
+                long now = System.nanoTime();
+                if (now - nextNs >= 0) {
+                    nextNs = Math.max(nextNs + SECOND_NS, now - SECOND_NS);
+                    look(now);
+                }
+                hub.givePictures(this::picture);
+                for (Event event : events.take()) {
+                    hub.give(frame("event", event));
+                }
+            } catch (RuntimeException e) {
+                // One picture that cannot be taken must not end the page for good.
+                LOG.error("the broker could not be looked at", e);
+            }
+            LockSupport.parkNanos(this, nextNs - System.nanoTime());
+        }
+    }
+
+    /** What is done once a second. */
+    private void look(long nowNs) {
+        List<SessionInfo> over = new ArrayList<>();
+        SessionView ended;
+        while ((ended = feed.pollOver()) != null) {
+            over.add(SessionInfo.of(ended));
+        }
+        Picture now = pictures.take();
+        sample(nowNs, over, now);
+        Picture before = last;
+        last = now;
+        lastFrame = null;
+        if (before != null) {
+            notices.compare(before, now);
+            if (hub.size() > 0) {
+                Change change = Change.between(before, now);
+                if (!change.isNothing()) {
+                    hub.give(frame("change", change));
+                }
+            }
+        }
+        hub.tick();
+    }
+
+    private void sample(long nowNs, List<SessionInfo> over, Picture now) {
+        Map<String, Double> utilizations = new HashMap<>();
+        for (GpuInfo gpu : now.gpus()) {
+            utilizations.put(gpu.uuid(), gpu.utilizationPercent() == null ? Double.NaN : gpu.utilizationPercent());
+        }
+        double seconds = Math.max(nowNs - sampledNs, 1) / (double) SECOND_NS;
+        Map<History.Key, Sample> samples = sampler.sample(over, now.sessions(), utilizations, seconds);
+        sampledNs = nowNs;
+        Set<String> vgpus = new HashSet<>();
+        now.vgpus().forEach(vgpu -> vgpus.add(vgpu.name()));
+        now.sessions().forEach(session -> vgpus.add(session.vgpu()));
+        history.keep(utilizations.keySet(), vgpus);
+        history.add(tick(nowNs), samples);
+    }
+
+    private Frame picture() {
+        if (lastFrame == null) {
+            lastFrame = frame("picture", last);
+        }
+        return lastFrame;
+    }
+
+    private Frame frame(String name, Object value) {
+        try {
+            return new Frame(name, json.writeValueAsString(value));
+        } catch (JsonProcessingException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+}

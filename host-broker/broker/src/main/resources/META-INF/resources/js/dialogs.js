@@ -1,0 +1,82 @@
+// Dialogs: one at a time, closed by Escape, focus back to where it was; a refusal is shown in the server's words.
+import {h, newId} from './dom.js';
+
+/**
+ * Asks, does it, and closes when it was done.
+ *
+ * @param content {title, body: elements, submit: the button's text, danger, focus: an element}
+ * @param act called with the form; its refusal is shown and the dialog stays.
+ * @returns a promise of what act answered, or null when it was cancelled.
+ */
+export function ask({title, body, submit, danger = false, focus = null, cancel = 'Cancel'}, act) {
+    return new Promise(resolve => {
+        const id = newId('dialog');
+        const before = document.activeElement;
+        const problem = h('p', {class: 'problem', role: 'alert', hidden: true});
+        const go = h('button', {type: 'submit', class: danger ? 'danger' : 'primary'}, submit);
+        const no = cancel ? h('button', {type: 'button', onClick: () => dialog.close()}, cancel) : null;
+        const form = h('form', {method: 'dialog', noValidate: false, onSubmit: event => {
+            event.preventDefault();
+            run();
+        }}, h('h2', {id}, title), body, problem, h('div', {class: 'buttons'}, no, go));
+        const dialog = h('dialog', {'aria-labelledby': id}, form);
+        let answer = null;
+
+        async function run() {
+            go.disabled = true;
+            problem.hidden = true;
+            try {
+                answer = await act(form);
+                dialog.close();
+            } catch (failure) {
+                problem.hidden = false;
+                problem.textContent = failure.message;
+                go.disabled = false;
+                go.focus();
+            }
+        }
+
+        dialog.addEventListener('close', () => {
+            dialog.remove();
+            if (before && before.isConnected) {
+                before.focus();
+            }
+            resolve(answer);
+        });
+        document.body.append(dialog);
+        dialog.showModal();
+        (focus || (danger && no) || form.querySelector('input, select') || go).focus();
+    });
+}
+
+/** Whether a dialog is open. */
+export const dialogOpen = () => document.querySelector('dialog[open]') !== null;
+
+/** A labelled field with a hint. */
+export function field(label, control, hint) {
+    control.id ||= newId('field');
+    const note = hint ? h('span', {class: 'hint', id: control.id + '-hint'}, hint) : null;
+    if (note) {
+        control.setAttribute('aria-describedby', note.id);
+    }
+    return h('div', {class: 'field'}, h('label', {for: control.id}, label), control, note);
+}
+
+/** A select of [value, text] pairs. */
+export function select(value, choices, properties = {}) {
+    return h('select', properties, choices.map(([key, text]) => h('option', {value: key, selected: key === value}, text)));
+}
+
+const UNITS = [['1048576', 'MiB'], ['1073741824', 'GiB'], ['1', 'bytes']];
+
+/** A size: a number and its unit; value() is in bytes. */
+export function sizeField(label, bytes, hint) {
+    const unit = bytes > 0 && bytes % 1048576 !== 0 ? '1' : bytes > 0 && bytes % 1073741824 !== 0 ? '1048576'
+        : '1073741824';
+    const number = h('input', {type: 'number', min: '0', step: 'any', required: true, inputMode: 'decimal',
+        value: String(bytes / Number(unit))});
+    const units = select(unit, UNITS, {'aria-label': label + ': unit'});
+    const element = field(label, number, hint);
+    number.replaceWith(h('div', {class: 'with-unit'}, number, units));
+    return {element, value: () => Math.round(Number(number.value) * Number(units.value))};
+}

@@ -1,0 +1,84 @@
+// Events, regions and, for administrators, the audit log.
+import {deleteRegion} from '../actions.js';
+import {get} from '../api.js';
+import {tone, vgpuHref} from '../columns.js';
+import {h, setText} from '../dom.js';
+import {bytes, dateTime} from '../format.js';
+import {model} from '../model.js';
+import {select} from '../dialogs.js';
+import {may} from '../rights.js';
+import {LiveTable} from '../table.js';
+import {EventList, pageHead, panel, view} from './parts.js';
+
+const KINDS = [['', 'All kinds'], ['session', 'Sessions'], ['refused', 'Refusals'], ['worker', 'Workers'], ['gpu', 'GPUs'],
+    ['vgpu', 'vGPUs'], ['region', 'Regions'], ['admin', 'Administration']];
+const SEVERITIES = [['', 'All'], ['warning', 'Warnings and errors'], ['error', 'Errors']];
+
+export function events() {
+    const kind = select('', KINDS, {class: 'filter', 'aria-label': 'Kind of events'});
+    const severity = select('', SEVERITIES, {class: 'filter', 'aria-label': 'How severe'});
+    const list = new EventList(event => (!kind.value || event.kind === kind.value) && (!severity.value
+        || event.severity === 'error' || event.severity === severity.value), 500, 'Nothing of this kind.');
+    kind.addEventListener('change', () => list.update());
+    severity.addEventListener('change', () => list.update());
+    return view('Events', h('div', {}, pageHead('Events', {actions: [kind, severity],
+        sub: 'What the broker remembers since it started: at most 256 of each kind.'}),
+    h('div', {class: 'panel'}, list.element)), {change: () => list.update(), find: kind});
+}
+
+export function regions() {
+    const columns = [
+        {label: 'Region', value: r => r.name, text: r => r.name},
+        {label: 'vGPU', value: r => r.vgpu, link: r => ({text: r.vgpu, href: vgpuHref(r.vgpu)})},
+        {label: 'State', value: r => r.state, pill: r => ({text: r.state, tone: tone(r.state)})},
+        {label: 'Place', grow: true, wide: true, value: r => r.path || r.doorbellSocket,
+            text: r => r.problem || r.path || r.doorbellSocket},
+        {label: 'Size', num: true, value: r => r.sizeBytes, text: r => bytes(r.sizeBytes)},
+        {label: 'Slots', num: true, value: r => r.slotsInUse, text: r => r.slotsInUse + ' / ' + r.slots},
+        {label: 'Sessions', num: true, value: r => r.sessions, text: r => String(r.sessions)}];
+    if (may('operator')) {
+        columns.push({label: '', wide: true, action: r => ({label: 'Stop', name: 'Stop serving region ' + r.name,
+            run: () => deleteRegion(r)})});
+    }
+    const table = new LiveTable({caption: 'Regions of shared memory', columns, key: r => r.name, sort: [0, false],
+        empty: 'No shared memory is served.'});
+    return view('Regions', h('div', {}, pageHead('Regions', {sub: 'Shared memory that guests on this host use.'}),
+        h('div', {class: 'panel'}, table.element)), {change: () => table.update([...model.regions.values()])});
+}
+
+export function audit() {
+    if (!may('admin')) {
+        return null;
+    }
+    const table = new LiveTable({caption: 'Audit log', key: e => e.seq, sort: [0, true], pageSize: 100,
+        empty: 'Nobody has administered this broker.', matches: (e, text) => [e.name, e.action, e.target, e.outcome,
+            e.detail, e.peer].some(part => String(part).toLowerCase().includes(text)), columns: [
+            {label: 'Time', value: e => e.seq, text: e => dateTime(e.time)},
+            {label: 'Who', value: e => e.name, text: e => e.name + (e.role ? ' (' + e.role + ')' : '')},
+            {label: 'From', minor: true, value: e => e.peer, text: e => e.peer},
+            {label: 'Action', value: e => e.action, text: e => e.action},
+            {label: 'Target', value: e => e.target, text: e => e.target || '–'},
+            {label: 'Outcome', value: e => e.outcome, pill: e => ({text: e.outcome,
+                tone: {done: 'good', refused: 'warn', failed: 'bad'}[e.outcome]})},
+            {label: 'Detail', grow: true, wide: true, value: e => e.detail, text: e => e.detail}]});
+    const problem = h('p', {class: 'problem', role: 'status', hidden: true});
+    const load = async () => {
+        try {
+            table.update(await get('/audit?limit=1000'));
+            problem.hidden = true;
+        } catch (failure) {
+            problem.hidden = false;
+            setText(problem, 'Audit log: ' + failure.message);
+        }
+    };
+    load();
+    return view('Audit', h('div', {}, pageHead('Audit log', {actions: [table.filter,
+        h('button', {type: 'button', onClick: load}, 'Refresh')]}), problem, h('div', {class: 'panel'}, table.element)),
+    {find: table.filter});
+}
+
+/** What there is not, or not any more. */
+export function missing(what) {
+    return view('Not found', h('div', {}, pageHead('Not found'), panel('What now', h('p', {class: 'note'},
+        what + ' is not there, or not any more. ', h('a', {href: '#/'}, 'To the overview')))));
+}

@@ -1,0 +1,138 @@
+package io.hawser.broker.stream;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Flow;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+
+class HubTest {
+    private static final Frame PICTURE = new Frame("picture", "{}");
+    private final AtomicLong nowNs = new AtomicLong();
+    private final AtomicInteger wakes = new AtomicInteger();
+    private boolean may = true;
+    private final Hub hub = new Hub(2, nowNs::get, wakes::incrementAndGet);
+
+    /** A client that takes what it asks for. */
+    private static final class Taker implements Flow.Subscriber<Frame> {
+        private final List<Frame> taken = new ArrayList<>();
+        private Flow.Subscription subscription;
+        private boolean completed;
+
+        @Override
+        public void onSubscribe(Flow.Subscription given) {
+            subscription = given;
+        }
+
+        @Override
+        public void onNext(Frame frame) {
+            taken.add(frame);
+        }
+
+        @Override
+        public void onError(Throwable failure) {
+            throw new AssertionError(failure);
+        }
+
+        @Override
+        public void onComplete() {
+            completed = true;
+        }
+    }
+
+    private Taker watch(long requests) {
+        Taker taker = new Taker();
+        hub.open(Runnable::run, () -> may).subscribe(taker);
+        taker.subscription.request(requests);
+        return taker;
+    }
+
+    private static Frame change(int i) {
+        return new Frame("change", "" + i);
+    }
+
+    @Test
+    void shouldGiveAPictureFirstAndThenWhatComes() {
+        Taker taker = watch(10);
+        assertEquals(1, wakes.get(), "it asks for its picture");
+        hub.give(change(1));
+        assertEquals(List.of(), taker.taken, "a change is of no use without a picture");
+        hub.givePictures(() -> PICTURE);
+        hub.givePictures(() -> PICTURE);
+        hub.give(change(2));
+        assertEquals(List.of(PICTURE, change(2)), taker.taken);
+    }
+
+    @Test
+    void shouldDropASlowClientToAFreshPicture() {
+        Taker slow = watch(2);
+        Taker fast = watch(Long.MAX_VALUE);
+        hub.givePictures(() -> PICTURE);
+        for (int i = 0; i < 1000; i++) {
+            hub.give(change(i));
+        }
+        assertEquals(List.of(PICTURE, change(0)), slow.taken, "no more than it asked for");
+        assertEquals(1001, fast.taken.size(), "the others do not wait for it");
+        hub.givePictures(() -> PICTURE);
+        assertEquals(2, slow.taken.size(), "no picture while it takes nothing");
+        slow.subscription.request(2);
+        hub.givePictures(() -> PICTURE);
+        hub.give(change(1000));
+        assertEquals(List.of(PICTURE, change(0), PICTURE, change(1000)), slow.taken);
+    }
+
+    @Test
+    void shouldForgetWhoLeaves() {
+        Taker one = watch(1);
+        watch(1);
+        assertTrue(hub.isFull());
+        one.subscription.cancel();
+        one.subscription.cancel();
+        assertFalse(hub.isFull());
+        hub.givePictures(() -> PICTURE);
+        assertEquals(List.of(), one.taken);
+        assertEquals(1, hub.size());
+    }
+
+    @Test
+    void shouldShowThatItLivesAndEndWhatLasts() {
+        Taker taker = watch(100);
+        hub.givePictures(() -> PICTURE);
+        nowNs.addAndGet(Hub.ALIVE.toNanos());
+        hub.tick();
+        hub.tick();
+        assertEquals(List.of(PICTURE, Frame.ALIVE), taker.taken);
+        assertFalse(taker.completed);
+        nowNs.addAndGet(Hub.LIFETIME.minus(Duration.ofSeconds(1)).toNanos());
+        hub.tick();
+        assertTrue(taker.completed);
+        assertEquals(0, hub.size());
+    }
+
+    @Test
+    void shouldEndTheStreamOfWhoMayNotWatchAnyMore() {
+        Taker taker = watch(100);
+        nowNs.addAndGet(Hub.ALIVE.toNanos());
+        hub.tick();
+        assertFalse(taker.completed);
+        may = false;
+        nowNs.addAndGet(Hub.ALIVE.toNanos());
+        hub.tick();
+        assertTrue(taker.completed);
+        assertEquals(0, hub.size());
+    }
+
+    @Test
+    void shouldEndAllWhenItCloses() {
+        Taker waits = watch(0);
+        hub.close();
+        assertTrue(waits.completed);
+        assertEquals(0, hub.size());
+    }
+}

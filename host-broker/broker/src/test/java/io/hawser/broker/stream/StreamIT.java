@@ -1,0 +1,213 @@
+package io.hawser.broker.stream;
+
+import static io.restassured.RestAssured.given;
+import static org.hamcrest.Matchers.containsString;
+import static org.hamcrest.Matchers.equalTo;
+import static org.hamcrest.Matchers.greaterThanOrEqualTo;
+import static org.hamcrest.Matchers.hasItem;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.ApiDescription;
+import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.rest.FakeWorkers;
+import io.hawser.shm.HandshakeProof;
+import io.quarkus.test.common.QuarkusTestResource;
+import io.quarkus.test.junit.QuarkusTest;
+import io.restassured.specification.RequestSpecification;
+import jakarta.inject.Inject;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.HttpURLConnection;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Events, history and the stream as a client sees them, with fake workers. */
+@QuarkusTest
+@QuarkusTestResource(FakeWorkers.class)
+class StreamIT {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int LIMIT_MS = 60_000;
+
+    @Inject
+    BrokerLifecycle lifecycle;
+    @Inject
+    BrokerConfig config;
+    @Inject
+    Watch watch;
+
+    /** A stream as it comes. */
+    private final class Watcher implements AutoCloseable {
+        private final HttpURLConnection connection;
+        private final BufferedReader lines;
+
+        Watcher() throws IOException {
+            connection = (HttpURLConnection) URI.create(lifecycle.httpEndpoint() + "/api/v1/stream").toURL()
+                .openConnection();
+            connection.setRequestProperty("Authorization", "Bearer " + adminToken());
+            connection.setReadTimeout(LIMIT_MS);
+            assertEquals(200, connection.getResponseCode());
+            assertTrue(connection.getContentType().startsWith("text/event-stream"), connection.getContentType());
+            assertEquals("no-store", connection.getHeaderField("Cache-Control"));
+            lines = new BufferedReader(new InputStreamReader(connection.getInputStream(), StandardCharsets.UTF_8));
+        }
+
+        /** The next event's data, with its name in {@code is}; null for a comment. */
+        JsonNode next() throws IOException {
+            String name = "";
+            StringBuilder data = new StringBuilder();
+            String line;
+            while (!(line = lines.readLine()).isEmpty()) {
+                if (line.startsWith("event:")) {
+                    name = line.substring(6).strip();
+                } else if (line.startsWith("data:")) {
+                    data.append(line.substring(5));
+                }
+            }
+            if (name.isEmpty()) {
+                return null;
+            }
+            return JSON.createObjectNode().put("is", name).set("of", JSON.readTree(data.toString()));
+        }
+
+        /** Reads until one fits. */
+        JsonNode until(String name, Predicate<JsonNode> fits) throws IOException {
+            List<JsonNode> seen = new ArrayList<>();
+            while (seen.size() < 200) {
+                JsonNode next = next();
+                if (next != null && next.get("is").asText().equals(name) && fits.test(next.get("of"))) {
+                    return next.get("of");
+                }
+                seen.add(next);
+            }
+            throw new AssertionError("never came: " + name + " among " + seen);
+        }
+
+        @Override
+        public void close() {
+            connection.disconnect();
+        }
+    }
+
+    @BeforeEach
+    void awaitWorker() {
+        TestBroker.await("a worker", () -> lifecycle.broker().pool().ready() > 0);
+    }
+
+    private String adminToken() throws IOException {
+        return Files.readString(config.stateDir().resolve("admin.token")).strip();
+    }
+
+    private RequestSpecification admin() throws IOException {
+        return given().auth().oauth2(adminToken());
+    }
+
+    private TestGuest guest() throws IOException {
+        TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
+        byte[] challenge = guest.challenge("default", ApiDescription.HASH);
+        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(config.stateDir())), challenge,
+            TestGuest.NONCE, "default")));
+        guest.receive();
+        return guest;
+    }
+
+    @Test
+    void shouldPushAPictureThenChangesAndEvents() throws Exception {
+        try (Watcher watcher = new Watcher()) {
+            JsonNode picture = watcher.next();
+            assertEquals("picture", picture.get("is").asText());
+            assertEquals("Fake GPU", picture.get("of").get("gpus").get(0).get("name").asText());
+            assertEquals(lifecycle.broker().guestEndpoint(), picture.at("/of/broker/guestEndpoint").asText());
+            long id;
+            try (TestGuest guest = guest()) {
+                JsonNode event = watcher.until("event", e -> e.get("text").asText().contains("started: vector?add"));
+                id = event.get("sessionId").asLong();
+                assertEquals("session", event.get("kind").asText());
+                JsonNode change = watcher.until("change", c -> c.at("/sessions/0/statistics/calls").asLong() == 10);
+                assertEquals(id, change.at("/sessions/0/id").asLong());
+                admin().delete("/api/v1/sessions/" + id).then().statusCode(204);
+                assertTrue(guest.closed());
+            }
+            watcher.until("event", e -> e.get("sessionId").asLong() == id && e.get("text").asText().contains(
+                "the administrator ended the session"));
+            watcher.until("change", c -> c.get("removedSessions").size() == 1
+                && c.at("/removedSessions/0").asLong() == id);
+        }
+        TestBroker.await("its leaving", () -> watch.clients() == 0);
+    }
+
+    @Test
+    void shouldTellWhyGuestsWereRefused() throws Exception {
+        try (TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint())) {
+            guest.challenge("nobody", ApiDescription.HASH);
+            guest.send(TestGuest.proof(new byte[32]));
+            guest.receive();
+        }
+        TestBroker.await("the event", () -> watch.events().latest(1000).stream().anyMatch(
+            e -> e.kind().equals("refused")));
+        admin().get("/api/v1/events?limit=1000").then().statusCode(200).body("text",
+            hasItem(containsString("the token is not known to this broker")))
+            .body("find {it.kind == 'refused'}.severity", equalTo("warning"));
+        admin().get("/api/v1/events?limit=1").then().body("size()", equalTo(1));
+    }
+
+    @Test
+    void shouldKeepHistory() throws Exception {
+        try (TestGuest guest = guest()) {
+            TestBroker.await("statistics", () -> lifecycle.broker().sessions().totals().calls() >= 10);
+            for (String of : new String[] {"", "&vgpu=default", "&gpu=" + lifecycle.broker().pool().devices().getFirst()
+                .uuid()}) {
+                TestBroker.await("a point with a session" + of, () -> {
+                    try {
+                        return admin().get("/api/v1/history?seconds=600" + of).then().statusCode(200)
+                            .body("stepSeconds", equalTo(1)).body("callsPerSecond.size()", greaterThanOrEqualTo(1))
+                            .extract().jsonPath().getList("sessions", Double.class).contains(1.0);
+                    } catch (IOException e) {
+                        throw new AssertionError(e);
+                    }
+                });
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseWhatIsNone() throws IOException {
+        for (String path : new String[] {"events?limit=0", "events?limit=1001", "events?limit=x", "history?seconds=9",
+            "history?seconds=86401", "history?seconds=-", "history?gpu=a&vgpu=b"}) {
+            admin().get("/api/v1/" + path).then().statusCode(400).contentType("application/problem+json");
+        }
+        admin().get("/api/v1/history?gpu=none").then().statusCode(404);
+        admin().get("/api/v1/history?vgpu=none").then().statusCode(404);
+        for (String path : new String[] {"stream", "events", "history"}) {
+            given().get("/api/v1/" + path).then().statusCode(401);
+        }
+    }
+
+    @Test
+    void shouldServeNoMoreThanSettingsAllow() throws Exception {
+        List<Watcher> watchers = new ArrayList<>();
+        try {
+            for (int i = 0; i < config.stream().maxClients(); i++) {
+                watchers.add(new Watcher());
+            }
+            TestBroker.await("all of them", () -> watch.clients() == config.stream().maxClients());
+            admin().get("/api/v1/stream").then().statusCode(503).contentType("application/problem+json")
+                .body("detail", containsString("hawser.stream.max-clients"));
+        } finally {
+            watchers.forEach(Watcher::close);
+        }
+        TestBroker.await("their leaving", () -> watch.clients() == 0);
+    }
+}
