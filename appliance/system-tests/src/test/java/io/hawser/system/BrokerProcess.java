@@ -102,6 +102,16 @@ final class BrokerProcess implements AutoCloseable {
         return guest;
     }
 
+    /** Where the page and the REST interface are. */
+    String http() {
+        return http;
+    }
+
+    /** The administrator's token. */
+    String adminToken() throws IOException {
+        return Files.readString(stateDir.resolve("admin.token")).strip();
+    }
+
     /** The port for guests. */
     int guestPort() {
         return Integer.parseInt(guest.substring(guest.lastIndexOf(':') + 1));
@@ -140,7 +150,7 @@ final class BrokerProcess implements AutoCloseable {
     }
 
     private String call(String method, String path, int expected) throws IOException, InterruptedException {
-        String token = Files.readString(stateDir.resolve("admin.token")).strip();
+        String token = adminToken();
         HttpRequest request = HttpRequest.newBuilder(URI.create(http + path)).timeout(HTTP_LIMIT)
             .header("Authorization", "Bearer " + token)
             .method(method, HttpRequest.BodyPublishers.noBody()).build();

@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 
 /** Where the parts of the chain are in the build. */
 final class Chain {
-    private static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
+    static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
     /** Programs that a test starts for its own purpose; they do not check a result by themselves. */
     private static final List<String> HELPERS = List.of("hold", "tenant", "static_cudart", "hawser_benchmark");
 

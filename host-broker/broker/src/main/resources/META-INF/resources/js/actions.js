@@ -45,7 +45,7 @@ function vgpuFields(vgpu) {
             h('div', {class: 'pair'}, field('Owner', kind), field('Owner’s UUID or name', owner))],
         value: () => ({memoryBytes: memory.value(), computeShare: Number(share.value), mode: mode.value,
             gpus: gpus.value.trim(), maxSessions: Number(sessions.value),
-            carriers: carriers.filter(box => box.checked).map(box => box.value),
+            carriers: carriers.filter(box => box.checked).map(box => box.value).sort(),
             owner: {kind: kind.value, id: kind.value === 'none' ? '' : owner.value.trim()}})
     };
 }

@@ -79,7 +79,7 @@ export class Plot {
     }
 
     #timeTicks(x, from, to, width) {
-        const room = Math.max(2, Math.floor((width - LEFT) / 90));
+        const room = Math.max(2, Math.floor((width - LEFT) / 52));
         const step = STEPS.find(seconds => (to - from) / 1000 / seconds <= room) || 86400;
         const ticks = [];
         // Ticks lie on the wall clock's round times.
@@ -131,7 +131,7 @@ export class Plot {
     /** Shows a value of each series, with its colour where there are several. */
     #read(values, when = '') {
         const several = this.#series.length > 1;
-        this.reading.replaceChildren(h('span', {}, when), ...values.map((value, i) => h('span', {},
+        this.reading.replaceChildren(when, ...values.map((value, i) => h('span', {},
             several ? h('span', {class: 'swatch ' + (i ? 'second' : '')}) : null, several ? this.#series[i].label + ' ' : null,
             h('b', {}, value === null || value === undefined ? '–' : this.#format(value)))));
     }

@@ -97,7 +97,8 @@ class ContractTest {
     @Test
     void shouldAnswerWithTheFieldsOfTheContract() {
         Map<String, Class<?>> records = RECORDS.stream().collect(Collectors.toMap(
-            record -> record.getSimpleName().replaceFirst("^(Gpu|Session|Region|Vgpu|History)Info$", "$1"), record -> record));
+            record -> record.getSimpleName().replaceFirst("^(Gpu|Session|Region|Vgpu|History)Info$", "$1"),
+            record -> record));
         assertEquals(new TreeSet<>(records.keySet()), names(contract.at("/components/schemas")));
         records.forEach((name, record) -> {
             JsonNode schema = contract.at("/components/schemas/" + name);

@@ -1,0 +1,121 @@
+// A real browser for the page's tests: one with a folder of its own, which tells of every fault of the page.
+import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
+import {createServer, connect} from 'node:net';
+import {createRequire} from 'node:module';
+import {chromium} from 'playwright-core';
+
+export const LIMIT_MS = 60000; // far above what any step takes, so that a loaded machine fails no test
+
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'];
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What a test gets: where the broker is, who may log in. */
+export const given = JSON.parse(process.env.HAWSER_BROWSER_TEST || '{}');
+
+/** Opens a browser, runs a test with a page and ends it; fails for faults of the page that the test did not expect. */
+export async function withPage(options, test) {
+    const {http = given.http, expected = [], ...context} = options;
+    const browser = await chromium.launch({executablePath: given.chromium, args: FLAGS});
+    const faults = [];
+    try {
+        const page = await (await browser.newContext({viewport: {width: 1280, height: 800}, ...context})).newPage();
+        page.setDefaultTimeout(LIMIT_MS);
+        page.on('pageerror', error => faults.push('error: ' + error.stack));
+        page.on('console', message => {
+            if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+                faults.push('console: ' + message.text());
+            }
+        });
+        page.on('request', request => {
+            if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== new URL(http).origin) {
+                faults.push('a request to another host: ' + request.url());
+            }
+        });
+        page.on('response', response => {
+            if (response.status() >= 400 && !expected.includes(response.status())
+                    && !(response.status() === 401 && response.url().endsWith('/me'))) {
+                faults.push('answered ' + response.status() + ': ' + response.url());
+            }
+        });
+        await page.goto(http + '/');
+        await test(page);
+    } finally {
+        await browser.close();
+    }
+    assert.deepEqual(faults, []);
+}
+
+/** Logs in with the admin token, or as a user. */
+export async function logIn(page, user = null) {
+    if (user) {
+        await page.getByLabel('Name').fill(user.name);
+    }
+    await page.getByLabel('Password or admin token').fill(user ? user.password : given.adminToken);
+    await page.getByRole('button', {name: 'Sign in'}).click();
+    await page.getByRole('heading', {name: 'Overview'}).waitFor();
+    await page.locator('#live[data-state="live"]').waitFor();
+}
+
+/** Goes to a view by its address. */
+export async function goTo(page, hash, heading) {
+    await page.evaluate(to => {
+        location.hash = to;
+    }, hash);
+    await page.getByRole('heading', {level: 1, name: heading}).waitFor();
+}
+
+/** Looks until the condition holds; fails with what was seen last. */
+export async function until(what, condition) {
+    const end = Date.now() + LIMIT_MS;
+    let seen;
+    do {
+        seen = await condition();
+        if (seen === true) {
+            return;
+        }
+        await new Promise(resolve => setTimeout(resolve, 100));
+    } while (Date.now() < end);
+    assert.fail(what + ' never came; seen last: ' + seen);
+}
+
+/** Fails for what axe finds that is serious or worse. */
+export async function checkAccessibility(page, where) {
+    await page.evaluate(axeSource); // by the debugger, so the page's policy stays as it is
+    const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ['violations']}));
+    const bad = found.violations.filter(one => ['serious', 'critical'].includes(one.impact)).map(one => one.id + ': '
+        + one.help + ' ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).slice(0, 3).join(' | '));
+    assert.deepEqual(bad, [], where);
+}
+
+/** A way to the broker that can be cut. */
+export class Wire {
+    #sockets = new Set();
+
+    async open() {
+        const target = new URL(given.http);
+        this.server = createServer(near => {
+            const far = connect(Number(target.port), target.hostname);
+            for (const [one, other] of [[near, far], [far, near]]) {
+                this.#sockets.add(one);
+                one.on('error', () => other.destroy());
+                one.on('close', () => {
+                    this.#sockets.delete(one);
+                    other.destroy();
+                });
+                one.pipe(other);
+            }
+        });
+        await new Promise(resolve => this.server.listen(this.port || 0, '127.0.0.1', resolve));
+        this.port = this.server.address().port;
+        return 'http://127.0.0.1:' + this.port;
+    }
+
+    async cut() {
+        const closed = new Promise(resolve => this.server.close(resolve));
+        this.#sockets.forEach(socket => socket.destroy());
+        await closed;
+    }
+}

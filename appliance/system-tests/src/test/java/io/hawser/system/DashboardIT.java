@@ -1,0 +1,132 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The page in a real browser, with a real broker and programs that run on the software GPU. */
+class DashboardIT {
+    private static final String VIEWER_PASSWORD = "only-looks-at-it";
+
+    @TempDir
+    private static Path stateDir;
+    private static BrokerProcess broker;
+
+    @BeforeAll
+    static void startBroker() throws Exception {
+        String missing = Browser.missing();
+        if (!missing.isEmpty()) {
+            System.out.println("SKIPPED: the page in a browser: " + missing);
+        }
+        assumeTrue(missing.isEmpty(), missing);
+        broker = BrokerProcess.start("dashboard", stateDir.resolve("broker"), Map.of("hawser.gpu.software.devices", "2",
+            "hawser.worker.pool-size", "1"));
+        makeViewer();
+    }
+
+    /** As {@code hawser-broker --set-password viewer viewer} does. */
+    private static void makeViewer() throws IOException, InterruptedException {
+        Path application = Chain.BROKER.getParent();
+        Process process = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-Dhawser.state-dir=" + stateDir.resolve("broker"), "-cp", application.resolve("app") + "/*:"
+            + application.resolve("lib/main") + "/*:" + application.resolve("lib/boot") + "/*",
+            "io.hawser.broker.access.PasswordMain", "set", "looker", "viewer").redirectErrorStream(true)
+            .redirectOutput(Chain.OUTPUT.resolve("browser-user.log").toFile()).start();
+        process.getOutputStream().write((VIEWER_PASSWORD + "\n").getBytes());
+        process.getOutputStream().close();
+        assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+        assertEquals(0, process.exitValue(), () -> "see browser-user.log");
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        broker.awaitIdle();
+    }
+
+    private static ObjectNode given() throws IOException {
+        ObjectNode given = Browser.given(broker);
+        given.putObject("viewer").put("name", "looker").put("password", VIEWER_PASSWORD);
+        return given;
+    }
+
+    private static GuestProgram hold(Carrier carrier, String... arguments) throws IOException {
+        GuestProgram program = GuestProgram.start(broker, carrier, "hold", arguments);
+        program.awaitLine("READY");
+        return program;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"login", "vgpus", "keyboard", "dark"})
+    void shouldDoWithoutGuests(String test) throws Exception {
+        Browser.run(test, given());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"live", "phone", "accessibility", "viewer", "reconnect"})
+    void shouldShowARunningProgram(String test) throws Exception {
+        try (GuestProgram program = hold(Carrier.SHM)) {
+            Browser.run(test, given());
+            program.release();
+            assertEquals(0, program.await().exit());
+        }
+    }
+
+    @Test
+    void shouldEndASessionThatSomebodyConfirmed() throws Exception {
+        try (GuestProgram program = hold(Carrier.TCP)) {
+            Browser.run("end", given());
+            GuestProgram.Result result = program.await();
+            assertEquals(3, result.exit(), result::toString);
+        }
+    }
+
+    @Test
+    void shouldShowWhoWasRefusedAndWhy() throws Exception {
+        Path wrong = Files.writeString(stateDir.resolve("wrong.token"), "nobody.c2VjcmV0LXRoYXQtbm9ib2R5LWtub3dz");
+        Map<String, String> environment = new HashMap<>(Carrier.TCP.environment(broker));
+        environment.put("HAWSER_TOKEN_FILE", wrong.toString());
+        try (GuestProgram program = GuestProgram.start(environment, "hold")) {
+            assertTrue(program.await().exit() != 0);
+        }
+        Browser.run("refusals", given());
+    }
+
+    /** Only asked for: {@code -Dhawser.pictures=FOLDER} takes the README's screenshots. */
+    @Test
+    void shouldTakePicturesWhenAsked() throws Exception {
+        String folder = System.getProperty("hawser.pictures", "");
+        assumeTrue(!folder.isEmpty(), "no -Dhawser.pictures");
+        try (GuestProgram one = hold(Carrier.SHM, "--memory", "180"); GuestProgram two = hold(Carrier.TCP, "--memory",
+                "96"); GuestProgram three = hold(Carrier.TCP, "--idle", "1", "--memory", "32")) {
+            Browser.run("pictures", given().put("pictures", folder).put("pictureSeconds", 40)
+                .put("pictureVgpu", "default"));
+            for (GuestProgram program : List.of(one, two, three)) {
+                program.release();
+                program.await();
+            }
+        }
+    }
+}
