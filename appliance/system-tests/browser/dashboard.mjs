@@ -71,7 +71,7 @@ const tests = {
         await withPage({expected: [409]}, async page => {
             await logIn(page);
             await page.getByRole('button', {name: 'New vGPU'}).click();
-            await dialog(page).getByLabel('Name').fill('from-page');
+            await dialog(page).getByLabel('Name', {exact: true}).fill('from-page');
             await dialog(page).getByLabel('Memory of each GPU', {exact: true}).fill('900000');
             await dialog(page).getByRole('button', {name: 'Create vGPU'}).click();
             await dialog(page).getByRole('alert').filter({hasText: /\d/}).waitFor();
@@ -155,7 +155,8 @@ const tests = {
             await page.keyboard.type(given.adminToken);
             await page.keyboard.press('Enter');
             await page.getByRole('heading', {name: 'Overview'}).waitFor();
-            await page.evaluate(() => document.activeElement.blur());
+            await page.reload();
+            await page.getByRole('heading', {name: 'Overview'}).waitFor();
             await page.keyboard.press('Tab');
             assert.equal(await focused(), 'Skip to content');
             await page.keyboard.press('Tab');
@@ -172,7 +173,7 @@ const tests = {
             assert.equal(await page.getByRole('link', {name: 'default'}).count(), 1);
             await page.keyboard.press('Tab');
             await page.keyboard.press('Enter');
-            await dialog(page).getByLabel('Name').waitFor();
+            await dialog(page).getByLabel('Name', {exact: true}).waitFor();
             for (let i = 0; i < 30; i++) {
                 await page.keyboard.press('Tab');
                 assert.ok(await page.evaluate(() => document.activeElement === document.body

@@ -51,7 +51,7 @@ export async function withPage(options, test) {
 /** Logs in with the admin token, or as a user. */
 export async function logIn(page, user = null) {
     if (user) {
-        await page.getByLabel('Name').fill(user.name);
+        await page.getByLabel('Name', {exact: true}).fill(user.name);
     }
     await page.getByLabel('Password or admin token').fill(user ? user.password : given.adminToken);
     await page.getByRole('button', {name: 'Sign in'}).click();

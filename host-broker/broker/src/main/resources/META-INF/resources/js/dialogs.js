@@ -52,14 +52,15 @@ export function ask({title, body, submit, danger = false, focus = null, cancel =
 /** Whether a dialog is open. */
 export const dialogOpen = () => document.querySelector('dialog[open]') !== null;
 
-/** A labelled field with a hint. */
-export function field(label, control, hint) {
+/** A labelled field with a hint; beside is shown at the control's right. */
+export function field(label, control, hint, beside) {
     control.id ||= newId('field');
     const note = hint ? h('span', {class: 'hint', id: control.id + '-hint'}, hint) : null;
     if (note) {
         control.setAttribute('aria-describedby', note.id);
     }
-    return h('div', {class: 'field'}, h('label', {for: control.id}, label), control, note);
+    return h('div', {class: 'field'}, h('label', {for: control.id}, label),
+        beside ? h('div', {class: 'with-unit'}, control, beside) : control, note);
 }
 
 /** A select of [value, text] pairs. */
@@ -76,7 +77,5 @@ export function sizeField(label, bytes, hint) {
     const number = h('input', {type: 'number', min: '0', step: 'any', required: true, inputMode: 'decimal',
         value: String(bytes / Number(unit))});
     const units = select(unit, UNITS, {'aria-label': label + ': unit'});
-    const element = field(label, number, hint);
-    number.replaceWith(h('div', {class: 'with-unit'}, number, units));
-    return {element, value: () => Math.round(Number(number.value) * Number(units.value))};
+    return {element: field(label, number, hint, units), value: () => Math.round(Number(number.value) * Number(units.value))};
 }
