@@ -8,7 +8,8 @@ import java.util.Map;
 
 /** Makes samples of what sessions have done since the last time. One thread. */
 public final class Sampler {
-    private static final SessionInfo.Statistics NOTHING = new SessionInfo.Statistics(0, 0, 0, 0, 0, 0, 0, 0);
+    private static final SessionInfo.Statistics NOTHING = new SessionInfo.Statistics(0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0);
 
     /** Sums of one thing. */
     private static final class Sum {
@@ -27,6 +28,7 @@ public final class Sampler {
             roundTrips += now.roundTrips() - before.roundTrips();
             bytesIn += now.bytesIn() - before.bytesIn();
             bytesOut += now.bytesOut() - before.bytesOut();
+            waitedMs += now.waitedMs() - before.waitedMs();
         }
 
         private Sample sample(double seconds, double utilizationPercent) {

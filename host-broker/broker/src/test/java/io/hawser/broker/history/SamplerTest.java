@@ -16,7 +16,8 @@ class SamplerTest {
 
     private static SessionInfo session(long id, String vgpu, long calls, long deviceBytes) {
         return new SessionInfo(id, vgpu, "tcp", "", "running", Instant.EPOCH, "", "", "", 1, 1, List.of("u"), 0,
-            new SessionInfo.Statistics(calls, calls, calls / 2, calls * 10, calls * 5, 0, deviceBytes, 0));
+            new SessionInfo.Statistics(calls, calls, calls / 2, calls * 10, calls * 5, 0, deviceBytes, 0, 0,
+                calls * 2));
     }
 
     @Test
@@ -27,10 +28,10 @@ class SamplerTest {
         // 1 goes on, 2 has ended with 20 more, 3 came and went in between.
         Map<History.Key, Sample> samples = sampler.sample(List.of(session(2, "b", 30, 5), session(3, "a", 8, 9)),
             List.of(session(1, "a", 300, 4)), gpus, 2);
-        assertEquals(new Sample(1, 4, 104, 52, 1040, 520, Double.NaN, 0), samples.get(A));
+        assertEquals(new Sample(1, 4, 104, 52, 1040, 520, Double.NaN, 20.8), samples.get(A));
         assertEquals(new Sample(0, 0, 10, 5, 100, 50, Double.NaN, 0),
             samples.get(new History.Key(History.Kind.VGPU, "b")));
-        assertEquals(new Sample(1, 4, 114, 57, 1140, 570, 40, 0), samples.get(GPU));
+        assertEquals(new Sample(1, 4, 114, 57, 1140, 570, 40, 22.8), samples.get(GPU));
         assertEquals(samples.get(GPU), samples.get(History.Key.BROKER));
     }
 
