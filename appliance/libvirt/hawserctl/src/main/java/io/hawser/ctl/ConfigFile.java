@@ -1,0 +1,58 @@
+package io.hawser.ctl;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** {@code ~/.config/hawser/ctl.toml}: lines of {@code name = "value"}, the part of TOML that settings need. */
+final class ConfigFile {
+    private static final Set<String> NAMES = Set.of("url", "token-file", "user", "password-file", "ca-file",
+        "state-dir");
+    private static final Pattern LINE = Pattern.compile(
+        "([A-Za-z0-9_-]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\[\"\\\\])*)\"|'([^']*)')\\s*(?:#.*)?");
+
+    private ConfigFile() {
+    }
+
+    /**
+     * Its settings.
+     *
+     * @param mustExist whether somebody has named it.
+     * @throws CtlException when it cannot be read or a line is none of the above; says which.
+     */
+    static Map<String, String> read(Path file, boolean mustExist) {
+        if (!mustExist && !Files.exists(file)) {
+            return Map.of();
+        }
+        List<String> lines;
+        try {
+            lines = Files.readAllLines(file);
+        } catch (IOException e) {
+            throw new CtlException(ExitCode.USAGE, "the file cannot be read: " + file + ": " + Problems.of(e));
+        }
+        Map<String, String> settings = new LinkedHashMap<>();
+        for (int i = 0; i < lines.size(); i++) {
+            String line = lines.get(i).strip();
+            if (line.isEmpty() || line.startsWith("#")) {
+                continue;
+            }
+            Matcher matcher = LINE.matcher(line);
+            if (!matcher.matches()) {
+                throw new CtlException(ExitCode.USAGE, file + ", line " + (i + 1) + ": a line is name = \"value\"");
+            }
+            String name = matcher.group(1).replace('_', '-');
+            if (!NAMES.contains(name)) {
+                throw new CtlException(ExitCode.USAGE, file + ", line " + (i + 1) + ": there is no setting " + name);
+            }
+            settings.put(name, matcher.group(3) != null ? matcher.group(3)
+                : matcher.group(2).replaceAll("\\\\(.)", "$1"));
+        }
+        return settings;
+    }
+}

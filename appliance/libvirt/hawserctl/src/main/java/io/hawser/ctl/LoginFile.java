@@ -1,0 +1,46 @@
+package io.hawser.ctl;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** {@code ~/.config/hawser/login.json}: the cookie of {@code hawserctl login}, which ends when the broker says so. */
+public final class LoginFile {
+    private LoginFile() {
+    }
+
+    /** A login. */
+    record Login(String url, String cookie) { }
+
+    /** The login that there is; null when there is none. */
+    static Login read(Path file) {
+        if (!Files.exists(file)) {
+            return null;
+        }
+        try {
+            Item item = Item.of(Json.read(Files.readString(file)));
+            return new Login(item.text("url"), item.text("cookie"));
+        } catch (IOException e) {
+            throw new CtlException(ExitCode.USAGE, "the file cannot be read: " + file + ": " + Problems.of(e));
+        }
+    }
+
+    /** Keeps a login in place of the one before. */
+    public static void write(Path file, String url, String cookie) {
+        Map<String, Object> login = new LinkedHashMap<>();
+        login.put("url", url);
+        login.put("cookie", cookie);
+        PrivateFiles.write(file, Json.pretty(login) + "\n");
+    }
+
+    /** Forgets it. */
+    public static void delete(Path file) {
+        try {
+            Files.deleteIfExists(file);
+        } catch (IOException e) {
+            throw new CtlException(ExitCode.USAGE, "the file cannot be removed: " + file + ": " + Problems.of(e));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+package io.hawser.ctl;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** Aligned columns; a heading that begins with {@code >} is of numbers, which stand to the right. */
+public final class Table {
+    private static final String GAP = "  ";
+
+    private final String[] headings;
+    private final boolean[] right;
+    private final List<String[]> rows = new ArrayList<>();
+
+    /** A table without rows. */
+    public Table(String... headings) {
+        this.headings = new String[headings.length];
+        right = new boolean[headings.length];
+        for (int i = 0; i < headings.length; i++) {
+            right[i] = headings[i].startsWith(">");
+            this.headings[i] = right[i] ? headings[i].substring(1) : headings[i];
+        }
+    }
+
+    /** One more row; what is missing is empty. */
+    public Table row(Object... cells) {
+        String[] row = new String[headings.length];
+        for (int i = 0; i < row.length; i++) {
+            row[i] = i < cells.length ? printable(String.valueOf(cells[i])) : "";
+        }
+        rows.add(row);
+        return this;
+    }
+
+    /** Text of others without what would command a terminal. */
+    public static String printable(String text) {
+        return text.codePoints()
+            .map(c -> Character.isISOControl(c) || Character.getType(c) == Character.FORMAT ? '?' : c)
+            .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append).toString();
+    }
+
+    /** The heading and all rows, each without blanks at its end. */
+    public List<String> lines() {
+        int[] widths = Arrays.stream(headings).mapToInt(Table::width).toArray();
+        for (String[] row : rows) {
+            for (int i = 0; i < row.length; i++) {
+                widths[i] = Math.max(widths[i], width(row[i]));
+            }
+        }
+        List<String> lines = new ArrayList<>();
+        lines.add(line(headings, widths));
+        rows.forEach(row -> lines.add(line(row, widths)));
+        return lines;
+    }
+
+    private String line(String[] cells, int[] widths) {
+        StringBuilder line = new StringBuilder();
+        for (int i = 0; i < cells.length; i++) {
+            String blanks = " ".repeat(widths[i] - width(cells[i]));
+            line.append(i == 0 ? "" : GAP).append(right[i] ? blanks + cells[i] : cells[i] + blanks);
+        }
+        return line.toString().stripTrailing();
+    }
+
+    private static int width(String text) {
+        return text.codePointCount(0, text.length());
+    }
+}

@@ -1,0 +1,29 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Table;
+import io.hawser.ctl.Units;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code hawserctl audit}. */
+@Command(name = "audit", description = "Shows who has administered what, newest first.")
+public final class AuditCommand extends ApiCommand {
+    @Option(names = {"-n", "--limit"}, paramLabel = "N", defaultValue = "100",
+        description = "The last N, up to 1000 (${DEFAULT-VALUE}).")
+    private int limit;
+    @Option(names = "--before", paramLabel = "SEQ", description = "Only those with a lower number, for what is older.")
+    private Long before;
+
+    @Override
+    void run(ApiClient client) {
+        print(client.get("/api/v1/audit?limit=" + limit + (before == null ? "" : "&before=" + before)), answer -> {
+            Table table = new Table(">SEQ", "TIME", "NAME", "ROLE", "PEER", "ACTION", "TARGET", "OUTCOME", "DETAIL");
+            Item.list(answer).forEach(entry -> table.row(entry.number("seq"), Units.local(entry.text("time")),
+                entry.text("name"), entry.text("role"), entry.text("peer"), entry.text("action"), entry.text("target"),
+                entry.text("outcome"), entry.text("detail")));
+            return table;
+        });
+    }
+}

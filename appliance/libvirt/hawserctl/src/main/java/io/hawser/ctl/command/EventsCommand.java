@@ -1,0 +1,67 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.CtlException;
+import io.hawser.ctl.EventReader;
+import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Json;
+import io.hawser.ctl.Table;
+import io.hawser.ctl.Units;
+import java.util.List;
+import java.util.stream.Stream;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code hawserctl events}. */
+@Command(name = "events", description = "Shows what has happened, and with --follow what happens.")
+public final class EventsCommand extends ApiCommand {
+    @Option(names = {"-n", "--limit"}, paramLabel = "N", defaultValue = "100",
+        description = "The last N, up to 1000 (${DEFAULT-VALUE}).")
+    private int limit;
+    @Option(names = {"-f", "--follow"}, description = "Goes on with each event as it happens; JSON is a line for each.")
+    private boolean follow;
+
+    @Override
+    void run(ApiClient client) {
+        if (!follow) {
+            print(client.get("/api/v1/events?limit=" + limit), answer -> {
+                Table table = new Table("TIME", "SEVERITY", "KIND", "VGPU", ">SESSION", "TEXT");
+                Item.list(answer).reversed().forEach(event -> table.row(cells(event)));
+                return table;
+            });
+            return;
+        }
+        // First the stream, so that nothing is missed; what is in both is shown once.
+        try (Stream<String> lines = client.stream("/api/v1/stream")) {
+            List<Item> before = Item.list(client.get("/api/v1/events?limit=" + limit)).reversed();
+            before.forEach(this::show);
+            long last = before.isEmpty() ? 0 : before.getLast().number("seq");
+            EventReader events = new EventReader(lines.iterator());
+            while (events.hasNext()) {
+                EventReader.Event event = events.next();
+                if (event.name().equals("event") && event.json().number("seq") > last) {
+                    show(event.json());
+                }
+            }
+        }
+        throw new CtlException(ExitCode.NOT_REACHABLE, "the broker has ended the stream");
+    }
+
+    private void show(Item event) {
+        if (json()) {
+            out().println(Json.line(event.fields()));
+        } else {
+            Object[] cells = cells(event);
+            out().println(Table.printable(String.format("%s  %-8s%-9s%s%s", cells[0], cells[1], cells[2],
+                cells[3].equals("-") ? "" : cells[3] + ": ", cells[5])));
+        }
+        out().flush();
+    }
+
+    private static Object[] cells(Item event) {
+        return new Object[] {Units.local(event.text("time")), event.text("severity"), event.text("kind"),
+            event.text("vgpu").isEmpty() ? "-" : event.text("vgpu"),
+            event.number("sessionId") == 0 ? "-" : event.text("sessionId"), event.text("text")};
+    }
+}

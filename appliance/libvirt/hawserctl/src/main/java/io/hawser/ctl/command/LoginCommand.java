@@ -1,0 +1,51 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.CtlException;
+import io.hawser.ctl.Endpoint;
+import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.LoginFile;
+import io.hawser.ctl.Settings;
+import java.util.Map;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+
+/** {@code hawserctl login}. */
+@Command(name = "login", description = "Logs in by name and password, and stays so: the broker's cookie is kept in "
+    + "~/.config/hawser/login.json, the password nowhere.")
+public final class LoginCommand extends ApiCommand {
+    @Parameters(paramLabel = "NAME", arity = "0..1", description = "A user of the broker; or --user.")
+    private String name;
+    private String user;
+
+    /** As nobody: neither a login before this one nor a token that is lying about counts. */
+    @Override
+    Endpoint endpoint(Settings settings) {
+        return settings.anonymous();
+    }
+
+    @Override
+    void prepare() {
+        user = name == null ? root().user() : name;
+        if (user == null) {
+            throw new ParameterException(spec().commandLine(), "the name of a user is missing");
+        }
+    }
+
+    @Override
+    void run(ApiClient client) {
+        Settings settings = root().settings();
+        String password = settings.password(user, root().passwordFile());
+        String cookie;
+        try {
+            cookie = client.login(Map.of("name", user, "password", password));
+        } catch (CtlException e) {
+            throw e.exitCode() == ExitCode.NOT_ALLOWED
+                ? new CtlException(ExitCode.NOT_ALLOWED, "the broker does not accept " + user + " and this password")
+                : e;
+        }
+        LoginFile.write(settings.loginFile(), client.endpoint().url().toString(), cookie);
+        say("logged in: " + user + " at " + client.endpoint().url());
+    }
+}

@@ -1,0 +1,152 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Table;
+import io.hawser.ctl.Units;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import picocli.CommandLine.ArgGroup;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+
+/** {@code hawserctl regions}; without more it lists them. */
+@Command(name = "regions", description = "Lists, makes and deletes regions of shared memory.",
+    synopsisSubcommandLabel = "[COMMAND]", subcommands = {RegionsCommand.ListCommand.class,
+        RegionsCommand.ShowCommand.class, RegionsCommand.CreateCommand.class, RegionsCommand.DeleteCommand.class})
+public final class RegionsCommand extends ApiCommand {
+    private static final String PATH = "/api/v1/regions";
+
+    @Override
+    void run(ApiClient client) {
+        print(client.get(PATH), RegionsCommand::table);
+    }
+
+    private static Table table(Object answer) {
+        Table table = new Table("NAME", "STATE", "VGPU", ">SIZE", ">SLOTS", ">SESSIONS", "PLACE");
+        for (Item region : Item.list(answer)) {
+            table.row(region.text("name"), region.text("state") + (region.text("problem").isEmpty() ? ""
+                : ": " + region.text("problem")), region.text("vgpu"), Units.size(region.number("sizeBytes")),
+                region.number("slotsInUse") + "/" + region.number("slots"), region.number("sessions"),
+                region.text("path") + region.text("doorbellSocket"));
+        }
+        return table;
+    }
+
+    private static Table details(Object answer) {
+        Item region = Item.of(answer);
+        Table table = new Table("FIELD", "VALUE");
+        region.fields().keySet().forEach(key -> table.row(key, key.toString().endsWith("Bytes")
+            ? Units.size(region.number(key.toString())) : region.text(key.toString())));
+        return table;
+    }
+
+    private static String path(String name) {
+        return PATH + "/" + ApiClient.segment(name);
+    }
+
+    /** {@code hawserctl regions list}. */
+    @Command(name = "list", description = "Lists the regions.")
+    static final class ListCommand extends ApiCommand {
+        @Override
+        void run(ApiClient client) {
+            print(client.get(PATH), RegionsCommand::table);
+        }
+    }
+
+    /** {@code hawserctl regions show}. */
+    @Command(name = "show", description = "Shows one region.")
+    static final class ShowCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+
+        @Override
+        void run(ApiClient client) {
+            print(client.get(path(name)), RegionsCommand::details);
+        }
+    }
+
+    /** {@code hawserctl regions create}. */
+    @Command(name = "create", sortOptions = false,
+        description = "Serves one more region. Whoever has the region has its vGPU.")
+    static final class CreateCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+        @ArgGroup(multiplicity = "1")
+        private Place place;
+        @Option(names = "--size", paramLabel = "SIZE", converter = SizeConverter.class,
+            description = "64M, 1G; the file's when left out; a power of two for ivshmem.")
+        private Long size;
+        @Option(names = "--vgpu", paramLabel = "NAME", description = "The vGPU that it opens (default).")
+        private String vgpu;
+        @Option(names = "--slots", paramLabel = "N", description = "Guest processes at a time, 1 to 64 (16).")
+        private Integer slots;
+        @Option(names = "--guest-timeout", paramLabel = "SECONDS",
+            description = "How long a process in a virtual machine may show no sign of life (30).")
+        private Integer guestTimeout;
+        @Option(names = "--vectors", paramLabel = "N", description = "Doorbells (1 + slots).")
+        private Integer vectors;
+        private final Map<String, Object> body = new LinkedHashMap<>();
+
+        /** Where it is. */
+        static final class Place {
+            @Option(names = "--path", paramLabel = "FILE", required = true,
+                description = "A file in /dev/shm, or an ivshmem device's resource2.")
+            private Path path;
+            @Option(names = "--doorbell-socket", paramLabel = "SOCKET", required = true,
+                description = "Where the broker is the server of QEMU's ivshmem-doorbell.")
+            private Path doorbellSocket;
+        }
+
+        @Override
+        void prepare() {
+            body.put("name", name);
+            // Of this machine, like the broker's; a relative one would be taken from the broker's folder.
+            put(body, "path", absolute(place.path));
+            put(body, "doorbellSocket", absolute(place.doorbellSocket));
+            put(body, "sizeBytes", size);
+            put(body, "vgpu", vgpu);
+            put(body, "slots", slots);
+            put(body, "guestTimeoutMs", guestTimeout == null ? null : guestTimeout * 1000L);
+            put(body, "vectors", vectors);
+        }
+
+        @Override
+        void run(ApiClient client) {
+            print(client.change("POST", PATH, body), RegionsCommand::details);
+        }
+
+        private String absolute(Path path) {
+            if (path != null && !path.isAbsolute()) {
+                throw new ParameterException(spec().commandLine(), "a path of the broker's machine begins with /: "
+                    + path);
+            }
+            return path == null ? null : path.toString();
+        }
+
+        private static void put(Map<String, Object> body, String name, Object value) {
+            if (value != null) {
+                body.put(name, value);
+            }
+        }
+    }
+
+    /** {@code hawserctl regions delete}. */
+    @Command(name = "delete", description = "Ends a region and its sessions.")
+    static final class DeleteCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+        @Option(names = {"-y", "--yes"}, description = "Does not ask.")
+        private boolean yes;
+
+        @Override
+        void run(ApiClient client) {
+            confirm(yes, "Delete the region " + name + " and end its sessions?");
+            client.change("DELETE", path(name), null);
+            say("deleted: " + name);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.Units;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.TypeConversionException;
+
+/** Options that are sizes. */
+final class SizeConverter implements ITypeConverter<Long> {
+    @Override
+    public Long convert(String text) {
+        try {
+            return Units.bytes(text);
+        } catch (IllegalArgumentException e) {
+            throw new TypeConversionException(e.getMessage());
+        }
+    }
+}

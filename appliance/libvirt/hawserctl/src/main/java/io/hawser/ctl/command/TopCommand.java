@@ -1,0 +1,80 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.CtlException;
+import io.hawser.ctl.EventReader;
+import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.LivePicture;
+import io.hawser.ctl.Terminal;
+import java.util.List;
+import java.util.stream.Stream;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code hawserctl top}. */
+@Command(name = "top", description = "Shows GPUs, vGPUs and sessions as they change, each second; busiest sessions"
+    + " first. Without a terminal one picture follows the other.")
+public final class TopCommand extends ApiCommand {
+    private static final String ALTERNATE_SCREEN = "\033[?1049h\033[?25l";
+    private static final String NORMAL_SCREEN = "\033[?25h\033[?1049l";
+
+    @Option(names = {"-n", "--count"}, paramLabel = "N", description = "Ends after N pictures.")
+    private Integer count;
+
+    @Override
+    void run(ApiClient client) {
+        boolean window = Terminal.isInteractive() && !json();
+        Thread restore = new Thread(() -> {
+            out().print(NORMAL_SCREEN);
+            out().flush();
+        });
+        try (Stream<String> lines = client.stream("/api/v1/stream")) {
+            if (window) {
+                out().print(ALTERNATE_SCREEN);
+                Runtime.getRuntime().addShutdownHook(restore); // also when Ctrl-C ends it
+            }
+            show(new EventReader(lines.iterator()), window);
+        } finally {
+            if (window) {
+                Runtime.getRuntime().removeShutdownHook(restore);
+                restore.run();
+            }
+        }
+    }
+
+    private void show(EventReader events, boolean window) {
+        LivePicture picture = new LivePicture();
+        int shown = 0;
+        while (count == null || shown < count) {
+            if (!events.hasNext()) {
+                throw new CtlException(ExitCode.NOT_REACHABLE, "the broker has ended the stream");
+            }
+            EventReader.Event event = events.next();
+            if (!picture.apply(event)) {
+                continue;
+            }
+            if (json()) {
+                out().println("{\"" + event.name() + "\":" + event.text().strip() + "}");
+            } else if (window) {
+                draw(picture.lines());
+            } else {
+                picture.lines().forEach(out()::println);
+                out().println();
+            }
+            out().flush();
+            shown++;
+        }
+    }
+
+    /** Over what is there, so that nothing flickers. */
+    private void draw(List<String> lines) {
+        Terminal.Size size = Terminal.size();
+        StringBuilder screen = new StringBuilder("\033[H");
+        for (int i = 0; i < Math.min(lines.size(), size.rows()); i++) {
+            String line = lines.get(i);
+            int end = line.offsetByCodePoints(0, Math.min(size.columns(), line.codePointCount(0, line.length())));
+            screen.append(i == 0 ? "" : "\r\n").append(line, 0, end).append("\033[K");
+        }
+        out().print(screen.append("\033[J"));
+    }
+}

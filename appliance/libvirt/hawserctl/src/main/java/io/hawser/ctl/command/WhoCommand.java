@@ -1,0 +1,17 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Table;
+import picocli.CommandLine.Command;
+
+/** {@code hawserctl who}. */
+@Command(name = "who", description = "Shows as whom the broker knows the caller.")
+public final class WhoCommand extends ApiCommand {
+    @Override
+    void run(ApiClient client) {
+        print(client.get("/api/v1/me"), answer -> new Table("NAME", "ROLE", "VIA", "BROKER").row(
+            Item.of(answer).text("name"), Item.of(answer).text("role"), Item.of(answer).text("via"),
+            client.endpoint().url()));
+    }
+}

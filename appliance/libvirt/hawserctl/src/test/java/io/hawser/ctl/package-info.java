@@ -1,0 +1,2 @@
+/** Tests of hawserctl. */
+package io.hawser.ctl;

@@ -1,0 +1,144 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@code hawserctl} with a real broker: what it shows, does and refuses, and how it ends. */
+class HawserctlIT {
+    private static final int REFUSED = 1;
+    private static final int USAGE = 2;
+    private static final int NOT_REACHABLE = 3;
+    private static final int NOT_ALLOWED = 4;
+    private static final int NOT_FOUND = 5;
+
+    @TempDir
+    private static Path folder;
+    private static BrokerProcess broker;
+    private static Hawserctl admin;
+
+    @BeforeAll
+    static void startBroker() throws IOException {
+        broker = BrokerProcess.start("hawserctl", folder.resolve("state"), Map.of());
+        admin = new Hawserctl(Files.createDirectories(folder.resolve("home")), Map.of("HAWSERCTL_STATE_DIR",
+            broker.stateDir().toString()));
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    @Test
+    void shouldShowTheBrokerAndItsGpus() throws Exception {
+        assertEquals(broker.guest(), admin.run("broker").assertDone().row("guestEndpoint").get(1));
+        assertEquals("software", admin.run("broker --json").assertDone().json().path("backend").asText());
+        JsonNode gpus = admin.run("gpus --json").assertDone().json();
+        assertEquals(broker.gpus().get(0).path("uuid"), gpus.get(0).path("uuid"));
+        assertEquals("ok", gpus.get(0).path("health").asText());
+        List<String> row = admin.run("gpus").assertDone().row("0", "Hawser software GPU");
+        assertEquals("ok", row.getLast());
+    }
+
+    @Test
+    void shouldListShowAndEndSessions() throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold");
+             GuestProgram other = GuestProgram.start(broker, Carrier.TCP, "hold")) {
+            program.awaitLine("READY");
+            other.awaitLine("READY");
+            JsonNode sessions = admin.run("sessions list --json").assertDone().json();
+            assertEquals(2, sessions.size());
+            String id = sessions.get(0).path("id").asText();
+            String next = sessions.get(1).path("id").asText();
+            assertTrue(admin.run("sessions").assertDone().row(id, "default", "running", "tcp", "hold").size() > 5);
+            assertEquals(2, admin.run("sessions list --vgpu default --json").json().size());
+            assertEquals(0, admin.run("sessions list --vgpu other --json").assertDone().json().size());
+            assertEquals("hold", admin.run("sessions show " + id).assertDone().row("program").get(1));
+            assertEquals(id, admin.run("sessions show " + id + " --json").json().path("id").asText());
+            admin.run("sessions end 4711 " + id).assertExit(NOT_FOUND).assertSays("there is no such session: id=4711");
+            admin.run("sessions show " + id).assertExit(NOT_FOUND);
+            assertEquals("ended: " + next, admin.run("sessions end --yes " + next).assertDone().out().strip());
+            admin.run("sessions end " + next).assertExit(NOT_FOUND);
+        }
+        broker.awaitIdle();
+    }
+
+    @Test
+    void shouldMakeAndDeleteRegions() throws Exception {
+        Path file = Path.of("/dev/shm/hawserctl-it-" + ProcessHandle.current().pid());
+        try {
+            JsonNode made = admin.run("regions create one --size 16M --slots 2 --guest-timeout 7 --json --path " + file)
+                .assertDone().json();
+            assertEquals(16 << 20, made.path("sizeBytes").asLong());
+            assertEquals(7000, made.path("guestTimeoutMs").asLong());
+            assertEquals(List.of("one", "serving", "default", "16 MiB", "0/2", "0", file.toString()),
+                admin.run("regions").assertDone().row("one"));
+            assertEquals("0", admin.run("regions show one").assertDone().row("slotsInUse").get(1));
+            admin.run("regions create one --size 16M --path " + file).assertExit(REFUSED).assertSays("refused: ");
+            admin.run("regions create two --path " + folder.resolve("disk")).assertExit(REFUSED);
+            admin.run("regions delete one").assertDone();
+            assertFalse(Files.exists(file));
+            admin.run("regions delete one").assertExit(NOT_FOUND);
+            admin.run("regions show ../../etc").assertExit(NOT_FOUND);
+        } finally {
+            Files.deleteIfExists(file);
+        }
+    }
+
+    @Test
+    void shouldSayWhoItIsAndWhyItIsNotAllowed() throws Exception {
+        assertEquals("admin", admin.run("who").assertDone().row("admin.token").get(1));
+        Hawserctl nobody = admin.with(Map.of("HAWSERCTL_URL", broker.http()));
+        nobody.run("gpus").assertExit(NOT_ALLOWED).assertSays("--token-file");
+        Path wrong = Files.writeString(folder.resolve("wrong"), "not-a-token\n");
+        nobody.run("gpus --token-file " + wrong).assertExit(NOT_ALLOWED).assertSays(wrong.toString());
+        assertFalse(nobody.run("gpus --token-file " + wrong).err().contains("not-a-token"));
+        nobody.run("gpus --token-file " + broker.stateDir().resolve("admin.token")).assertDone();
+        nobody.run("gpus --token-file " + folder.resolve("none")).assertExit(USAGE);
+    }
+
+    @Test
+    void shouldLogInAndOut() throws Exception {
+        Path password = Files.writeString(folder.resolve("password"), "correct horse\n");
+        Process set = new ProcessBuilder(Chain.ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker").toString(),
+            "-Dhawser.state-dir=" + broker.stateDir(), "--set-password", "vera", "viewer")
+            .redirectInput(password.toFile()).redirectErrorStream(true).start();
+        String said = new String(set.getInputStream().readAllBytes());
+        assertEquals(0, set.waitFor(), said);
+        Hawserctl vera = new Hawserctl(Files.createDirectories(folder.resolve("vera")), Map.of());
+        String where = " --url " + broker.http();
+        vera.run("login vera --password-file " + Files.writeString(folder.resolve("bad"), "no\n") + where)
+            .assertExit(NOT_ALLOWED).assertSays("the broker does not accept vera");
+        vera.run("login vera --password-file " + password + where).assertDone();
+        assertEquals(List.of("vera", "viewer", "cookie", broker.http()), vera.run("who").assertDone().row("vera"));
+        vera.run("gpus").assertDone();
+        vera.run("sessions end 1").assertExit(NOT_ALLOWED).assertSays("not allowed: ");
+        assertEquals("password", vera.run("who --json --user vera --password-file " + password + where).json()
+            .path("via").asText());
+        vera.run("logout").assertDone();
+        vera.run("who" + where).assertExit(NOT_ALLOWED);
+    }
+
+    @Test
+    void shouldSayThatNoBrokerAnswers() throws Exception {
+        admin.with(Map.of()).run("gpus").assertExit(NOT_REACHABLE).assertSays("--url or --state-dir");
+        admin.run("gpus --state-dir " + folder).assertExit(NOT_REACHABLE).assertSays("no such file");
+        admin.run("gpus --url https://" + broker.http().substring("http://".length())).assertExit(NOT_REACHABLE)
+            .assertSays("--ca-file");
+        admin.run("gpus --url http://" + broker.guest()).assertExit(NOT_REACHABLE);
+        admin.run("gpus --what").assertExit(USAGE);
+    }
+}
