@@ -137,6 +137,11 @@ final class BrokerProcess implements AutoCloseable {
         return region;
     }
 
+    /** The broker itself as the REST interface shows it. */
+    JsonNode info() throws IOException, InterruptedException {
+        return JSON.readTree(call("GET", "/api/v1/broker", 200));
+    }
+
     /** The sessions as the REST interface shows them. */
     JsonNode sessions() throws IOException, InterruptedException {
         return JSON.readTree(call("GET", "/api/v1/sessions", 200));

@@ -178,6 +178,7 @@ public final class Broker {
                 broker.closeRegions(e.getMessage());
                 broker.turns.close();
                 broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+                broker.command.confinement().close();
             }
             closeQuietly(stateDir);
             throw new StartException(e.getMessage());
@@ -298,6 +299,11 @@ public final class Broker {
         return pools.failure(gpuUuid);
     }
 
+    /** The workers' jail, one line for people. */
+    public String jail() {
+        return command.confinement().describe();
+    }
+
     /** Its sessions. */
     public SessionRegistry sessions() {
         return sessions;
@@ -366,6 +372,7 @@ public final class Broker {
         turns.close();
         loop.submit(ledgers::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
+        command.confinement().close();
         group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
         closeQuietly(stateDir);
     }

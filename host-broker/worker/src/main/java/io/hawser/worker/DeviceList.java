@@ -23,10 +23,11 @@ final class DeviceList {
      * Prepares and describes the devices.
      *
      * @param backend the GPU.
+     * @param jail what the worker's jail is, for people.
      * @return the message for the broker.
      * @throws IllegalStateException if a device or its context fails; the message has the CUresult.
      */
-    static WorkerMessage.Ready ready(GpuBackend backend) {
+    static WorkerMessage.Ready ready(GpuBackend backend, String jail) {
         List<WorkerMessage.Device> devices = new ArrayList<>();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment context = arena.allocate(ValueLayout.JAVA_LONG);
@@ -37,7 +38,7 @@ final class DeviceList {
                 devices.add(describe(backend, ordinal, arena));
             }
         }
-        return new WorkerMessage.Ready(ProcessHandle.current().pid(), backend.name(), devices);
+        return new WorkerMessage.Ready(ProcessHandle.current().pid(), backend.name(), jail, devices);
     }
 
     private static WorkerMessage.Device describe(GpuBackend backend, int ordinal, Arena arena) {

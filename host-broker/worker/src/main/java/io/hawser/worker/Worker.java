@@ -17,6 +17,7 @@ import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.jail.Jail;
 import io.hawser.worker.session.CreditWindow;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.LogText;
@@ -46,6 +47,7 @@ public final class Worker {
     private static final int UNCHANGED_STATS_EVERY = 8; // intervals
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
+    private static final String UNTRIED = "nvidia"; // a backend whose workers are jailed only when they must be
 
     private final ControlSocket control; // null: a rehearsal, nobody is told anything
     private final GpuBackend backend;
@@ -65,6 +67,7 @@ public final class Worker {
     private boolean isStuck; // the thread of run()
     private WorkerMessage.Stats lastStats; // this and the next: session thread
     private int unchangedStats;
+    private WorkerMessage.Ready ready; // this: the thread of run()
 
     /**
      * Prepares a worker.
@@ -92,7 +95,9 @@ public final class Worker {
      * @throws IOException if the broker cannot be told that the worker is ready.
      */
     public boolean run() throws IOException {
-        WorkerMessage.Ready ready = DeviceList.ready(backend);
+        if (ready == null) {
+            ready = DeviceList.ready(backend, "none: off");
+        }
         devices = ready.devices().stream().map(WorkerMessage.Device::uuid).toList();
         // Before the broker is told: the first line costs milliseconds, which the guest would wait for.
         LOG.log(Level.INFO, "ready: backend={0} devices={1}", ready.backend(), ready.devices().size());
@@ -270,6 +275,35 @@ public final class Worker {
     /** Serves a session of the worker's own, so that the first real one starts at full speed. Before {@link #run}. */
     public void warmUp() {
         WarmUp.run(backend);
+    }
+
+    /**
+     * Goes into the jail. After {@link #warmUp}, before {@link #run}, with no other thread of this worker's at work.
+     *
+     * @throws IllegalStateException if the jail cannot be what the options ask for.
+     * @throws IOException if the broker does not watch.
+     */
+    public void confine(Jail.Options options) throws IOException {
+        if (options.mode() == Jail.Mode.OFF) {
+            return;
+        }
+        if (options.mode() == Jail.Mode.AUTO && UNTRIED.equals(backend.name())) {
+            ready = DeviceList.ready(backend, "none; not: anything (untried with NVIDIA's driver)");
+            return;
+        }
+        ready = DeviceList.ready(backend, "");
+        Preload.run(codec, ready);
+        Jail.Report report = Jail.enter(options);
+        if (report.listener() >= 0) {
+            // Nothing may be loaded between these two: it would wait for the watcher, who waits for the message.
+            control.write(codec.encode(new WorkerMessage.Jailed(report.listener(), backend.name())));
+            ControlSocket.Frame answer = control.read();
+            if (answer == null || !(codec.decode(answer.json()) instanceof BrokerMessage.Watching)) {
+                throw new IOException("the broker must watch the jail");
+            }
+            Jail.forget(report.listener());
+        }
+        ready = new WorkerMessage.Ready(ready.pid(), ready.backend(), report.text(), ready.devices());
     }
 
     private void endSession(String reason, boolean error) {

@@ -14,9 +14,9 @@ import java.util.List;
  * The session process. It opens the GPU, says {@code ready} on its control socket, serves the one session that the
  * broker assigns, and exits: when the session or the broker ends, in any case within seconds.
  *
- * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. It opens no file once
- * it is ready: a jail can be closed then. The environment variable {@value #GPUS} names the GPUs that it serves, by
- * their UUIDs; NVIDIA's driver is told by CUDA_VISIBLE_DEVICES as well.
+ * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. It goes into its jail
+ * before it is ready, and opens no file from then on. The environment variable {@value #GPUS} names the GPUs that it
+ * serves, by their UUIDs; NVIDIA's driver is told by CUDA_VISIBLE_DEVICES as well.
  *
  * <p>Exit status: 0 after a session or when the broker let it go; 1 when something failed, which the log names; 2 for a
  * wrong command line.
@@ -30,7 +30,8 @@ public final class WorkerMain {
     public static final String JVM_FLAGS = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow "
         + "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
         + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData "
-        + "-XX:+DisplayVMOutputToStderr -Xlog:disable -Xlog:all=warning:stderr";
+        + "-XX:+DisplayVMOutputToStderr -Xlog:disable -Xlog:all=warning:stderr "
+        + "-XX:+DisableAttachMechanism -XX:+ErrorFileToStderr -XX:-CreateCoredumpOnCrash";
 
     private static final Logger LOG = System.getLogger(WorkerMain.class.getName());
 
@@ -46,7 +47,7 @@ public final class WorkerMain {
         GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
         new Worker(new ControlSocket(options.controlFd()), backend).warmUp();
         ControlCodec codec = new ControlCodec();
-        codec.encode(DeviceList.ready(backend));
+        codec.encode(DeviceList.ready(backend, ""));
         codec.decode("{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0}".getBytes(StandardCharsets.US_ASCII));
         System.exit(0);
     }
@@ -64,6 +65,8 @@ public final class WorkerMain {
      */
     public static void main(String[] args) {
         LogSetup.install();
+        // Netty would look for a network card to make names of channels from, which nobody sees.
+        System.setProperty("io.netty.machineId", "02:00:00:00:00:00");
         WorkerOptions options;
         try {
             options = WorkerOptions.parse(args);
@@ -88,6 +91,7 @@ public final class WorkerMain {
             if (warmsUp) {
                 worker.warmUp();
             }
+            worker.confine(options.jail());
             status = worker.run() ? 0 : 1;
         } catch (IllegalArgumentException | IllegalStateException e) { // a GPU that cannot be opened says why
             LOG.log(Level.ERROR, "the worker cannot go on: {0}", e.getMessage());

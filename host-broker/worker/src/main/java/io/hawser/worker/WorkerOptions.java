@@ -1,5 +1,8 @@
 package io.hawser.worker;
 
+import io.hawser.worker.jail.Jail;
+import java.util.Locale;
+
 /**
  * The worker's command line.
  *
@@ -7,13 +10,14 @@ package io.hawser.worker;
  * @param backend {@code auto}, {@code software} or {@code nvidia}.
  * @param threads processors that a software GPU may use; 0 for all.
  * @param devices how many GPUs a software GPU is.
+ * @param jail how the worker confines itself before it says ready.
  * @param train 1 to warm up only and to end in order, so that the JVM writes what it has been told to record.
  */
-public record WorkerOptions(int controlFd, String backend, int threads, int devices, int train) {
+public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, int train) {
     /** How to call the worker. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
-        + "[--devices N] [--train 0|1]";
+        + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--train 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -29,6 +33,9 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         String backend = "auto";
         int threads = 0;
         int devices = 1;
+        Jail.Mode jail = Jail.Mode.OFF;
+        int uid = 0;
+        boolean isWatched = false;
         int train = 0;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
@@ -40,11 +47,22 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--backend" -> backend = value;
                 case "--threads" -> threads = number(args[i], value);
                 case "--devices" -> devices = number(args[i], value);
+                case "--jail" -> jail = mode(value);
+                case "--uid" -> uid = number(args[i], value);
+                case "--watched" -> isWatched = number(args[i], value) != 0;
                 case "--train" -> train = number(args[i], value);
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
-        return new WorkerOptions(controlFd, backend, threads, devices, train);
+        return new WorkerOptions(controlFd, backend, threads, devices, new Jail.Options(jail, uid, isWatched),
+            train);
+    }
+
+    private static Jail.Mode mode(String value) {
+        return switch (value) {
+            case "auto", "strict", "off" -> Jail.Mode.valueOf(value.toUpperCase(Locale.ROOT));
+            default -> throw new IllegalArgumentException("--jail must be auto, strict or off: " + value);
+        };
     }
 
     private static int number(String option, String value) {

@@ -1,5 +1,6 @@
 package io.hawser.broker.config;
 
+import io.hawser.broker.jail.JailMode;
 import io.quarkus.runtime.configuration.MemorySize;
 import io.smallrye.config.ConfigMapping;
 import io.smallrye.config.WithDefault;
@@ -170,7 +171,8 @@ public interface BrokerConfig {
         @WithDefault("--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -XX:+UseSerialGC "
             + "-XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
             + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData "
-            + "-XX:+DisplayVMOutputToStderr -Xlog:disable -Xlog:all=warning:stderr")
+            + "-XX:+DisplayVMOutputToStderr -Xlog:disable -Xlog:all=warning:stderr "
+            + "-XX:+DisableAttachMechanism -XX:+ErrorFileToStderr -XX:-CreateCoredumpOnCrash")
         String flags();
 
         /** Names of the environment variables that a worker inherits; it gets no other. */
@@ -188,6 +190,21 @@ public interface BrokerConfig {
          */
         @WithDefault("false")
         boolean startCache();
+
+        /**
+         * Whether workers are jailed before they meet their guests: {@code auto} takes what the machine has, and the
+         * log says which parts; {@code strict} does not start without all of them; {@code off} is for looking for
+         * faults.
+         */
+        @WithDefault("auto")
+        JailMode jail();
+
+        /**
+         * The first of 65,536 users of the system for workers, one each, when the broker runs as root; 0 for none.
+         * Nobody else may have them.
+         */
+        @WithDefault("1900000000")
+        int firstUid();
 
         /** Time from the start of a worker to its {@code ready}. */
         @WithDefault("60s")

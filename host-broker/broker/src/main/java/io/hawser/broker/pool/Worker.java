@@ -3,6 +3,7 @@ package io.hawser.broker.pool;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.ledger.Seat;
 import io.hawser.broker.posix.ChildProcess;
 import io.hawser.broker.posix.ExitStatus;
@@ -47,6 +48,7 @@ public final class Worker {
 
     private final long id;
     private final EventLoop loop;
+    private final Confinement confinement;
     private final Duration endTimeout;
     private final Listener listener;
     private final long startedNs = System.nanoTime();
@@ -59,10 +61,13 @@ public final class Worker {
     private boolean gone;
     private long windowNs = startedNs;
     private int messagesInWindow;
+    private boolean isWatched;
+    private boolean isReady;
 
-    private Worker(long id, EventLoop loop, Duration endTimeout, Listener listener) {
+    private Worker(long id, EventLoop loop, Confinement confinement, Duration endTimeout, Listener listener) {
         this.id = id;
         this.loop = loop;
+        this.confinement = confinement;
         this.endTimeout = endTimeout;
         this.listener = listener;
         output = new WorkerLog(id);
@@ -71,12 +76,13 @@ public final class Worker {
     /**
      * Starts a worker process.
      *
+     * @param confinement how it is jailed.
      * @param endTimeout from being told to end, or from closing its socket, to being killed.
      * @throws PosixException when the process cannot be started.
      */
-    static Worker start(long id, EventLoop loop, List<String> command, List<String> environment, Duration endTimeout,
-        Listener listener) throws PosixException {
-        Worker worker = new Worker(id, loop, endTimeout, listener);
+    static Worker start(long id, EventLoop loop, List<String> command, List<String> environment,
+        Confinement confinement, Duration endTimeout, Listener listener) throws PosixException {
+        Worker worker = new Worker(id, loop, confinement, endTimeout, listener);
         int[] controlPair = Posix.socketPair();
         int[] logPair;
         try {
@@ -87,8 +93,8 @@ public final class Worker {
             throw e;
         }
         try {
-            worker.child = ChildProcess.start(command, environment, logPair[1], controlPair[1],
-                status -> loop.execute(() -> worker.exited(status)));
+            worker.child = ChildProcess.start(confinement.spawner(), command, environment, logPair[1],
+                controlPair[1], status -> loop.execute(() -> worker.exited(status)));
         } catch (PosixException e) {
             Posix.close(controlPair[0]);
             Posix.close(logPair[0]);
@@ -284,6 +290,21 @@ public final class Worker {
         control.close();
     }
 
+    /** It is in its jail: the broker answers what the jail refuses. Once, and before it may have met a guest. */
+    private void watch(WorkerMessage.Jailed jailed) {
+        if (isWatched || isReady) {
+            malformed("a worker is jailed once, before it is ready");
+            return;
+        }
+        isWatched = true;
+        try {
+            confinement.watch(id, pid(), jailed.listener(), reason -> loop.execute(() -> kill(reason)));
+            tell(JSON.createObjectNode().put("type", "watching"));
+        } catch (PosixException e) {
+            kill("its jail cannot be watched: " + e.getMessage());
+        }
+    }
+
     private boolean tooMany() {
         long now = System.nanoTime();
         if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
@@ -313,6 +334,11 @@ public final class Worker {
                 malformed(e.getMessage());
                 return;
             }
+            if (message instanceof WorkerMessage.Jailed jailed) {
+                watch(jailed);
+                return;
+            }
+            isReady |= message instanceof WorkerMessage.Ready;
             if (message instanceof WorkerMessage.Ended) {
                 killAfterTimeout();
             }

@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.jail.Confinement;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -15,8 +16,10 @@ import java.util.Map;
  * @param command program and arguments.
  * @param environment {@code NAME=value} each; nothing in it is secret.
  * @param cache what makes starts shorter; null for none.
+ * @param confinement where and how workers are jailed.
  */
-public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache) {
+public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache,
+    Confinement confinement) {
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
@@ -42,7 +45,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
                 passed.add(name.strip() + "=" + value);
             }
         }
-        return new WorkerCommand(command, List.copyOf(passed), null);
+        return new WorkerCommand(command, List.copyOf(passed), null, Confinement.of(worker));
     }
 
     /**
@@ -54,7 +57,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
     public WorkerCommand withCache(BrokerConfig config, Path folder) throws IOException {
         boolean wanted = config.worker().startCache() && config.worker().command().isEmpty();
         return !wanted ? this : new WorkerCommand(command, environment,
-            new WorkerCache(folder, command, environment, config.worker().dir().toAbsolutePath()));
+            new WorkerCache(folder, command, environment, config.worker().dir().toAbsolutePath()), confinement);
     }
 
     /** Of a worker for which somebody waits: it leaves out what only makes its first calls quicker. */
@@ -64,9 +67,11 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         return told;
     }
 
-    /** What to start now. */
-    List<String> line() {
-        return cache == null ? command : cache.use();
+    /** What to start now; {@code worker} is its number. */
+    List<String> line(long worker) {
+        List<String> line = new ArrayList<>(cache == null ? command : cache.use());
+        line.addAll(confinement.arguments(worker));
+        return line;
     }
 
     /** A worker started by this has failed. */
@@ -86,7 +91,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         told.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
         told.add(VISIBLE + "=" + String.join(",", uuids.stream().map(uuid -> "GPU-" + uuid).toList()));
         told.add(GPUS + "=" + String.join(",", uuids));
-        return new WorkerCommand(command, List.copyOf(told), cache);
+        return new WorkerCommand(command, List.copyOf(told), cache, confinement);
     }
 
     private static List<String> standard(BrokerConfig config) {

@@ -24,7 +24,10 @@ public sealed interface WorkerMessage {
     int MAX_TEXT_CHARACTERS = 512;
 
     /** The worker has opened its GPU and waits for a session. */
-    record Ready(long pid, String backend, List<Device> devices) implements WorkerMessage { }
+    record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage { }
+
+    /** The worker is in its jail, whose listener is its descriptor of this number, 0 to 65535. */
+    record Jailed(int listener) implements WorkerMessage { }
 
     /** Totals since the session began. */
     record Stats(WorkerStats totals) implements WorkerMessage { }
@@ -86,6 +89,7 @@ public sealed interface WorkerMessage {
             .streamReadConstraints(StreamReadConstraints.builder().maxNestingDepth(8).maxNumberLength(20)
                 .maxStringLength(MAX_MESSAGE_BYTES).build()).build());
 
+        private static final int MAX_DESCRIPTOR = 65535;
         private static final Pattern DIGEST = Pattern.compile("[0-9a-f]{64}");
         private static final Pattern NAME = Pattern.compile("[0-9a-f]{32}");
         private static final Pattern HANDLE = Pattern.compile("[0-9a-f]{128}");
@@ -107,6 +111,7 @@ public sealed interface WorkerMessage {
             String type = text(message, "type");
             return switch (type) {
                 case "ready" -> ready(message);
+                case "jailed" -> jailed(message);
                 case "stats" -> new Stats(stats(message));
                 case "ended" -> ended(message);
                 case "image" -> new Image(digest(message), size(message));
@@ -130,7 +135,16 @@ public sealed interface WorkerMessage {
                 devices.add(new Device(text(device, "name"), optionalText(device, "uuid"), number(device, "totalBytes"),
                     optionalText(device, "pciBusId"), optionalText(device, "computeCapability")));
             }
-            return new Ready(number(message, "pid"), text(message, "backend"), List.copyOf(devices));
+            return new Ready(number(message, "pid"), text(message, "backend"), optionalText(message, "jail"),
+                List.copyOf(devices));
+        }
+
+        private static Jailed jailed(JsonNode message) throws MalformedException {
+            long listener = number(message, "listener");
+            if (listener > MAX_DESCRIPTOR) {
+                throw new MalformedException("a descriptor must be of 0.." + MAX_DESCRIPTOR + ": listener=" + listener);
+            }
+            return new Jailed((int) listener);
         }
 
         private static Ended ended(JsonNode message) throws MalformedException {

@@ -192,9 +192,10 @@ public final class WorkerPool {
         try {
             // A guest that waits already has more from a worker that is there than from one that is quick at once.
             boolean awaited = waiting.size() > count(Phase.STARTING);
-            Worker worker = Worker.start(NEXT_ID.getAndIncrement(), loop, command.line(),
-                awaited ? command.environmentOfAwaited() : command.environment(), limits.endTimeout(),
-                new WorkerListener());
+            long id = NEXT_ID.getAndIncrement();
+            Worker worker = Worker.start(id, loop, command.line(id),
+                awaited ? command.environmentOfAwaited() : command.environment(), command.confinement(),
+                limits.endTimeout(), new WorkerListener());
             workers.put(worker, Phase.STARTING);
             startDeadlines.put(worker, loop.schedule(() -> worker.kill("it was not ready in time: timeoutMs="
                 + limits.startTimeout().toMillis()), limits.startTimeout().toMillis(), TimeUnit.MILLISECONDS));
@@ -245,6 +246,7 @@ public final class WorkerPool {
         failures = 0;
         lastFailure = "";
         backend = message.backend();
+        command.confinement().told(message.jail());
         devices = message.devices();
         publish();
         listener.started(worker.age());

@@ -23,12 +23,13 @@ public final class ChildProcess {
      * Starts a process with descriptors 0 (/dev/null), 1 and 2 ({@code log}), 3 ({@code control}) and no other. The
      * caller keeps its copies of both and closes them.
      *
+     * @param spawner how.
      * @param environment {@code NAME=value} each.
      * @param exited told once, on the watching thread.
      */
-    public static ChildProcess start(List<String> command, List<String> environment, int log, int control,
-        Consumer<ExitStatus> exited) throws PosixException {
-        ChildProcess child = new ChildProcess(Posix.spawn(command, environment, log, control));
+    public static ChildProcess start(Spawner spawner, List<String> command, List<String> environment, int log,
+        int control, Consumer<ExitStatus> exited) throws PosixException {
+        ChildProcess child = new ChildProcess(spawner.spawn(command, environment, log, control));
         Thread.ofPlatform().daemon().name("hawser-child-" + child.pid).stackSize(WATCHER_STACK_BYTES)
             .start(() -> child.watch(exited));
         return child;

@@ -151,8 +151,13 @@ final class Spawn {
         }
     }
 
-    private static String error(int errno) throws Throwable {
-        MemorySegment text = (MemorySegment) STRERROR.invokeExact(errno);
-        return text.reinterpret(256).getString(0);
+    /** What an errno means. */
+    static String error(int errno) {
+        try {
+            MemorySegment text = (MemorySegment) STRERROR.invokeExact(errno);
+            return text.reinterpret(256).getString(0);
+        } catch (Throwable e) {
+            throw new IllegalStateException("strerror", e);
+        }
     }
 }

@@ -38,8 +38,8 @@ public class BrokerResource implements BrokerApi {
         PoolState pool = broker.pool();
         return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(ApiDescription.HASH),
             broker.started(), broker.guestEndpoint(), lifecycle.httpEndpoint(), pool.backend(),
-            broker.config().sessions().max(), new BrokerInfo.Pool(pool.size(), pool.ready(), pool.starting(),
-                pool.assigned(), pool.failures(), pool.lastFailure()));
+            broker.config().sessions().max(), broker.jail(), new BrokerInfo.Pool(pool.size(), pool.ready(),
+                pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure()));
     }
 
     @Override

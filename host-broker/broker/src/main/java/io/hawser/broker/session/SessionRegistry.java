@@ -278,6 +278,7 @@ public final class SessionRegistry {
             case WorkerMessage.OfImage image -> images.said(worker, session.view().guest().vgpu(), image);
             case WorkerMessage.OfMemory shared -> ofMemory(worker, session, shared);
             case WorkerMessage.Ready ready -> throw new IllegalStateException("the pool keeps this one: " + ready);
+            case WorkerMessage.Jailed jailed -> throw new IllegalStateException("the worker keeps this: " + jailed);
         }
     }
 

@@ -18,7 +18,8 @@ class WorkerMessageTest {
 
     @Test
     void shouldReadWhatWorkersSay() throws Exception {
-        assertEquals(new WorkerMessage.Ready(7, "software", List.of(new WorkerMessage.Device("G", "u", 5, "0", "9.0"))),
+        assertEquals(new WorkerMessage.Ready(7, "software", "",
+            List.of(new WorkerMessage.Device("G", "u", 5, "0", "9.0"))),
             parse(READY));
         assertEquals(new WorkerMessage.Ended("left", false),
             parse("{\"type\":\"ended\",\"reason\":\"left\",\"error\":false}"));

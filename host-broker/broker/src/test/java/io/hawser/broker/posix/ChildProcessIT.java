@@ -26,7 +26,8 @@ class ChildProcessIT {
         int[] log = Posix.socketPair();
         int[] control = Posix.socketPair();
         try {
-            ChildProcess.start(List.of(command), List.of("PATH=/usr/bin:/bin", "GREETING=hello"), log[1], control[1],
+            ChildProcess.start(Spawner.PLAIN, List.of(command), List.of("PATH=/usr/bin:/bin", "GREETING=hello"),
+                log[1], control[1],
                 exited::complete);
         } finally {
             Posix.close(log[1]);
@@ -71,7 +72,7 @@ class ChildProcessIT {
     void shouldKillWhatTheChildStarted() throws Exception {
         int[] log = Posix.socketPair();
         int[] control = Posix.socketPair();
-        ChildProcess child = ChildProcess.start(List.of("sh", "-c", "sleep 600 & echo $!; wait"),
+        ChildProcess child = ChildProcess.start(Spawner.PLAIN, List.of("sh", "-c", "sleep 600 & echo $!; wait"),
             List.of("PATH=/usr/bin:/bin"), log[1], control[1], exited::complete);
         byte[] bytes = new byte[32];
         int count;
@@ -101,7 +102,8 @@ class ChildProcessIT {
     void shouldSayWhichProgramIsMissing() throws Exception {
         int[] pair = Posix.socketPair();
         PosixException failure = assertThrows(PosixException.class,
-            () -> ChildProcess.start(List.of("/no/such/program"), List.of(), pair[0], pair[1], exited::complete));
+            () -> ChildProcess.start(Spawner.PLAIN, List.of("/no/such/program"), List.of(), pair[0], pair[1],
+                exited::complete));
         assertTrue(failure.getMessage().contains("/no/such/program: No such file"), failure.getMessage());
         Posix.close(pair[0]);
         Posix.close(pair[1]);

@@ -80,6 +80,9 @@ public sealed interface BrokerMessage {
     /** The eventfd came with the message by which the broker is told to look at the page of turns. */
     record TurnBell() implements BrokerMessage { }
 
+    /** The broker has its own copy of the listener, and answers. */
+    record Watching() implements BrokerMessage { }
+
     /** The eventfd came with the message that the guest of the region in the next one rings. */
     record Doorbell() implements BrokerMessage { }
 

@@ -45,6 +45,7 @@ public final class ControlCodec {
             case "notfound" -> new BrokerMessage.NotFound(node.path("name").asText(""));
             case "turns" -> new BrokerMessage.Turns();
             case "turnbell" -> new BrokerMessage.TurnBell();
+            case "watching" -> new BrokerMessage.Watching();
             case "doorbell" -> new BrokerMessage.Doorbell();
             case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
             case "" -> throw new IOException("control message must have a type");

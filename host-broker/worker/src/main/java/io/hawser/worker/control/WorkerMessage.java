@@ -9,9 +9,19 @@ public sealed interface WorkerMessage {
      *
      * @param pid process id.
      * @param backend name of the backend in use.
+     * @param jail what the worker's jail is, one line for people.
      * @param devices the GPUs, in the backend's order.
      */
-    record Ready(long pid, String backend, List<Device> devices) implements WorkerMessage { }
+    record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage { }
+
+    /**
+     * The worker is in its jail; before {@link Ready}, and only where the broker is to watch it. It waits for
+     * {@link BrokerMessage.Watching}, and closes the descriptor then.
+     *
+     * @param listener descriptor in the worker by which it is watched.
+     * @param backend name of the backend in use.
+     */
+    record Jailed(int listener, String backend) implements WorkerMessage { }
 
     /**
      * One GPU.

@@ -57,9 +57,9 @@ class ControlCodecTest {
     void shouldWriteWhatBrokersExpect() {
         assertEquals("{\"type\":\"ended\",\"reason\":\"r\",\"error\":true}",
             new String(codec.encode(new WorkerMessage.Ended("r", true)), StandardCharsets.UTF_8));
-        assertEquals("{\"type\":\"ready\",\"pid\":5,\"backend\":\"b\",\"devices\":[{\"name\":\"n\",\"uuid\":\"u\","
-            + "\"totalBytes\":9,\"pciBusId\":\"p\",\"computeCapability\":\"8.0\"}]}",
-            new String(codec.encode(new WorkerMessage.Ready(5, "b",
+        assertEquals("{\"type\":\"ready\",\"pid\":5,\"backend\":\"b\",\"jail\":\"j\",\"devices\":[{\"name\":\"n\","
+            + "\"uuid\":\"u\",\"totalBytes\":9,\"pciBusId\":\"p\",\"computeCapability\":\"8.0\"}]}",
+            new String(codec.encode(new WorkerMessage.Ready(5, "b", "j",
                 List.of(new WorkerMessage.Device("n", "u", 9, "p", "8.0")))), StandardCharsets.UTF_8));
         assertEquals("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
             + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,"

@@ -1,0 +1,203 @@
+package io.hawser.broker.jail;
+
+import io.hawser.broker.pool.Printable;
+import io.hawser.broker.posix.Posix;
+import io.hawser.broker.posix.PosixException;
+import io.hawser.broker.posix.SystemCalls;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.jboss.logging.Logger;
+
+/**
+ * Answers what one worker's filter does not allow (seccomp's user notification): it opens the GPU's device files anew
+ * for it, since NVIDIA's driver needs one descriptor for each mapping, and refuses everything else with a line in the
+ * log. The worker's words are only compared: what is opened is a name of the broker's own. One thread for each worker,
+ * asleep but for that.
+ */
+public final class Watcher {
+    private static final Logger LOG = Logger.getLogger(Watcher.class);
+    private static final SystemCallNames NAMES = new SystemCallNames();
+
+    // Linux seccomp.h: requests and structures
+    private static final long NOTIF_RECV = 0xc050_2100L;
+    private static final long NOTIF_SEND = 0xc018_2101L;
+    private static final long NOTIF_ID_VALID = 0x4008_2102L;
+    private static final long NOTIF_ADDFD = 0x4018_2103L;
+    private static final int ADDFD_FLAG_SEND = 2;
+    private static final int STRUCT_BYTES = 256; // more than any kernel's
+    private static final int ID_OFFSET = 0;
+    private static final int THREAD_OFFSET = 8;
+    private static final int NUMBER_OFFSET = 16;
+    private static final int ARGUMENTS_OFFSET = 32;
+    private static final int RESPONSE_ERROR_OFFSET = 16;
+    private static final int ADDFD_FLAGS_OFFSET = 8;
+    private static final int ADDFD_SOURCE_OFFSET = 12;
+    private static final int ADDFD_NEW_FLAGS_OFFSET = 20;
+    private static final int POLLIN = 1;
+    private static final long PAGE_BYTES = 4096;
+
+    private static final int OPENAT = 257; // Linux asm/unistd_64.h
+    private static final int OPEN = 2;
+    // Linux fcntl.h
+    private static final int O_ACCMODE = 3;
+    private static final int O_RDWR = 2;
+    private static final int O_NOFOLLOW = 0400000;
+    private static final int O_CLOEXEC = 02000000;
+    /** What an opening may ask for: O_ACCMODE, O_NONBLOCK, O_CLOEXEC and O_LARGEFILE. */
+    private static final int OPEN_FLAGS = O_ACCMODE | 04000 | O_CLOEXEC | 0100000;
+    /** The longest name that is looked at; device files have short ones. */
+    private static final int MAX_PATH_BYTES = 128;
+    /** Lines in the log of one worker; the rest is counted. */
+    private static final int MAX_LINES = 20;
+    /** Refusals after which a worker is ended; stops one from keeping a processor of the broker's busy. */
+    private static final int MAX_REFUSALS = 10_000;
+    /** The C library asks this when it gives memory back, and goes on without an answer. */
+    private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory");
+    private static final long STACK_BYTES = 256 * 1024;
+
+    private final long worker;
+    private final int listener;
+    private final Set<String> devices;
+    private final Consumer<String> abuse;
+    private int refusals;
+
+    private Watcher(long worker, int listener, Set<String> devices, Consumer<String> abuse) {
+        this.worker = worker;
+        this.listener = listener;
+        this.devices = devices;
+        this.abuse = abuse;
+    }
+
+    /**
+     * Begins to watch.
+     *
+     * @param worker number of the worker, for the log.
+     * @param listener the descriptor, which now belongs to the watcher.
+     * @param devices paths of device files that the worker may open.
+     * @param abuse told once, on the watcher's thread, when the worker asks for so much that it must end.
+     */
+    public static void start(long worker, int listener, Set<String> devices, Consumer<String> abuse) {
+        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), abuse);
+        Thread.ofPlatform().daemon().name("hawser-watch-" + worker).stackSize(STACK_BYTES).start(watcher::run);
+    }
+
+    private void run() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment request = arena.allocate(STRUCT_BYTES, Long.BYTES);
+            MemorySegment answer = arena.allocate(STRUCT_BYTES, Long.BYTES);
+            while ((SystemCalls.poll(listener, POLLIN) & POLLIN) != 0) { // POLLHUP: the worker is gone
+                request.fill((byte) 0);
+                long received = SystemCalls.ioctl(listener, NOTIF_RECV, request);
+                if (received >= 0) {
+                    answer(request, answer);
+                } else if (received != -SystemCalls.ENOENT && received != -SystemCalls.EINTR) {
+                    LOG.errorf("worker %d cannot be watched any more: errno=%d", worker, -received);
+                    abuse.accept("its jail cannot be watched");
+                    return;
+                }
+            }
+        } catch (PosixException e) {
+            LOG.errorf("worker %d cannot be watched any more: %s", worker, e.getMessage());
+            abuse.accept("its jail cannot be watched");
+        } finally {
+            Posix.close(listener);
+            if (refusals > MAX_LINES) {
+                LOG.warnf("worker %d: its jail refused %d system calls in all", worker, refusals);
+            }
+        }
+    }
+
+    private void answer(MemorySegment request, MemorySegment answer) {
+        int number = request.get(ValueLayout.JAVA_INT, NUMBER_OFFSET);
+        String path = number == OPENAT ? path(request, 1) : number == OPEN ? path(request, 0) : "";
+        if (number == OPENAT && devices.contains(path) && open(request, answer, path)) {
+            return;
+        }
+        answer.fill((byte) 0);
+        answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
+        answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, path.isEmpty() ? -SystemCalls.EPERM
+            : -SystemCalls.EACCES);
+        SystemCalls.ioctl(listener, NOTIF_SEND, answer); // it fails when the thread is gone, which is as well
+        if (!HARMLESS.contains(path)) {
+            refused(request, number, path);
+        }
+    }
+
+    /** Opens a device file for the worker; false: it cannot be, and the call is yet to be answered. */
+    private boolean open(MemorySegment request, MemorySegment answer, String path) {
+        int flags = (int) argument(request, 2);
+        if ((flags & ~OPEN_FLAGS) != 0) {
+            return false;
+        }
+        long opened = SystemCalls.open(path, flags & OPEN_FLAGS | O_NOFOLLOW);
+        if (opened < 0) {
+            return false;
+        }
+        try {
+            answer.fill((byte) 0);
+            answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
+            answer.set(ValueLayout.JAVA_INT, ADDFD_FLAGS_OFFSET, ADDFD_FLAG_SEND);
+            answer.set(ValueLayout.JAVA_INT, ADDFD_SOURCE_OFFSET, (int) opened);
+            answer.set(ValueLayout.JAVA_INT, ADDFD_NEW_FLAGS_OFFSET, flags & O_CLOEXEC);
+            return SystemCalls.ioctl(listener, NOTIF_ADDFD, answer) >= 0;
+        } finally {
+            Posix.close((int) opened);
+        }
+    }
+
+    private void refused(MemorySegment request, int number, String path) {
+        refusals++;
+        if (refusals <= MAX_LINES) {
+            String what = path.isEmpty() ? String.format("%x, %x, %x", argument(request, 0), argument(request, 1),
+                argument(request, 2)) : '"' + Printable.text(path, MAX_PATH_BYTES) + '"';
+            LOG.warnf("worker %d: its jail refused %s(%s)", worker, NAMES.of(number), what);
+        }
+        if (refusals == MAX_REFUSALS) {
+            abuse.accept("its jail has refused " + MAX_REFUSALS + " system calls");
+        }
+    }
+
+    private static long argument(MemorySegment request, int index) {
+        return request.get(ValueLayout.JAVA_LONG, ARGUMENTS_OFFSET + (long) index * Long.BYTES);
+    }
+
+    /** What a path argument says, cut to {@value #MAX_PATH_BYTES} bytes; "?" when it cannot be read. */
+    private String path(MemorySegment request, int index) {
+        long address = argument(request, index);
+        byte[] bytes = new byte[MAX_PATH_BYTES];
+        int length = 0;
+        try (Arena arena = Arena.ofConfined()) {
+            while (length < MAX_PATH_BYTES) {
+                // Up to the end of the page: the next need not be there.
+                long rest = PAGE_BYTES - (address + length & PAGE_BYTES - 1);
+                MemorySegment part = arena.allocate(Math.min(rest, MAX_PATH_BYTES - length));
+                long count = SystemCalls.read(request.get(ValueLayout.JAVA_INT, THREAD_OFFSET), address + length, part);
+                if (count <= 0) {
+                    return "?";
+                }
+                for (int i = 0; i < count && length < MAX_PATH_BYTES; i++) {
+                    bytes[length] = part.get(ValueLayout.JAVA_BYTE, i);
+                    if (bytes[length++] == 0) {
+                        return isCurrent(request, arena) ? text(bytes, length - 1) : "?";
+                    }
+                }
+            }
+            return isCurrent(request, arena) ? text(bytes, length) : "?";
+        }
+    }
+
+    private static String text(byte[] bytes, int length) {
+        return length == 0 ? "?" : new String(bytes, 0, length, StandardCharsets.UTF_8);
+    }
+
+    /** Whether the thread still waits: else what was read may be another process's. */
+    private boolean isCurrent(MemorySegment request, Arena arena) {
+        MemorySegment id = arena.allocate(Long.BYTES, Long.BYTES);
+        id.set(ValueLayout.JAVA_LONG, 0, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
+        return SystemCalls.ioctl(listener, NOTIF_ID_VALID, id) >= 0;
+    }
+}

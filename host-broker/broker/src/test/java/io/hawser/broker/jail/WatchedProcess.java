@@ -1,0 +1,74 @@
+package io.hawser.broker.jail;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
+
+/**
+ * A process that has its openat and its socket answered by a watcher: it prints the listener's number, waits for a
+ * line, and then opens what its arguments name, {@code FLAGS:PATH} or {@code socket}; a line for each with the
+ * descriptor or the negated errno.
+ */
+final class WatchedProcess {
+    private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
+    private static final VarHandle ERRNO = Linker.Option.captureStateLayout()
+        .varHandle(MemoryLayout.PathElement.groupElement("errno"));
+    private static final MethodHandle SYSCALL = Linker.nativeLinker().downcallHandle(
+        Linker.nativeLinker().defaultLookup().findOrThrow("syscall"),
+        FunctionDescriptor.of(LONG, LONG, LONG, LONG, LONG, LONG, LONG), Linker.Option.captureCallState("errno"),
+        Linker.Option.firstVariadicArg(1));
+    // Linux filter.h, seccomp.h: load the number; openat or socket: SECCOMP_RET_USER_NOTIF; else allow
+    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 2, 0, 257}, {0x15, 1, 0, 41},
+        {0x06, 0, 0, 0x7fff_0000}, {0x06, 0, 0, 0x7fc0_0000}};
+
+    private WatchedProcess() {
+    }
+
+    private static long call(long number, long a, long b, long c) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = arena.allocate(Linker.Option.captureStateLayout());
+            long result = (long) SYSCALL.invokeExact(state, number, a, b, c, 0L, 0L);
+            return result < 0 ? -(int) ERRNO.get(state, 0L) : result;
+        } catch (Throwable e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Runs. */
+    public static void main(String[] args) throws IOException {
+        MemorySegment steps = Arena.global().allocate(8L * PROGRAM.length, 8);
+        for (int i = 0; i < PROGRAM.length; i++) {
+            steps.set(ValueLayout.JAVA_SHORT, 8L * i, (short) PROGRAM[i][0]);
+            steps.set(ValueLayout.JAVA_BYTE, 8L * i + 2, (byte) PROGRAM[i][1]);
+            steps.set(ValueLayout.JAVA_BYTE, 8L * i + 3, (byte) PROGRAM[i][2]);
+            steps.set(ValueLayout.JAVA_INT, 8L * i + 4, (int) PROGRAM[i][3]);
+        }
+        MemorySegment header = Arena.global().allocate(16, 8);
+        header.set(ValueLayout.JAVA_SHORT, 0, (short) PROGRAM.length);
+        header.set(ValueLayout.ADDRESS, 8, steps);
+        System.out.println("begins " + call(39, 0, 0, 0)); // getpid: everything is loaded from here on
+        call(157, 38, 1, 0); // PR_SET_NO_NEW_PRIVS
+        System.out.println("listener " + call(317, 1, 8, header.address())); // SECCOMP_FILTER_FLAG_NEW_LISTENER
+        if (System.in.read() < 0) {
+            return;
+        }
+        for (String argument : args) {
+            long result;
+            if ("socket".equals(argument)) {
+                result = call(41, 1, 1, 0);
+            } else {
+                int colon = argument.indexOf(':');
+                MemorySegment path = Arena.global().allocateFrom(argument.substring(colon + 1));
+                result = call(257, -100, path.address(), Integer.parseInt(argument.substring(0, colon), 8));
+            }
+            System.out.println(argument + ' ' + result);
+        }
+        Runtime.getRuntime().halt(0);
+    }
+}

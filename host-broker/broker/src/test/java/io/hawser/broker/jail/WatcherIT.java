@@ -1,0 +1,81 @@
+package io.hawser.broker.jail;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.posix.PosixException;
+import io.hawser.broker.posix.SystemCalls;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A real process whose calls the watcher answers. */
+@Timeout(60)
+class WatcherIT {
+    private static final int ABUSE = 10_000;
+
+    private final CompletableFuture<String> abuse = new CompletableFuture<>();
+
+    private List<String> watch(Set<String> devices, String... acts) throws IOException, PosixException,
+            InterruptedException {
+        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
+            "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
+            Path.of(WatchedProcess.class.getProtectionDomain().getCodeSource().getLocation().getPath()).toString(),
+            WatchedProcess.class.getName()));
+        command.addAll(List.of(acts));
+        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        try (BufferedReader out = process.inputReader(StandardCharsets.UTF_8);
+                OutputStream in = process.getOutputStream()) {
+            assertTrue(out.readLine().startsWith("begins "));
+            int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
+            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices, abuse::complete);
+            in.write('\n');
+            in.flush();
+            List<String> lines = new ArrayList<>();
+            for (String line = out.readLine(); line != null; line = out.readLine()) {
+                lines.add(line);
+            }
+            assertEquals(0, process.waitFor());
+            return lines;
+        } finally {
+            process.destroyForcibly();
+        }
+    }
+
+    @Test
+    void shouldOpenDevicesOfTheListAndNothingElse() throws IOException, PosixException, InterruptedException {
+        List<String> lines = watch(Set.of("/dev/null"), "2:/dev/null", "02000002:/dev/null", "2:/dev/zero",
+            "0:/etc/passwd", "2:/dev/../dev/null", "1102:/dev/null", "0:", "socket", "2:/dev/null");
+        assertEquals(9, lines.size(), lines::toString);
+        assertTrue(descriptor(lines.get(0)) > 2, lines::toString);
+        assertTrue(descriptor(lines.get(1)) > 2, lines::toString);
+        assertEquals(-13, descriptor(lines.get(2)), lines::toString);
+        assertEquals(-13, descriptor(lines.get(3)), lines::toString);
+        assertEquals(-13, descriptor(lines.get(4)), lines::toString); // the name, not where it leads
+        assertEquals(-13, descriptor(lines.get(5)), lines::toString); // O_CREAT | O_TRUNC
+        assertEquals(-13, descriptor(lines.get(6)), lines::toString);
+        assertEquals(-1, descriptor(lines.get(7)), lines::toString);
+        assertTrue(descriptor(lines.get(8)) > 2, lines::toString);
+    }
+
+    @Test
+    void shouldEndWhoAsksForTooMuch() throws Exception {
+        String[] acts = new String[ABUSE];
+        java.util.Arrays.fill(acts, "socket");
+        assertEquals(ABUSE, watch(Set.of(), acts).size());
+        assertTrue(abuse.get(10, TimeUnit.SECONDS).contains(Integer.toString(ABUSE)));
+    }
+
+    private static long descriptor(String line) {
+        return Long.parseLong(line.substring(line.lastIndexOf(' ') + 1));
+    }
+}

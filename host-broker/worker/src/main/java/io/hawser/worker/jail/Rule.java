@@ -1,0 +1,79 @@
+package io.hawser.worker.jail;
+
+/**
+ * With which arguments a system call is allowed. A filter sees the arguments' values and nothing that they point to.
+ */
+@FunctionalInterface
+interface Rule {
+    /** Whatever the arguments are. */
+    Rule ALWAYS = filter -> filter.give(Filter.ALLOW);
+
+    // glibc nptl/allocatestack.c, createthread.c: CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID
+    // and CHILD_CLEARTID (Linux sched.h), the flags of pthread_create and of nothing else
+    long[] THREAD_FLAGS = {0x3d0f00};
+    // Linux prctl.h: PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_GET_NO_NEW_PRIVS, PR_SET_VMA
+    long[] PRCTL_COMMANDS = {3, 15, 16, 21, 39, 0x53564d41};
+    // Linux fcntl.h: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS
+    long[] FCNTL_COMMANDS = {0, 1, 2, 3, 4, 1030, 1033, 1034};
+    // Linux fcntl.h
+    int AT_EMPTY_PATH = 0x1000;
+
+    /** Writes instructions that end in an answer on every way; at most 200 of them. */
+    void write(Filter filter);
+
+    /** The argument is one of these 32-bit numbers; the kernel looks at no more bits of it either. */
+    static Rule argumentIn(int argument, long... values) {
+        return filter -> {
+            filter.load(Filter.argumentOffset(argument));
+            for (long value : values) {
+                filter.allowIfEqual((int) value);
+            }
+            filter.refuse();
+        };
+    }
+
+    /** The argument has these bits. */
+    static Rule argumentHas(int argument, int bits) {
+        return filter -> {
+            filter.load(Filter.argumentOffset(argument));
+            filter.allowIfSet(bits);
+            filter.refuse();
+        };
+    }
+
+    /** The argument, a pointer, is NULL. */
+    static Rule argumentIsZero(int argument) {
+        return filter -> {
+            filter.load(Filter.argumentOffset(argument));
+            filter.skipIfEqual(0, 1);
+            filter.refuse();
+            filter.load(Filter.argumentOffset(argument) + Integer.BYTES);
+            filter.allowIfEqual(0);
+            filter.refuse();
+        };
+    }
+
+    /** The argument is this process's id. */
+    static Rule ownProcess(int argument) {
+        return argumentIn(argument, ProcessHandle.current().pid());
+    }
+
+    /**
+     * Requests to NVIDIA's devices and a socket's two. The filter does not see which file a descriptor is, but a
+     * worker has none whose requests of these numbers do harm.
+     */
+    static Rule ioctl() {
+        return filter -> {
+            filter.load(Filter.argumentOffset(1));
+            filter.allowIfEqual(0x5421); // FIONBIO
+            filter.allowIfEqual(0x541b); // FIONREAD
+            filter.allowIfEqual(0x3000_0001); // NVIDIA uvm_linux_ioctl.h: UVM_INITIALIZE
+            filter.allowIfEqual(0x3000_0002); // UVM_DEINITIALIZE
+            filter.allowIfBelow(0x100); // NVIDIA uvm_ioctl.h: UVM_IOCTL_BASE(i) is i itself
+            filter.shiftRight(8);
+            filter.mask(0xff);
+            filter.allowIfEqual('F'); // NVIDIA nv-ioctl-numbers.h: NV_IOCTL_MAGIC
+            filter.refuse();
+        };
+    }
+}
