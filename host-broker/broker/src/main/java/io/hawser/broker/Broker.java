@@ -5,10 +5,8 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.image.ImageStore;
-import io.hawser.broker.ledger.Amount;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.nvml.GpuMonitor;
-import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
@@ -20,23 +18,29 @@ import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.session.SessionView;
+import io.hawser.broker.store.Database;
+import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.token.AdminToken;
-import io.hawser.broker.token.Secrets;
-import io.hawser.broker.token.TokenFile;
+import io.hawser.broker.token.TokenService;
+import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
 import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.turns.TurnRules;
 import io.hawser.broker.turns.TurnScheduler;
+import io.hawser.broker.vgpu.Acts;
+import io.hawser.broker.vgpu.Placement;
+import io.hawser.broker.vgpu.VgpuLoader;
+import io.hawser.broker.vgpu.VgpuService;
+import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
 import io.netty.channel.epoll.Epoll;
 import io.netty.channel.epoll.EpollEventLoopGroup;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.io.IOException;
 import java.net.InetSocketAddress;
-import java.nio.file.Path;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -53,6 +57,8 @@ public final class Broker {
     private static final Logger LOG = Logger.getLogger(Broker.class);
     /** Past the time that workers have to end: what a stop may take in all. */
     private static final Duration STOP_MARGIN = Duration.ofSeconds(3);
+    /** How old the database's knowledge of when a token was used can be. */
+    private static final int TOKEN_USES_SECONDS = 60;
 
     private static final long LEDGER_SWEEP_MS = 1000;
 
@@ -95,7 +101,12 @@ public final class Broker {
     private final StateDir stateDir;
     private final EpollEventLoopGroup group;
     private final AdminToken adminToken;
-    private final TokenFile tokens;
+    private final Database database;
+    private final Acts acts;
+    private final VgpuTable vgpus;
+    private final VgpuService vgpuService;
+    private final TokenTable tokens = new TokenTable();
+    private final TokenService tokenService;
     private final WorkerPools pools;
     private final ImageStore images;
     private final Ledgers ledgers;
@@ -109,28 +120,26 @@ public final class Broker {
     private final CompletableFuture<PoolState> gpuKnown = new CompletableFuture<>();
 
     private Broker(BrokerConfig config, Map<String, String> environment, Listener listener, StateDir stateDir,
-        long descriptionHash) throws IOException {
+        Database database, long descriptionHash) throws IOException, SQLException {
         this.config = config;
         this.stateDir = stateDir;
+        this.database = database;
         command = WorkerCommand.of(config, environment).withCache(config, stateDir.resolve(""));
-        Path tokenFile = config.tokenFile().orElseGet(() -> stateDir.resolve("tokens"));
-        Path clearToken = stateDir.resolve("default.token");
-        if (Secrets.createTokens(tokenFile, clearToken)) {
-            LOG.infof("a first token for the vGPU default was made: %s", clearToken);
-        }
-        tokens = new TokenFile(tokenFile);
         adminToken = new AdminToken(stateDir.resolve("admin.token"));
+        vgpus = new VgpuTable(Placement.of(config.placement(), config.overcommit()), config.worker().poolSize(),
+            this::isFailing);
+        new VgpuLoader(config, stateDir.resolve("default.token")).load(database, vgpus, tokens);
         group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
         EventLoop loop = group.next();
         pulse = new LoopPulse(loop);
-        Map<String, SessionRegistry.Share> shares = SessionRegistry.shares(config);
+        acts = new Acts(loop, database);
         images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
             config.images().maxSize().asLongValue()));
-        ledgers = new Ledgers(config.sessions().max(), new Gpus()::devices, this::amount);
-        sessions = new SessionRegistry(loop, config.sessions().max(), shares, new Gpus(), images, ledgers);
+        ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount);
+        sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
         turnMode = TurnMode.of(config, environment);
         turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns())),
-            vgpu -> weight(config, vgpu)) : SessionTurns.none();
+            this::weight) : SessionTurns.none();
         sessions.useTurns(turns);
         sessions.listen(new SessionRegistry.Listener() {
             @Override
@@ -143,13 +152,28 @@ public final class Broker {
                 listener.sessionOver(session, reason, error);
             }
         });
-        Map<String, GpuChoice> choices = new HashMap<>();
-        shares.forEach((name, share) -> choices.put(name, share.gpus()));
-        pools = new WorkerPools(loop, command, limits(config), choices, new PoolListener(listener));
+        pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), this::gpus);
         gpuMonitor = new GpuMonitor(new Monitored());
         door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, listener, descriptionHash);
         loop.scheduleAtFixedRate(ledgers::sweep, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
-        regions = new Regions(loop, sessions, pools, listener, descriptionHash);
+        regions = new Regions(loop, vgpus, sessions, pools, listener, descriptionHash);
+        vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
+            table -> pools.need(table.sets()));
+        tokenService = new TokenService(acts, vgpus, tokens, sessions);
+        loop.scheduleWithFixedDelay(tokenService::noteUses, TOKEN_USES_SECONDS, TOKEN_USES_SECONDS,
+            TimeUnit.SECONDS);
+    }
+
+    private boolean isFailing(String uuid) {
+        return pools.isFailing(uuid);
+    }
+
+    private List<WorkerMessage.Device> devices() {
+        return pools.state().devices();
+    }
+
+    private void gpus(List<WorkerMessage.Device> devices) {
+        vgpuService.gpus(devices);
     }
 
     /**
@@ -165,14 +189,16 @@ public final class Broker {
             throw new StartException("the broker needs Linux on x86_64: " + Epoll.unavailabilityCause());
         }
         StateDir stateDir = StateDir.open(config.stateDir());
+        Database database = null;
         Broker broker = null;
         try {
-            broker = new Broker(config, environment, listener, stateDir, descriptionHash);
+            database = Database.open(config.database(), stateDir.resolve(""));
+            broker = new Broker(config, environment, listener, stateDir, database, descriptionHash);
             broker.door.open();
             broker.openRegions();
             broker.group.next().submit(broker.pools::start).syncUninterruptibly();
             return broker;
-        } catch (IOException | RegionException | IllegalArgumentException e) {
+        } catch (IOException | SQLException | DatabaseException | RegionException | IllegalArgumentException e) {
             if (broker != null) {
                 broker.door.close();
                 broker.closeRegions(e.getMessage());
@@ -180,14 +206,16 @@ public final class Broker {
                 broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
                 broker.command.confinement().close();
             }
+            if (database != null) {
+                database.close();
+            }
             closeQuietly(stateDir);
             throw new StartException(e.getMessage());
         }
     }
 
-    private static int weight(BrokerConfig config, String vgpu) {
-        BrokerConfig.Vgpu share = config.vgpus().get(vgpu);
-        return share == null ? TurnRules.MAX_WEIGHT : TurnRules.weight(share.computeShare());
+    private int weight(String vgpu) {
+        return vgpus.find(vgpu).map(v -> TurnRules.weight(v.vgpu().computeShare())).orElse(TurnRules.MAX_WEIGHT);
     }
 
     private void openRegions() throws RegionException {
@@ -224,23 +252,6 @@ public final class Broker {
             stateDir.close();
         } catch (IOException e) {
             LOG.warnf("the state folder could not be tidied: %s", e.getMessage());
-        }
-    }
-
-    private Amount amount(String vgpu, WorkerMessage.Device device) {
-        return sessions.amount(vgpu, device);
-    }
-
-    /** The GPUs as workers have told them. */
-    private final class Gpus implements SessionRegistry.Inventory {
-        @Override
-        public List<WorkerMessage.Device> devices() {
-            return pools.state().devices();
-        }
-
-        @Override
-        public boolean isFailing(String uuid) {
-            return pools.isFailing(uuid);
         }
     }
 
@@ -329,9 +340,24 @@ public final class Broker {
         return adminToken;
     }
 
-    /** Why the token file as it is now is not in use; empty when it is. */
-    public String tokenProblem() {
-        return tokens.problem();
+    /** Its vGPUs. */
+    public VgpuTable vgpus() {
+        return vgpus;
+    }
+
+    /** Makes and changes vGPUs. */
+    public VgpuService vgpuService() {
+        return vgpuService;
+    }
+
+    /** Makes and revokes tokens. */
+    public TokenService tokenService() {
+        return tokenService;
+    }
+
+    /** What outlives it. Not on an event loop. */
+    public Database database() {
+        return database;
     }
 
     /** Completes when the first worker has told which GPU there is. */
@@ -369,6 +395,9 @@ public final class Broker {
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
             "workers are left behind; they end when the broker's end of their control sockets closes");
         closeRegions(reason);
+        tokenService.noteUses();
+        acts.close();
+        database.close();
         turns.close();
         loop.submit(ledgers::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);

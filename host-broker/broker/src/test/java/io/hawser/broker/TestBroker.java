@@ -4,6 +4,10 @@ import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.pool.FakeWorker;
 import io.hawser.broker.session.Carrier;
+import io.hawser.broker.token.TokenService;
+import io.hawser.broker.vgpu.VgpuDraft;
+import io.hawser.broker.vgpu.VgpuException;
+import io.hawser.broker.vgpu.VgpuView;
 import io.smallrye.config.PropertiesConfigSource;
 import io.smallrye.config.SmallRyeConfigBuilder;
 import java.nio.file.Path;
@@ -11,7 +15,10 @@ import java.time.Duration;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
 /** A broker with fake workers, and settings for one. */
@@ -66,6 +73,47 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
 
     public Broker broker() {
         return broker;
+    }
+
+    /** A new token of a vGPU. */
+    public TokenService.Made token(String vgpu) {
+        return done(broker.tokenService().create(vgpu, null, null));
+    }
+
+    /** A vGPU by a draft. */
+    public VgpuView vgpu(String name, long memoryBytes, String gpus) {
+        return done(broker.vgpuService().create(name, draft(memoryBytes, gpus)));
+    }
+
+    /** Wishes for memory and GPUs alone. */
+    public static VgpuDraft draft(Long memoryBytes, String gpus) {
+        return new VgpuDraft(null, null, memoryBytes, null, null, gpus, null, null);
+    }
+
+    /** What a future brings, in bounded time; whatever it fails with is the test's. */
+    public static <T> T done(CompletableFuture<T> future) {
+        try {
+            return future.get(LIMIT_NS, TimeUnit.NANOSECONDS);
+        } catch (ExecutionException e) {
+            throw new AssertionError(e.getCause().getMessage(), e.getCause());
+        } catch (InterruptedException | TimeoutException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /** Why a future fails. */
+    public static VgpuException refused(CompletableFuture<?> future) {
+        try {
+            Object result = future.get(LIMIT_NS, TimeUnit.NANOSECONDS);
+            throw new AssertionError("not refused: " + result);
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof VgpuException known) {
+                return known;
+            }
+            throw new AssertionError(e.getCause());
+        } catch (InterruptedException | TimeoutException e) {
+            throw new AssertionError(e);
+        }
     }
 
     /** Guests refused so far for a reason. */

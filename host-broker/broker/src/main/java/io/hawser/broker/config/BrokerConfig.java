@@ -36,8 +36,8 @@ public interface BrokerConfig {
     @WithDefault("${user.home}/.local/state/hawser")
     Path stateDir();
 
-    /** Tokens of the guests, a line each: {@code keyId:hexSha256(secret):vgpu}. Default: {@code <state-dir>/tokens}. */
-    Optional<Path> tokenFile();
+    /** What outlives the broker: vGPUs, tokens, the audit log. */
+    Database database();
 
     /** Worker processes. */
     Worker worker();
@@ -57,8 +57,24 @@ public interface BrokerConfig {
     /** Those who watch: the page and {@code hawserctl top}. */
     Stream stream();
 
-    /** Shares by name; {@code default} exists without being named here. */
+    /**
+     * vGPUs by name that belong to the settings: made or changed at start, and by nobody else. {@code default} exists
+     * from the first start without being named here.
+     */
     Map<String, Vgpu> vgpus();
+
+    /**
+     * On which GPU a vGPU is placed that may have any: {@code least-loaded} (the least sum of compute shares, then the
+     * least reserved memory), {@code packed} (the fullest where it fits) or {@code spread} (the fewest vGPUs).
+     */
+    @WithDefault("least-loaded")
+    String placement();
+
+    /**
+     * How many times a GPU's memory may be reserved, 1.0 to 16.0; over 1.0 some of what was promised may not be there.
+     */
+    @WithDefault("1.0")
+    double overcommit();
 
     /**
      * Shared memory that is served, by name; none unless it is named here or made by REST. One that cannot be served
@@ -153,6 +169,21 @@ public interface BrokerConfig {
         /** The role of a token that makes an admin. */
         @WithDefault("hawser-admin")
         String adminRole();
+    }
+
+    /** What outlives the broker. */
+    interface Database {
+        /**
+         * {@code jdbc:postgresql://host:5432/name}; one broker has one database. Default: H2 in
+         * {@code <state-dir>/broker.mv.db}.
+         */
+        Optional<String> url();
+
+        /** Default: {@code hawser} for PostgreSQL. */
+        Optional<String> username();
+
+        /** Better in the environment, {@code HAWSER_DATABASE_PASSWORD}, than among the arguments, which all can see. */
+        Optional<String> password();
     }
 
     /** Worker processes. */
@@ -293,25 +324,34 @@ public interface BrokerConfig {
         int maxClients();
     }
 
-    /** A named share. */
+    /** A named share of GPUs. */
     interface Vgpu {
         /**
-         * Device memory of a session in bytes, over all its GPUs, and reserved on each; 0 is all that there is, and is
-         * not reserved.
+         * Device memory on each of its GPUs, for all its sessions together, and reserved there: {@code 16G}; 0 is best
+         * effort: what others have not reserved, and nothing is reserved for it.
          */
         @WithDefault("0")
-        long memoryBytes();
+        MemorySize memoryBytes();
 
         /** 1 to 100: its weight among the vGPUs that want a GPU at the same time. */
         @WithDefault("100")
         int computeShare();
 
+        /** {@code shared}, or {@code exclusive}: no other vGPU is placed on its GPUs. */
+        @WithDefault("shared")
+        String mode();
+
         /**
-         * The GPUs of a session: {@code any} (one, the least used), {@code all}, or a list with commas of numbers from
-         * 0 and of UUIDs or their beginnings ({@code GPU-1b2c3d4e}), in the order in which guests see them.
+         * Its GPUs: {@code any} (one, chosen when it is made, see {@link BrokerConfig#placement()}), {@code all}, or a
+         * list with commas of numbers from 0 and of UUIDs or their beginnings ({@code GPU-1b2c3d4e}), in the order in
+         * which guests see them.
          */
         @WithDefault("any")
         String gpus();
+
+        /** By which its guests may come. */
+        @WithDefault("tcp,shm")
+        List<String> carriers();
 
         /** Sessions of this vGPU at a time; 0 is as many as {@code hawser.sessions.max}. */
         @WithDefault("0")

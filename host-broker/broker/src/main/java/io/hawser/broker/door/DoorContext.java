@@ -2,7 +2,7 @@ package io.hawser.broker.door;
 
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
-import io.hawser.broker.token.TokenFile;
+import io.hawser.broker.token.TokenTable;
 import java.time.Duration;
 
 /**
@@ -11,5 +11,5 @@ import java.time.Duration;
  * @param descriptionHash of the API that the workers speak.
  * @param handshakeTimeout from connect to PROOF.
  */
-record DoorContext(TokenFile tokens, SessionRegistry sessions, WorkerPools pools, ConnectionLimits limits,
+record DoorContext(TokenTable tokens, SessionRegistry sessions, WorkerPools pools, ConnectionLimits limits,
     LogLimiter logLimiter, DoorListener listener, long descriptionHash, Duration handshakeTimeout) { }

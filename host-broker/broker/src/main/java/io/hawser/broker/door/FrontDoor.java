@@ -3,7 +3,7 @@ package io.hawser.broker.door;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
-import io.hawser.broker.token.TokenFile;
+import io.hawser.broker.token.TokenTable;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelInitializer;
@@ -29,7 +29,7 @@ public final class FrontDoor {
      *
      * @param descriptionHash of the API that the workers speak.
      */
-    public FrontDoor(EventLoop loop, BrokerConfig.Listen listen, TokenFile tokens, SessionRegistry sessions,
+    public FrontDoor(EventLoop loop, BrokerConfig.Listen listen, TokenTable tokens, SessionRegistry sessions,
         WorkerPools pools, DoorListener listener, long descriptionHash) {
         this.loop = loop;
         this.listen = listen;

@@ -6,7 +6,7 @@ import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.token.Secrets;
-import io.hawser.broker.token.TokenFile;
+import io.hawser.broker.token.Token;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.netty.buffer.Unpooled;
@@ -17,6 +17,7 @@ import io.netty.handler.codec.DecoderException;
 import io.netty.util.ReferenceCountUtil;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -117,13 +118,19 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private void proof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         byte[] given = HandshakeRecords.proof(record);
-        Optional<TokenFile.Token> token = door.tokens().find(hello.keyId());
-        byte[] expected = HandshakeProof.of(token.map(TokenFile.Token::key).orElse(NO_KEY), serverNonce,
+        Optional<Token> token = door.tokens().find(hello.keyId());
+        byte[] expected = HandshakeProof.of(token.map(Token::key).orElse(NO_KEY), serverNonce,
             hello.clientNonce(), hello.keyId());
         if (!HandshakeProof.matches(expected, given) || token.isEmpty()) {
             refuse(context, Refusal.TOKEN, "the token is not known to this broker");
             return;
         }
+        Instant now = Instant.now();
+        if (token.get().expired(now)) {
+            refuse(context, Refusal.TOKEN, "the token has expired: expires=" + token.get().expires());
+            return;
+        }
+        door.tokens().used(hello.keyId(), now);
         timeout.cancel(false);
         place.opened();
         step = Step.ADMITTED;

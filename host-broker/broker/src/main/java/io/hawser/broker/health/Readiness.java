@@ -38,9 +38,6 @@ record Readiness(List<String> reasons, List<String> notes, PoolState pool) {
         if (!pool.devices().isEmpty() && notes.size() == pool.devices().size()) {
             reasons.add("no GPU can be used: " + String.join("; ", notes));
         }
-        if (!broker.tokenProblem().isEmpty()) {
-            notes.add("tokens: " + broker.tokenProblem());
-        }
         return new Readiness(reasons, notes, pool);
     }
 

@@ -151,6 +151,14 @@ public final class ImageStore implements AutoCloseable {
         }
     }
 
+    /** A vGPU is no more: another of its name is another tenant's. Its sessions are over. */
+    public void forget(String vgpu) {
+        Map<String, Image> images = byVgpu.remove(vgpu);
+        if (images != null) {
+            images.values().forEach(ImageStore::drop);
+        }
+    }
+
     /** How many images are kept, of all vGPUs. */
     public int size() {
         return byVgpu.values().stream().mapToInt(Map::size).sum();

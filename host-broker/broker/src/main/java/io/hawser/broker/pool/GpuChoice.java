@@ -1,14 +1,12 @@
 package io.hawser.broker.pool;
 
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.Function;
 import java.util.regex.Pattern;
 
 /**
- * Which GPUs a vGPU's sessions get: any one, all, or those of a list.
+ * Which GPUs a vGPU gets: any one, all, or those of a list.
  *
  * @param kind which of the three.
  * @param entries of a list: numbers from 0 in the order in which workers show the GPUs, or starts of UUIDs.
@@ -23,16 +21,13 @@ public record GpuChoice(Kind kind, List<String> entries) {
 
     /** The three ways of choosing. */
     public enum Kind {
-        /** One GPU for each session, the least used. */
+        /** One GPU, chosen when the vGPU is placed. */
         ANY,
-        /** Every session has all. */
+        /** All. */
         ALL,
-        /** Every session has those of the list. */
+        /** Those of the list. */
         LIST
     }
-
-    /** How busy a GPU is. */
-    public record Load(int sessions, long reservedBytes, boolean failing) { }
 
     /** No GPU can be had; the message says why. */
     public static final class NoGpuException extends Exception {
@@ -75,56 +70,21 @@ public record GpuChoice(Kind kind, List<String> entries) {
         }
     }
 
-    /** Whether some session of this may need all GPUs, or a set of several; {@code any} needs one at a time. */
-    boolean isOne() {
-        return kind == Kind.ANY;
-    }
-
     /**
-     * The GPUs that a session gets.
+     * The GPUs that a choice other than {@code any} names, in its order.
      *
      * @param devices all, in the workers' order.
-     * @param memoryBytes what it reserves on each; 0 for nothing.
-     * @param load how busy each is.
-     * @throws NoGpuException when one does not exist, or its memory is all reserved.
+     * @throws NoGpuException when an entry of a list names none, or several, or one that was named before.
      */
-    public List<WorkerMessage.Device> choose(List<WorkerMessage.Device> devices, long memoryBytes,
-        Function<WorkerMessage.Device, Load> load) throws NoGpuException {
-        if (kind == Kind.ANY) {
-            return List.of(devices.stream().filter(device -> fits(device, memoryBytes, load.apply(device)))
-                .min(Comparator.comparing((WorkerMessage.Device device) -> load.apply(device).failing)
-                    .thenComparing(device -> load.apply(device).sessions)
-                    .thenComparing(device -> load.apply(device).reservedBytes))
-                .orElseThrow(() -> reserved(devices, memoryBytes, load)));
-        }
-        List<WorkerMessage.Device> chosen = kind == Kind.ALL ? devices : resolve(devices);
-        for (WorkerMessage.Device device : chosen) {
-            if (!fits(device, memoryBytes, load.apply(device))) {
-                throw reserved(List.of(device), memoryBytes, load);
-            }
-        }
-        return chosen;
+    public List<WorkerMessage.Device> named(List<WorkerMessage.Device> devices) throws NoGpuException {
+        return switch (kind) {
+            case ANY -> throw new IllegalStateException("any names none");
+            case ALL -> devices;
+            case LIST -> resolve(devices);
+        };
     }
 
-    private static boolean fits(WorkerMessage.Device device, long memoryBytes, Load load) {
-        return memoryBytes == 0 || device.totalBytes() == 0
-            || memoryBytes <= device.totalBytes() - load.reservedBytes;
-    }
-
-    private static NoGpuException reserved(List<WorkerMessage.Device> devices, long memoryBytes,
-        Function<WorkerMessage.Device, Load> load) {
-        long free = devices.stream().mapToLong(device -> device.totalBytes() - load.apply(device).reservedBytes).max()
-            .orElse(0);
-        return new NoGpuException("the GPU's memory is all reserved: wantedBytes=" + memoryBytes + " freeBytes="
-            + Math.max(0, free));
-    }
-
-    /**
-     * The GPUs of a list, in its order.
-     *
-     * @throws NoGpuException when an entry names none, or several, or one that was named before.
-     */
-    List<WorkerMessage.Device> resolve(List<WorkerMessage.Device> devices) throws NoGpuException {
+    private List<WorkerMessage.Device> resolve(List<WorkerMessage.Device> devices) throws NoGpuException {
         List<WorkerMessage.Device> chosen = new ArrayList<>();
         for (String entry : entries) {
             List<WorkerMessage.Device> named = new ArrayList<>();

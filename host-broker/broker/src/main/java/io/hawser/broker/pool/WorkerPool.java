@@ -113,6 +113,11 @@ public final class WorkerPool {
         return gpus;
     }
 
+    /** Whether it has no worker, and nobody waits for one. */
+    boolean isIdle() {
+        return workers.isEmpty() && waiting.isEmpty();
+    }
+
     /** Keeps so many workers ready from now on; those that are ready beyond that end. */
     void resize(int wanted) {
         size = wanted;

@@ -5,9 +5,7 @@ import io.hawser.broker.session.SessionRegistry;
 import io.netty.channel.EventLoop;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Comparator;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,24 +28,26 @@ public final class WorkerPools {
     private final WorkerCommand command;
     private final WorkerPool.Limits limits;
     private final WorkerPool.Listener listener;
-    private final Map<String, GpuChoice> choices;
+    private final Consumer<List<WorkerMessage.Device>> told;
     private final WorkerPool whole;
     private final Map<List<String>, WorkerPool> bySet = new LinkedHashMap<>(); // UUIDs, in the session's order
+    private List<String> all = List.of(); // UUIDs, once they are known
     private boolean known;
+    private boolean several; // and they can be told apart
     private volatile List<WorkerPool> pools;
 
     /**
      * Makes the pools; {@link #start()} starts their workers.
      *
-     * @param choices of each vGPU, by name.
+     * @param told of the GPUs when the first worker has told; must say by {@link #need} which sets are needed.
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
-        Map<String, GpuChoice> choices, WorkerPool.Listener listener) {
+        WorkerPool.Listener listener, Consumer<List<WorkerMessage.Device>> told) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
-        this.choices = Map.copyOf(choices);
+        this.told = told;
         whole = new WorkerPool(loop, command, limits, new FirstListener());
         pools = List.of(whole);
     }
@@ -144,7 +144,7 @@ public final class WorkerPools {
     }
 
     private WorkerPool pool(List<String> gpus) {
-        return bySet.getOrDefault(gpus, whole);
+        return !several || gpus.equals(all) ? whole : open(gpus);
     }
 
     /** Ends all workers; completes when none is left. Those that do not end in time are killed. */
@@ -156,55 +156,51 @@ public final class WorkerPools {
     /** The first worker has told which GPUs there are: from now on there is a pool for each set that is needed. */
     private void learn(List<WorkerMessage.Device> devices) {
         known = true;
-        Set<String> uuids = new HashSet<>();
-        devices.forEach(device -> uuids.add(device.uuid()));
-        if (devices.size() > 1 && (uuids.size() < devices.size() || !uuids.stream().allMatch(
-                uuid -> UUID.matcher(uuid).matches()))) {
-            LOG.errorf("the GPUs cannot be told apart, so that each session has all: gpus=%s", uuids);
-            return;
+        all = devices.stream().map(WorkerMessage.Device::uuid).toList();
+        several = devices.size() > 1;
+        if (several && (Set.copyOf(all).size() < all.size()
+            || !all.stream().allMatch(uuid -> UUID.matcher(uuid).matches()))) {
+            LOG.errorf("the GPUs cannot be told apart, so that each session has all: gpus=%s", all);
+            several = false;
         }
-        List<String> all = devices.stream().map(WorkerMessage.Device::uuid).toList();
-        boolean wholeNeeded = devices.size() < 2;
-        for (Map.Entry<String, GpuChoice> entry : choices.entrySet()) {
-            Collection<List<String>> sets = sets(entry.getKey(), entry.getValue(), devices, all);
-            wholeNeeded |= sets.contains(all);
-            if (devices.size() > 1) {
-                sets.stream().filter(set -> !set.equals(all)).forEach(this::open);
-            }
-        }
-        if (!wholeNeeded) {
-            whole.resize(0);
-        }
-        if (devices.size() > 1) {
-            LOG.infof("pools of workers: gpus=%d sets=%d", devices.size(), bySet.size() + (wholeNeeded ? 1 : 0));
-        }
+        told.accept(devices);
     }
 
-    private static Collection<List<String>> sets(String vgpu, GpuChoice choice, List<WorkerMessage.Device> devices,
-        List<String> all) {
-        return switch (choice.kind()) {
-            case ANY -> all.stream().map(List::of).toList();
-            case ALL -> List.of(all);
-            case LIST -> {
-                try {
-                    yield List.of(choice.resolve(devices).stream().map(WorkerMessage.Device::uuid).toList());
-                } catch (GpuChoice.NoGpuException e) {
-                    LOG.errorf("the vGPU %s cannot be used: %s", vgpu, e.getMessage());
-                    yield List.of();
+    /**
+     * Keeps workers ready for these sets of GPUs, and for no others.
+     *
+     * @param sets UUIDs, each in the session's order.
+     */
+    public void need(Set<List<String>> sets) {
+        if (!several) {
+            return; // all of one GPU, or all together
+        }
+        whole.resize(sets.contains(all) ? limits.size() : 0);
+        sets.stream().filter(set -> !set.equals(all)).forEach(set -> open(set).resize(limits.size()));
+        for (Map.Entry<List<String>, WorkerPool> entry : List.copyOf(bySet.entrySet())) {
+            if (!sets.contains(entry.getKey())) {
+                entry.getValue().resize(0);
+                if (entry.getValue().isIdle()) {
+                    bySet.remove(entry.getKey());
                 }
             }
-        };
+        }
+        List<WorkerPool> now = new ArrayList<>(bySet.values());
+        now.addFirst(whole);
+        if (!now.equals(pools)) {
+            pools = List.copyOf(now);
+            LOG.infof("pools of workers: gpus=%d sets=%d", all.size(), sets.size());
+        }
     }
 
-    private void open(List<String> gpus) {
-        if (!bySet.containsKey(gpus)) {
-            WorkerPool pool = new WorkerPool(loop, command.forGpus(gpus), limits, listener, gpus);
-            bySet.put(gpus, pool);
+    private WorkerPool open(List<String> gpus) {
+        return bySet.computeIfAbsent(gpus, set -> {
+            WorkerPool pool = new WorkerPool(loop, command.forGpus(set), limits, listener, set);
             List<WorkerPool> more = new ArrayList<>(pools);
             more.add(pool);
             pools = List.copyOf(more);
-            pool.start();
-        }
+            return pool;
+        });
     }
 
     /** Passes everything on, and learns from the first worker which GPUs there are. */

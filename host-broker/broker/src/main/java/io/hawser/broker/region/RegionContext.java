@@ -4,6 +4,7 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.LogLimiter;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
 
 /**
@@ -12,5 +13,5 @@ import io.netty.channel.EventLoop;
  * @param loop the event loop that all of this runs on.
  * @param descriptionHash of the API that the workers speak.
  */
-record RegionContext(EventLoop loop, SessionRegistry sessions, WorkerPools pools, LogLimiter logLimiter,
-    DoorListener listener, long descriptionHash) { }
+record RegionContext(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
+    LogLimiter logLimiter, DoorListener listener, long descriptionHash) { }

@@ -5,6 +5,7 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.LogLimiter;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.shm.RegionLayout;
 import io.netty.channel.EventLoop;
 import io.netty.util.concurrent.ScheduledFuture;
@@ -33,9 +34,9 @@ public final class Regions {
      *
      * @param descriptionHash of the API that the workers speak.
      */
-    public Regions(EventLoop loop, SessionRegistry sessions, WorkerPools pools, DoorListener listener,
-        long descriptionHash) {
-        context = new RegionContext(loop, sessions, pools, new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime),
+    public Regions(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
+        DoorListener listener, long descriptionHash) {
+        context = new RegionContext(loop, vgpus, sessions, pools, new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime),
             listener, descriptionHash);
     }
 
@@ -55,7 +56,7 @@ public final class Regions {
         if (stopping) {
             throw new RegionException(RegionException.Kind.CONFLICT, "the broker is shutting down");
         }
-        if (!context.sessions().hasVgpu(settings.vgpu())) {
+        if (!context.vgpus().has(settings.vgpu())) {
             throw new RegionException(RegionException.Kind.INVALID, "a region's vGPU must exist: region="
                 + settings.name() + " vgpu=" + settings.vgpu());
         }
@@ -99,6 +100,17 @@ public final class Regions {
             close(region, reason).thenRun(() -> removed.complete(null));
         });
         return removed;
+    }
+
+    /**
+     * Ends all regions of a vGPU and their sessions.
+     *
+     * @return completes when nothing of them is left.
+     */
+    public CompletableFuture<Void> removeAll(String vgpu, String reason) {
+        return CompletableFuture.supplyAsync(() -> regions.values().stream()
+            .filter(region -> region.settings().vgpu().equals(vgpu)).map(region -> close(region, reason))
+            .toArray(CompletableFuture<?>[]::new), context.loop()).thenCompose(CompletableFuture::allOf);
     }
 
     private CompletableFuture<Void> close(Region region, String reason) {

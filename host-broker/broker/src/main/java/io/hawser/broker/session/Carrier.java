@@ -1,6 +1,8 @@
 package io.hawser.broker.session;
 
+import java.util.Arrays;
 import java.util.Locale;
+import java.util.Optional;
 
 /** How a session's records travel. */
 public enum Carrier {
@@ -12,5 +14,10 @@ public enum Carrier {
     /** Its name in REST, metrics and messages to workers. */
     public String label() {
         return name().toLowerCase(Locale.ROOT);
+    }
+
+    /** The carrier of a label. */
+    public static Optional<Carrier> of(String label) {
+        return Arrays.stream(values()).filter(carrier -> carrier.label().equals(label)).findFirst();
     }
 }

@@ -1,25 +1,25 @@
 package io.hawser.broker.session;
 
-import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.image.ImageStore;
-import io.hawser.broker.ledger.Amount;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.memory.SharedMemory;
-import io.hawser.broker.pool.GpuChoice;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerStats;
 import io.hawser.broker.turns.SessionTurns;
+import io.hawser.broker.vgpu.Vgpu;
+import io.hawser.broker.vgpu.VgpuState;
+import io.hawser.broker.vgpu.VgpuTable;
+import io.hawser.broker.vgpu.VgpuView;
 import java.io.IOException;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.Executor;
+import java.util.function.Predicate;
 import org.jboss.logging.Logger;
 
 /**
@@ -28,7 +28,6 @@ import org.jboss.logging.Logger;
  */
 public final class SessionRegistry {
     private static final Logger LOG = Logger.getLogger(SessionRegistry.class);
-    private static final String DEFAULT_VGPU = "default";
 
     /** A guest is not let in; the message says why and is for the guest too. */
     public static final class RefusedException extends Exception {
@@ -37,18 +36,6 @@ public final class SessionRegistry {
         RefusedException(String message) {
             super(message);
         }
-    }
-
-    /** A share's limits; see {@link BrokerConfig.Vgpu}. */
-    public record Share(long memoryBytes, int maxSessions, GpuChoice gpus) { }
-
-    /** The GPUs that there are. */
-    public interface Inventory {
-        /** In the workers' order; empty while they are not known. */
-        List<WorkerMessage.Device> devices();
-
-        /** Whether workers for a GPU do not start. */
-        boolean isFailing(String uuid);
     }
 
     /** Told of sessions on the event loop, once each. */
@@ -76,8 +63,7 @@ public final class SessionRegistry {
     private Listener listener = Listener.NONE;
     private final Executor loop;
     private final int maxSessions;
-    private final Map<String, Share> shares;
-    private final Inventory inventory;
+    private final VgpuTable vgpus;
     private final ImageStore images;
     private final Ledgers ledgers;
     private final SharedMemory memory = new SharedMemory();
@@ -95,46 +81,22 @@ public final class SessionRegistry {
      *
      * @param loop the event loop that changes it.
      * @param maxSessions sessions at a time.
-     * @param vgpus shares by name.
-     * @param inventory the GPUs.
+     * @param vgpus by which guests are let in.
      * @param images what is kept of one session for the next.
      * @param ledgers what sessions hold.
      */
-    public SessionRegistry(Executor loop, int maxSessions, Map<String, Share> vgpus, Inventory inventory,
-        ImageStore images, Ledgers ledgers) {
+    public SessionRegistry(Executor loop, int maxSessions, VgpuTable vgpus, ImageStore images, Ledgers ledgers) {
         this.loop = loop;
         this.maxSessions = maxSessions;
-        shares = Map.copyOf(vgpus);
-        this.inventory = inventory;
+        this.vgpus = vgpus;
         this.images = images;
         this.ledgers = ledgers;
     }
 
     /**
-     * The shares by name, from settings; {@code default} is added when it is not among them.
-     *
-     * @throws IllegalArgumentException when the GPUs of one are no choice; says which.
-     */
-    public static Map<String, Share> shares(BrokerConfig config) {
-        Map<String, Share> shares = new HashMap<>(Map.of(DEFAULT_VGPU, new Share(0, 0, GpuChoice.ANY)));
-        config.vgpus().forEach((name, vgpu) -> {
-            try {
-                shares.put(name, new Share(vgpu.memoryBytes(), vgpu.maxSessions(), GpuChoice.parse(vgpu.gpus())));
-            } catch (IllegalArgumentException e) {
-                throw new IllegalArgumentException("hawser.vgpus." + name + ".gpus: " + e.getMessage(), e);
-            }
-        });
-        return shares;
-    }
-
     /** Tells this listener from now on; before the first session. */
     public void listen(Listener to) {
         listener = to;
-    }
-
-    /** Whether there is such a vGPU. */
-    public boolean hasVgpu(String vgpu) {
-        return shares.containsKey(vgpu);
     }
 
     /**
@@ -147,65 +109,38 @@ public final class SessionRegistry {
         if (closed) {
             throw new RefusedException("the broker is shutting down");
         }
-        Share share = shares.get(guest.vgpu());
-        if (share == null) {
-            throw new RefusedException("the guest's vGPU does not exist: vgpu=" + guest.vgpu());
-        }
         if (sessions.size() >= maxSessions) {
             throw new RefusedException("the broker's sessions are all in use: max=" + maxSessions);
         }
-        if (share.maxSessions > 0 && count(guest.vgpu()) >= share.maxSessions) {
-            throw new RefusedException("the vGPU's sessions are all in use: vgpu=" + guest.vgpu() + " max="
-                + share.maxSessions);
+        String name = guest.vgpu();
+        String objection = vgpus.objection(name, guest.carrier());
+        if (objection != null) {
+            throw new RefusedException(objection);
         }
-        Session session = new Session(nextId++, guest, share.memoryBytes, () -> place(guest.vgpu(), share),
-            () -> images.known(guest.vgpu()), freed);
-        session.gpus();
+        Vgpu vgpu = vgpus.enter(name);
+        Session session = new Session(nextId++, guest, vgpu.memoryBytes(), () -> place(name),
+            () -> images.known(name), () -> {
+                vgpus.leave(name);
+                freed.run();
+            });
+        try {
+            session.gpus();
+        } catch (RefusedException e) {
+            vgpus.leave(name);
+            throw e;
+        }
         sessions.put(session.id(), session);
         return session;
     }
 
     /** UUIDs of the GPUs for one more session; empty while they are not known. */
-    private List<String> place(String vgpu, Share share) throws RefusedException {
-        List<WorkerMessage.Device> devices = inventory.devices();
-        if (devices.isEmpty()) {
-            return List.of();
+    private List<String> place(String name) throws RefusedException {
+        Optional<VgpuView> vgpu = vgpus.find(name);
+        if (vgpu.isEmpty() || vgpu.get().state() == VgpuState.UNPLACED) {
+            throw new RefusedException("the vGPU has no GPU: vgpu=" + name + ": "
+                + vgpu.map(VgpuView::problem).orElse("it has been deleted"));
         }
-        try {
-            return share.gpus.choose(devices, share.memoryBytes, device -> load(device, vgpu)).stream()
-                .map(WorkerMessage.Device::uuid).toList();
-        } catch (GpuChoice.NoGpuException e) {
-            throw new RefusedException(e.getMessage());
-        }
-    }
-
-    private GpuChoice.Load load(WorkerMessage.Device device, String vgpu) {
-        int users = 0;
-        for (Session session : sessions.values()) {
-            if (session.gpusNow().contains(device.uuid())) {
-                users++;
-            }
-        }
-        return new GpuChoice.Load(users, reservedByOthers(device, vgpu), inventory.isFailing(device.uuid()));
-    }
-
-    /** What other vGPUs with sessions there have reserved; the sessions of one have its quota together. */
-    private long reservedByOthers(WorkerMessage.Device device, String vgpu) {
-        Set<String> others = new HashSet<>();
-        for (Session session : sessions.values()) {
-            if (session.gpusNow().contains(device.uuid())) {
-                others.add(session.vgpu());
-            }
-        }
-        others.remove(vgpu);
-        return others.stream().mapToLong(name -> shares.get(name).memoryBytes).sum();
-    }
-
-    /** What a vGPU has of a GPU now. Event loop only. */
-    public Amount amount(String vgpu, WorkerMessage.Device device) {
-        long quotaBytes = shares.get(vgpu).memoryBytes;
-        return quotaBytes > 0 ? Amount.quota(quotaBytes, device.totalBytes())
-            : Amount.bestEffort(device.totalBytes(), reservedByOthers(device, vgpu));
+        return vgpu.get().placedGpus();
     }
 
     /** How the sessions take turns; before the first session. */
@@ -367,7 +302,28 @@ public final class SessionRegistry {
         return ended;
     }
 
-    private long count(String vgpu) {
-        return sessions.values().stream().filter(s -> s.view().guest().vgpu().equals(vgpu)).count();
+    /**
+     * Ends all sessions of a vGPU.
+     *
+     * @return completes when nothing of them is left.
+     */
+    public CompletableFuture<Void> endAll(String vgpu, String reason) {
+        return endAll(session -> session.guest().vgpu().equals(vgpu), reason);
+    }
+
+    /**
+     * Ends all sessions that a token has opened.
+     *
+     * @return completes when nothing of them is left.
+     */
+    public CompletableFuture<Void> endAllOfToken(String keyId, String reason) {
+        return endAll(session -> session.guest().carrier() == Carrier.TCP && session.guest().keyId().equals(keyId),
+            reason);
+    }
+
+    private CompletableFuture<Void> endAll(Predicate<SessionView> which, String reason) {
+        // Looked for on the event loop: one that is being let in there now is in the list or will be refused.
+        return CompletableFuture.supplyAsync(() -> list().stream().filter(which).map(s -> end(s.id(), reason))
+            .toArray(CompletableFuture<?>[]::new), loop).thenCompose(CompletableFuture::allOf);
     }
 }

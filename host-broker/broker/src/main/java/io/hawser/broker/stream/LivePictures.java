@@ -1,20 +1,22 @@
 package io.hawser.broker.stream;
 
 import io.hawser.broker.rest.BrokerResource;
+import io.hawser.broker.rest.VgpuResource;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.inject.Inject;
 import java.time.Instant;
-import java.util.List;
 
 /** Pictures as the interface's lists show them. */
 @ApplicationScoped
 class LivePictures implements PictureSource {
     @Inject
     BrokerResource broker;
+    @Inject
+    VgpuResource vgpus;
 
     @Override
     public Picture take() {
-        return new Picture(Instant.now(), broker.getBroker(), broker.listGpus(), List.of(), broker.listSessions(),
-            broker.listRegions());
+        return new Picture(Instant.now(), broker.getBroker(), broker.listGpus(), vgpus.listVgpus(),
+            broker.listSessions(), broker.listRegions());
     }
 }

@@ -70,7 +70,7 @@ public class StreamResource implements StreamApi {
         if (gpu != null && lifecycle.broker().pool().devices().stream().noneMatch(d -> d.uuid().equals(gpu))) {
             throw new NotFoundException("there is no such GPU: gpu=" + Printable.text(gpu, 64));
         }
-        if (vgpu != null && !lifecycle.broker().sessions().hasVgpu(vgpu)) {
+        if (vgpu != null && lifecycle.broker().vgpus().find(vgpu).isEmpty()) {
             throw new NotFoundException("there is no such vGPU: vgpu=" + Printable.text(vgpu, 64));
         }
         return watch.history(gpu != null ? new History.Key(History.Kind.GPU, gpu)

@@ -1,6 +1,5 @@
 package io.hawser.broker.token;
 
-import io.hawser.shm.HandshakeProof;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -8,11 +7,11 @@ import java.security.SecureRandom;
 import java.util.Base64;
 import java.util.HexFormat;
 
-/** Makes the secrets of a first start. None of them is ever logged. */
+/** Makes secrets. None of them is ever logged. */
 public final class Secrets {
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final int SECRET_BYTES = 32;
-    private static final String KEY_ID = "default";
+    private static final int KEY_ID_BYTES = 8;
 
     private Secrets() {
     }
@@ -24,22 +23,9 @@ public final class Secrets {
         return random;
     }
 
-    /**
-     * Makes the token file with one token for the vGPU {@code default}, and the clear token in {@code clearPath}, both
-     * with mode 0600; nothing when the token file is there.
-     *
-     * @return whether they were made.
-     */
-    public static boolean createTokens(Path tokenFile, Path clearPath) throws IOException {
-        if (Files.exists(tokenFile)) {
-            return false;
-        }
-        String secret = text();
-        String digest = HexFormat.of().formatHex(HandshakeProof.key(secret));
-        PrivateFile.write(clearPath, KEY_ID + "." + secret + "\n");
-        PrivateFile.write(tokenFile, "# keyId:hexSha256(secret):vgpu, a token a line; read again when it changes\n"
-            + KEY_ID + ":" + digest + ":default\n");
-        return true;
+    /** Public part of a new token: so much chance that none is there twice. */
+    static String keyId() {
+        return HexFormat.of().formatHex(random(KEY_ID_BYTES));
     }
 
     /** Makes the admin token with mode 0600; nothing when it is there. */
@@ -49,7 +35,8 @@ public final class Secrets {
         }
     }
 
-    private static String text() {
+    /** A secret as a text of 43 characters. */
+    static String text() {
         return Base64.getUrlEncoder().withoutPadding().encodeToString(random(SECRET_BYTES));
     }
 }

@@ -138,9 +138,13 @@ class WorkerPoolIT {
         assertStartFails("the worker's program is missing or not executable: program=/no/such",
             Map.of("hawser.worker.command", "/no/such worker"));
         Files.createDirectories(stateDir);
-        Files.writeString(stateDir.resolve("tokens"), "rubbish\n");
-        assertStartFails("a line must be keyId:hexSha256(secret):vgpu", Map.of());
-        Files.delete(stateDir.resolve("tokens"));
+        Files.writeString(stateDir.resolve("broker.mv.db"), "rubbish\n".repeat(10_000));
+        assertStartFails("the database cannot be used: hawser.database.url=jdbc:h2:file:" + stateDir, Map.of());
+        Files.delete(stateDir.resolve("broker.mv.db"));
+        assertStartFails("the database must be H2 or PostgreSQL", Map.of("hawser.database.url", "jdbc:mysql://x/y"));
+        assertStartFails("hawser.placement must be one of least-loaded, packed, spread", Map.of("hawser.placement",
+            "any"));
+        assertStartFails("hawser.overcommit must be 1.0..16.0", Map.of("hawser.overcommit", "0.5"));
         try (TestBroker broker = TestBroker.start(stateDir, "silent", Map.of())) {
             assertStartFails("another broker uses the state folder", Map.of());
             String port = broker.broker().guestEndpoint().split(":")[1];

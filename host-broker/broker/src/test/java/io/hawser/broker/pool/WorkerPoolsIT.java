@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -8,10 +9,9 @@ import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.session.SessionView;
+import io.hawser.broker.token.TokenService;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,16 +32,10 @@ class WorkerPoolsIT {
         return TestBroker.start(stateDir, "gpus", all);
     }
 
-    /** A guest of a vGPU, by a token that has the first one's secret. */
     private TestGuest guest(TestBroker broker, String vgpu) throws IOException {
-        Path tokens = stateDir.resolve("tokens");
-        if (!vgpu.equals("default")) {
-            String[] first = Files.readString(tokens).lines().filter(line -> line.startsWith("default:")).findFirst()
-                .orElseThrow().split(":");
-            Files.writeString(tokens, vgpu + ":" + first[1] + ":" + vgpu + "\n", StandardOpenOption.APPEND);
-        }
+        TokenService.Made token = broker.token(vgpu);
         TestGuest guest = new TestGuest(broker.broker());
-        guest.handshake(vgpu, TestGuest.secret(stateDir));
+        guest.handshake(token.token().keyId(), token.secret());
         return guest;
     }
 
@@ -50,15 +44,22 @@ class WorkerPoolsIT {
     }
 
     @Test
-    void shouldSpreadSessionsOverTheGpus() throws Exception {
-        try (TestBroker broker = start(Map.of("hawser.vgpus.default.memory-bytes", "600"));
-            TestGuest first = guest(broker, "default")) {
+    void shouldServeEachVgpuOnItsOwnGpu() throws Exception {
+        try (TestBroker broker = start(Map.of("hawser.vgpus.a.memory-bytes", "600", "hawser.vgpus.b.memory-bytes",
+                "600", "hawser.vgpus.c.memory-bytes", "600"));
+            TestGuest first = guest(broker, "a")) {
             first.receive(); // the worker that showed the GPUs sees both, and is not this session's
-            try (TestGuest second = guest(broker, "default"); TestGuest third = guest(broker, "default")) {
+            try (TestGuest second = guest(broker, "b"); TestGuest more = guest(broker, "a");
+                TestGuest third = guest(broker, "c")) {
                 second.receive();
-                third.receive();
-                assertEquals(List.of(List.of(FIRST), List.of(SECOND), List.of(FIRST)), gpus(broker),
-                    "the quota of each GPU is the vGPU's, not the session's");
+                more.receive();
+                List<String> one = broker.broker().vgpus().find("a").orElseThrow().placedGpus();
+                List<String> two = broker.broker().vgpus().find("b").orElseThrow().placedGpus();
+                assertNotEquals(one, two);
+                assertEquals(List.of(one, two, one), gpus(broker));
+                String reason = third.receive().refusedMessage();
+                assertTrue(reason.contains("the vGPU has no GPU: vgpu=c: no GPU has a place") && reason.contains(
+                    "wantedBytes=600 freeBytes=400 totalBytes=1000 reservedBytes=600"), reason);
             }
         }
     }
@@ -67,7 +68,7 @@ class WorkerPoolsIT {
     void shouldKeepWorkersForEachSet() throws Exception {
         try (TestBroker broker = start(Map.of("hawser.vgpus.both.gpus", "all", "hawser.vgpus.turned.gpus", "1,0",
                 "hawser.vgpus.one.gpus", "GPU-bbbb"))) {
-            // all GPUs, in the other order, the first and the second alone
+            // all GPUs, in the other order, the second alone, and the first alone for the default
             TestBroker.await("the pools to be full", () -> broker.broker().pool().ready() == 4);
             assertEquals(4, broker.broker().pool().size());
             try (TestGuest both = guest(broker, "both"); TestGuest turned = guest(broker, "turned");
@@ -97,6 +98,6 @@ class WorkerPoolsIT {
     @Test
     void shouldNotStartWithASettingThatIsNoChoice() {
         StartException wrong = assertThrows(StartException.class, () -> start(Map.of("hawser.vgpus.bad.gpus", "two")));
-        assertTrue(wrong.getMessage().contains("hawser.vgpus.bad.gpus: GPUs must be any, all"), wrong.getMessage());
+        assertTrue(wrong.getMessage().contains("hawser.vgpus.bad: GPUs must be any, all"), wrong.getMessage());
     }
 }

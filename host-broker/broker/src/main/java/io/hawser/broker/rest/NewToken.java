@@ -1,0 +1,17 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.token.TokenService;
+import java.time.Instant;
+
+/** A token that was made, this once with its secret; see openapi.yml. */
+public record NewToken(String keyId, String token, Instant expires) {
+    /** As the interface shows it. */
+    static NewToken of(TokenService.Made made) {
+        return new NewToken(made.token().keyId(), made.text(), made.token().expires());
+    }
+
+    @Override
+    public String toString() {
+        return "NewToken[" + keyId + "]"; // no secret in a log
+    }
+}

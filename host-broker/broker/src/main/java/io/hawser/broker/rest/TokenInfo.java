@@ -1,0 +1,13 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.token.Token;
+import java.time.Instant;
+
+/** A token without its secret; see openapi.yml. */
+public record TokenInfo(String keyId, String vgpu, String note, Instant created, Instant expires, Instant lastUsed) {
+    /** As the interface shows it. */
+    static TokenInfo of(Token token) {
+        return new TokenInfo(token.keyId(), token.vgpu(), token.note(), token.created(), token.expires(),
+            token.lastUsed());
+    }
+}

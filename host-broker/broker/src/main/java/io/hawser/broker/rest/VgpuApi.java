@@ -1,0 +1,77 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.access.Needs;
+import io.hawser.broker.access.Role;
+import jakarta.ws.rs.Consumes;
+import jakarta.ws.rs.DELETE;
+import jakarta.ws.rs.DefaultValue;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.PATCH;
+import jakarta.ws.rs.POST;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.PathParam;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.core.MediaType;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import org.jboss.resteasy.reactive.ResponseStatus;
+
+/** The operations of openapi.yml on vGPUs and their tokens, by their operationId; a test compares the two. */
+@Path("/api/v1")
+@Produces(MediaType.APPLICATION_JSON)
+public interface VgpuApi {
+    /** The vGPUs, by name. */
+    @GET
+    @Path("/vgpus")
+    @Needs(Role.VIEWER)
+    List<VgpuInfo> listVgpus();
+
+    /** Makes and places one; 400 when it can never be, 409 when a rule stands in the way, 503 when not now. */
+    @POST
+    @Path("/vgpus")
+    @Needs(Role.OPERATOR)
+    @ResponseStatus(201)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<VgpuInfo> createVgpu(VgpuRequest request);
+
+    /** A vGPU; 404 when there is none. */
+    @GET
+    @Path("/vgpus/{name}")
+    @Needs(Role.VIEWER)
+    VgpuInfo getVgpu(@PathParam("name") String name);
+
+    /** Changes what is given; the rest stays. */
+    @PATCH
+    @Path("/vgpus/{name}")
+    @Needs(Role.OPERATOR)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<VgpuInfo> changeVgpu(@PathParam("name") String name, VgpuChange change);
+
+    /** Deletes one; 409 while it is in use, unless its sessions and regions are to be ended. */
+    @DELETE
+    @Path("/vgpus/{name}")
+    @Needs(Role.OPERATOR)
+    CompletionStage<Void> deleteVgpu(@PathParam("name") String name,
+        @QueryParam("force") @DefaultValue("false") boolean force);
+
+    /** The tokens of a vGPU, the oldest first. */
+    @GET
+    @Path("/vgpus/{name}/tokens")
+    @Needs(Role.OPERATOR)
+    List<TokenInfo> listTokens(@PathParam("name") String name);
+
+    /** Makes a token; its secret is told this once. */
+    @POST
+    @Path("/vgpus/{name}/tokens")
+    @Needs(Role.OPERATOR)
+    @ResponseStatus(201)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<NewToken> createToken(@PathParam("name") String name, TokenRequest request);
+
+    /** Revokes a token and ends its sessions. */
+    @DELETE
+    @Path("/vgpus/{name}/tokens/{keyId}")
+    @Needs(Role.OPERATOR)
+    CompletionStage<Void> revokeToken(@PathParam("name") String name, @PathParam("keyId") String keyId);
+}

@@ -1,0 +1,25 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.vgpu.Labelled;
+import io.hawser.broker.vgpu.Owner;
+import io.hawser.broker.vgpu.VgpuDraft;
+import io.hawser.broker.vgpu.VgpuException;
+import java.util.List;
+
+/** What a vGPU is to be from now on; see openapi.yml. What is null stays. */
+public record VgpuChange(VgpuInfo.Owner owner, Long memoryBytes, Integer computeShare, String mode, String gpus,
+    List<String> carriers, Integer maxSessions) {
+    /** No wish at all. */
+    static final VgpuChange NOTHING = new VgpuChange(null, null, null, null, null, null, null);
+
+    /** As the broker takes it. */
+    VgpuDraft draft() throws VgpuException {
+        if (carriers != null && carriers.contains(null)) {
+            throw new VgpuException(VgpuException.Kind.INVALID, "carriers must be of tcp and shm: carrier=null");
+        }
+        Owner.Kind kind = owner == null || owner.kind() == null ? null
+            : Labelled.of(Owner.Kind.class, owner.kind(), "owner.kind");
+        return new VgpuDraft(kind, owner == null ? null : owner.id(), memoryBytes, computeShare, mode, gpus, carriers,
+            maxSessions);
+    }
+}

@@ -1,0 +1,103 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.vgpu.VgpuException;
+import io.hawser.broker.vgpu.VgpuView;
+import io.smallrye.common.annotation.NonBlocking;
+import jakarta.inject.Inject;
+import jakarta.ws.rs.WebApplicationException;
+import jakarta.ws.rs.core.Response;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+
+/** Reads pictures; what changes something waits for its turn without a thread. */
+@NonBlocking
+public class VgpuResource implements VgpuApi {
+    @Inject
+    BrokerLifecycle lifecycle;
+
+    @Override
+    public List<VgpuInfo> listVgpus() {
+        Broker broker = lifecycle.broker();
+        return broker.vgpus().list().stream()
+            .map(view -> VgpuInfo.of(view, broker.ledgers().usedBytes(view.vgpu().name()))).toList();
+    }
+
+    @Override
+    public CompletionStage<VgpuInfo> createVgpu(VgpuRequest request) {
+        if (request == null) {
+            throw problem(new VgpuException(VgpuException.Kind.INVALID, "a vGPU must have a name"));
+        }
+        try {
+            return told(lifecycle.broker().vgpuService().create(request.name(), request.wishes().draft())
+                .thenApply(this::info));
+        } catch (VgpuException e) {
+            throw problem(e);
+        }
+    }
+
+    @Override
+    public VgpuInfo getVgpu(String name) {
+        return lifecycle.broker().vgpus().find(name).map(this::info)
+            .orElseThrow(() -> problem(VgpuException.missing(name)));
+    }
+
+    @Override
+    public CompletionStage<VgpuInfo> changeVgpu(String name, VgpuChange change) {
+        try {
+            return told(lifecycle.broker().vgpuService().change(name,
+                Objects.requireNonNullElse(change, VgpuChange.NOTHING).draft()).thenApply(this::info));
+        } catch (VgpuException e) {
+            throw problem(e);
+        }
+    }
+
+    @Override
+    public CompletionStage<Void> deleteVgpu(String name, boolean force) {
+        return told(lifecycle.broker().vgpuService().delete(name, force));
+    }
+
+    @Override
+    public List<TokenInfo> listTokens(String name) {
+        try {
+            return lifecycle.broker().tokenService().list(name).stream().map(TokenInfo::of).toList();
+        } catch (VgpuException e) {
+            throw problem(e);
+        }
+    }
+
+    @Override
+    public CompletionStage<NewToken> createToken(String name, TokenRequest request) {
+        return told(lifecycle.broker().tokenService().create(name, request == null ? null : request.note(),
+            request == null ? null : request.expires()).thenApply(NewToken::of));
+    }
+
+    @Override
+    public CompletionStage<Void> revokeToken(String name, String keyId) {
+        return told(lifecycle.broker().tokenService().revoke(name, keyId));
+    }
+
+    private VgpuInfo info(VgpuView view) {
+        return VgpuInfo.of(view, lifecycle.broker().ledgers().usedBytes(view.vgpu().name()));
+    }
+
+    private static <T> CompletionStage<T> told(CompletionStage<T> stage) {
+        return stage.exceptionallyCompose(failure -> {
+            Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+            return CompletableFuture.failedFuture(cause instanceof VgpuException known ? problem(known) : cause);
+        });
+    }
+
+    private static WebApplicationException problem(VgpuException known) {
+        return new WebApplicationException(known.getMessage(), switch (known.kind()) {
+            case INVALID -> Response.Status.BAD_REQUEST;
+            case CONFLICT -> Response.Status.CONFLICT;
+            case MISSING -> Response.Status.NOT_FOUND;
+            case UNAVAILABLE -> Response.Status.SERVICE_UNAVAILABLE;
+        });
+    }
+}

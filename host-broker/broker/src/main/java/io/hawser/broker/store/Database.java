@@ -1,0 +1,213 @@
+package io.hawser.broker.store;
+
+import io.agroal.api.AgroalDataSource;
+import io.agroal.api.configuration.AgroalDataSourceConfiguration;
+import io.agroal.api.configuration.supplier.AgroalDataSourceConfigurationSupplier;
+import io.agroal.api.security.NamePrincipal;
+import io.agroal.api.security.SimplePassword;
+import io.hawser.broker.config.BrokerConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.sql.Connection;
+import java.sql.Driver;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.Locale;
+import java.util.Optional;
+import org.flywaydb.core.api.FlywayException;
+import org.jboss.logging.Logger;
+
+/**
+ * The broker's database: H2 in a file of the state folder, or PostgreSQL. Opened and brought to the present schema by
+ * {@link #open}; one pool of connections for all that is kept. Thread-safe, and blocking: never on the event loop.
+ */
+public final class Database implements AutoCloseable {
+    private static final Logger LOG = Logger.getLogger(Database.class);
+    private static final String H2_FILE = "broker"; // and .mv.db
+    /**
+     * No thread of H2's own that writes now and then: {@link #transact} writes before it returns. Its errors come to
+     * whoever caused them, not to a file. In KiB: what it keeps in memory.
+     */
+    private static final String H2_SETTINGS = ";WRITE_DELAY=0;DB_CLOSE_ON_EXIT=FALSE;DB_CLOSE_DELAY=-1"
+        + ";TRACE_LEVEL_FILE=0;CACHE_SIZE=2048";
+    private static final String H2_PREFIX = "jdbc:h2:";
+    private static final String POSTGRESQL_PREFIX = "jdbc:postgresql:";
+    private static final int MAX_CONNECTIONS = 4; // acts in order, the audit log, and those that look
+    private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
+    private static final Duration IDLE_CHECK = Duration.ofMinutes(1);
+
+    private final Kind kind;
+    private final AgroalDataSource source;
+
+    /** The two databases. */
+    public enum Kind {
+        /** In a file of the state folder, by default. */
+        H2("org.h2.Driver"),
+        /** A server. */
+        POSTGRESQL("org.postgresql.Driver");
+
+        private final String driver;
+
+        Kind(String driver) {
+            this.driver = driver;
+        }
+
+        /** Its name in REST. */
+        public String label() {
+            return name().toLowerCase(Locale.ROOT);
+        }
+
+        private Class<? extends Driver> driver() {
+            try {
+                // By name: a driver that is not used is not loaded.
+                return Class.forName(driver, true, Database.class.getClassLoader()).asSubclass(Driver.class);
+            } catch (ClassNotFoundException e) {
+                throw new IllegalStateException("the driver must be among the broker's jars: " + driver, e);
+            }
+        }
+    }
+
+    /** Something that is done wholly or not at all. */
+    @FunctionalInterface
+    public interface Work<T> {
+        /** Does it; commits nothing itself. */
+        T with(Connection connection) throws SQLException;
+    }
+
+    private Database(Kind kind, AgroalDataSource source) {
+        this.kind = kind;
+        this.source = source;
+    }
+
+    /**
+     * Opens the database and brings its schema to the present.
+     *
+     * @param folder where H2's file is when the settings name no other place.
+     * @throws DatabaseException when it cannot be had, or its schema is of a newer broker.
+     */
+    public static Database open(BrokerConfig.Database settings, Path folder) throws DatabaseException {
+        String url = settings.url().map(String::strip).filter(u -> !u.isEmpty()).orElseGet(() -> inFile(folder));
+        Kind kind = url.startsWith(H2_PREFIX) ? Kind.H2 : url.startsWith(POSTGRESQL_PREFIX) ? Kind.POSTGRESQL : null;
+        if (kind == null) {
+            throw new DatabaseException("the database must be H2 or PostgreSQL: hawser.database.url=" + shown(url)
+                + " (" + POSTGRESQL_PREFIX + "//host:5432/name)", null);
+        }
+        AgroalDataSource source = null;
+        try {
+            if (settings.url().isEmpty()) {
+                makePrivate(folder.resolve(H2_FILE + ".mv.db"));
+            }
+            source = AgroalDataSource.from(pool(kind, url, settings));
+            Migrations.apply(source);
+            return new Database(kind, source);
+        } catch (SQLException | FlywayException | IOException e) {
+            if (source != null) {
+                source.close();
+            }
+            throw new DatabaseException("the database cannot be used: hawser.database.url=" + shown(url) + ": "
+                + e.getMessage(), e);
+        }
+    }
+
+    private static String inFile(Path folder) {
+        String path = folder.resolve(H2_FILE).toAbsolutePath().toString();
+        if (path.indexOf(';') >= 0) {
+            throw new IllegalArgumentException("the state folder's path must have no semicolon, which ends a path for "
+                + "H2: path=" + path);
+        }
+        return H2_PREFIX + "file:" + path + H2_SETTINGS;
+    }
+
+    /** H2 would make it readable for whoever may read the folder. */
+    private static void makePrivate(Path file) throws IOException {
+        if (Files.notExists(file)) {
+            Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+        }
+    }
+
+    private static AgroalDataSourceConfiguration pool(Kind kind, String url, BrokerConfig.Database settings) {
+        AgroalDataSourceConfigurationSupplier all = new AgroalDataSourceConfigurationSupplier();
+        all.connectionPoolConfiguration(pool -> pool.initialSize(1).minSize(1).maxSize(MAX_CONNECTIONS)
+            .acquisitionTimeout(CONNECTION_TIMEOUT).idleValidationTimeout(IDLE_CHECK)
+            .connectionFactoryConfiguration(factory -> {
+                factory.jdbcUrl(url).connectionProviderClass(kind.driver()).loginTimeout(CONNECTION_TIMEOUT)
+                    .principal(new NamePrincipal(settings.username().orElse(kind == Kind.H2 ? "sa" : "hawser")));
+                Optional<String> password = settings.password();
+                if (password.isPresent() || kind == Kind.H2) {
+                    factory.credential(new SimplePassword(password.orElse("")));
+                }
+                return factory;
+            }));
+        return all.get();
+    }
+
+    /** A URL without what may be secret in it: its parameters, and a password before an @. */
+    static String shown(String url) {
+        return url.replaceFirst("[?;].*", "").replaceFirst("//[^/@]*@", "//");
+    }
+
+    /** Which it is. */
+    public Kind kind() {
+        return kind;
+    }
+
+    /**
+     * Does something in one transaction; on the disk when this returns, so that it outlives the process.
+     *
+     * @throws SQLException when it was not done; nothing of it is there.
+     */
+    public <T> T transact(Work<T> work) throws SQLException {
+        try (Connection connection = source.getConnection()) {
+            connection.setAutoCommit(false);
+            T result;
+            try {
+                result = work.with(connection);
+                connection.commit();
+            } catch (SQLException | RuntimeException e) {
+                rollBack(connection);
+                throw e;
+            }
+            connection.setAutoCommit(true);
+            if (kind == Kind.H2) {
+                // H2 commits in memory, and to its file some time later.
+                try (Statement statement = connection.createStatement()) {
+                    statement.execute("CHECKPOINT SYNC");
+                }
+            }
+            return result;
+        }
+    }
+
+    /** Reads something. */
+    public <T> T read(Work<T> work) throws SQLException {
+        try (Connection connection = source.getConnection()) {
+            return work.with(connection);
+        }
+    }
+
+    private static void rollBack(Connection connection) {
+        try {
+            connection.rollback();
+            connection.setAutoCommit(true);
+        } catch (SQLException e) {
+            // The pool drops a connection that fails; the server has rolled back by itself then.
+            LOG.debugf("a transaction could not be rolled back: %s", e.getMessage());
+        }
+    }
+
+    /** Closes H2's file, or the connections to PostgreSQL. */
+    @Override
+    public void close() {
+        if (kind == Kind.H2) {
+            try (Connection connection = source.getConnection(); Statement statement = connection.createStatement()) {
+                statement.execute("SHUTDOWN");
+            } catch (SQLException e) {
+                LOG.warnf("the database could not be closed in order: %s", e.getMessage());
+            }
+        }
+        source.close();
+    }
+}

@@ -1,0 +1,83 @@
+package io.hawser.broker.store;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.Reader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Collection;
+import java.util.List;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.flywaydb.core.Flyway;
+import org.flywaydb.core.api.ResourceProvider;
+import org.flywaydb.core.api.resource.LoadableResource;
+
+/** Brings the schema to the present: the files of {@code db/migration}, which never change once they were released. */
+final class Migrations {
+    /** Named one by one: the class loader of the packaged broker lists no folders. A test compares. */
+    static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql");
+    /** Where they are. */
+    static final String FOLDER = "db/migration/";
+
+    private Migrations() {
+    }
+
+    static void apply(DataSource source) {
+        Flyway.configure(Migrations.class.getClassLoader()).dataSource(source).resourceProvider(new Files())
+            .javaMigrationClassProvider(List::of).locations("classpath:" + FOLDER).load().migrate();
+    }
+
+    /** The files as Flyway wants them. */
+    private static final class Files implements ResourceProvider {
+        @Override
+        public LoadableResource getResource(String name) {
+            return FILES.stream().filter(file -> (FOLDER + file).equals(name)).findFirst().map(File::new).orElse(null);
+        }
+
+        @Override
+        public Collection<LoadableResource> getResources(String prefix, String[] suffixes) {
+            return FILES.stream().filter(file -> file.startsWith(prefix) && Stream.of(suffixes).anyMatch(
+                file::endsWith)).<LoadableResource>map(File::new).toList();
+        }
+    }
+
+    /** One of them. */
+    private static final class File extends LoadableResource {
+        private final String name;
+
+        File(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public Reader read() {
+            InputStream stream = Migrations.class.getClassLoader().getResourceAsStream(getRelativePath());
+            if (stream == null) {
+                throw new UncheckedIOException(new IOException("the broker's jar must have it: " + getRelativePath()));
+            }
+            return new InputStreamReader(stream, StandardCharsets.UTF_8);
+        }
+
+        @Override
+        public String getAbsolutePath() {
+            return FOLDER + name;
+        }
+
+        @Override
+        public String getAbsolutePathOnDisk() {
+            return FOLDER + name;
+        }
+
+        @Override
+        public String getFilename() {
+            return name;
+        }
+
+        @Override
+        public String getRelativePath() {
+            return FOLDER + name;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+package io.hawser.broker.store;
+
+import io.hawser.broker.pool.GpuChoice;
+import io.hawser.broker.session.Carrier;
+import io.hawser.broker.vgpu.Labelled;
+import io.hawser.broker.vgpu.Origin;
+import io.hawser.broker.vgpu.Owner;
+import io.hawser.broker.vgpu.Sharing;
+import io.hawser.broker.vgpu.Vgpu;
+import io.hawser.broker.vgpu.VgpuException;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** vGPUs in the database. Each method is a part of its caller's transaction. */
+public final class VgpuStore {
+    private static final String COLUMNS = "id, owner_kind, owner_id, memory_bytes, compute_share, sharing, gpus, "
+        + "carriers, max_sessions, origin, created, changed, placed, name";
+
+    private VgpuStore() {
+    }
+
+    /**
+     * A vGPU as it is kept.
+     *
+     * @param placed UUIDs of the GPUs that it has; empty while it has none.
+     */
+    public record Kept(Vgpu vgpu, List<String> placed) { }
+
+    /** All, the oldest first. */
+    public static List<Kept> all(Connection connection) throws SQLException {
+        List<Kept> all = new ArrayList<>();
+        try (PreparedStatement select = connection.prepareStatement("select " + COLUMNS
+            + " from vgpu order by created, name"); ResultSet rows = select.executeQuery()) {
+            while (rows.next()) {
+                all.add(kept(rows));
+            }
+        }
+        return all;
+    }
+
+    private static Kept kept(ResultSet row) throws SQLException {
+        String name = row.getString("name");
+        try {
+            Set<Carrier> carriers = EnumSet.noneOf(Carrier.class);
+            // One that this broker does not know belongs to a newer one.
+            list(row.getString("carriers")).forEach(label -> Carrier.of(label).ifPresent(carriers::add));
+            return new Kept(new Vgpu(name, UUID.fromString(row.getString("id")),
+                new Owner(Labelled.of(Owner.Kind.class, row.getString("owner_kind"), "owner"),
+                    row.getString("owner_id")), row.getLong("memory_bytes"), row.getInt("compute_share"),
+                Labelled.of(Sharing.class, row.getString("sharing"), "mode"), GpuChoice.parse(row.getString("gpus")),
+                Set.copyOf(carriers), row.getInt("max_sessions"),
+                Labelled.of(Origin.class, row.getString("origin"), "origin"), time(row, "created"),
+                time(row, "changed")), list(row.getString("placed")));
+        } catch (VgpuException | IllegalArgumentException e) {
+            throw new SQLException("a vGPU in the database must be one that this broker knows: vgpu=" + name + ": "
+                + e.getMessage(), e);
+        }
+    }
+
+    /** A new one. */
+    public static void insert(Connection connection, Vgpu vgpu, List<String> placed) throws SQLException {
+        try (PreparedStatement insert = connection.prepareStatement("insert into vgpu (" + COLUMNS
+            + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+            fill(insert, vgpu, placed);
+            insert.executeUpdate();
+        }
+    }
+
+    /** What it is from now on; all but its name. */
+    public static void update(Connection connection, Vgpu vgpu, List<String> placed) throws SQLException {
+        try (PreparedStatement update = connection.prepareStatement("update vgpu set id = ?, owner_kind = ?, "
+            + "owner_id = ?, memory_bytes = ?, compute_share = ?, sharing = ?, gpus = ?, carriers = ?, "
+            + "max_sessions = ?, origin = ?, created = ?, changed = ?, placed = ? where name = ?")) {
+            fill(update, vgpu, placed);
+            requireOne(update.executeUpdate(), vgpu.name());
+        }
+    }
+
+    /** Where it is from now on. */
+    public static void place(Connection connection, String name, List<String> placed) throws SQLException {
+        try (PreparedStatement update = connection.prepareStatement("update vgpu set placed = ? where name = ?")) {
+            update.setString(1, String.join(",", placed));
+            update.setString(2, name);
+            update.executeUpdate(); // none when it has been deleted meanwhile, which is as good
+        }
+    }
+
+    /** It is no more, and neither are its tokens. */
+    public static void delete(Connection connection, String name) throws SQLException {
+        try (PreparedStatement delete = connection.prepareStatement("delete from vgpu where name = ?")) {
+            delete.setString(1, name);
+            requireOne(delete.executeUpdate(), name);
+        }
+    }
+
+    /**
+     * Notes that something has been done once and for all.
+     *
+     * @return whether it had not been done before.
+     */
+    public static boolean first(Connection connection, String what) throws SQLException {
+        try (PreparedStatement select = connection.prepareStatement("select what from done where what = ?")) {
+            select.setString(1, what);
+            try (ResultSet row = select.executeQuery()) {
+                if (row.next()) {
+                    return false;
+                }
+            }
+        }
+        try (PreparedStatement insert = connection.prepareStatement("insert into done (what) values (?)")) {
+            insert.setString(1, what);
+            insert.executeUpdate();
+        }
+        return true;
+    }
+
+    private static void fill(PreparedStatement statement, Vgpu vgpu, List<String> placed) throws SQLException {
+        statement.setString(1, vgpu.id().toString());
+        statement.setString(2, vgpu.owner().kind().label());
+        statement.setString(3, vgpu.owner().id());
+        statement.setLong(4, vgpu.memoryBytes());
+        statement.setInt(5, vgpu.computeShare());
+        statement.setString(6, vgpu.mode().label());
+        statement.setString(7, vgpu.gpus().toString());
+        statement.setString(8, vgpu.carriers().stream().map(Carrier::label).sorted().collect(Collectors.joining(",")));
+        statement.setInt(9, vgpu.maxSessions());
+        statement.setString(10, vgpu.origin().label());
+        statement.setObject(11, at(vgpu.created()));
+        statement.setObject(12, at(vgpu.changed()));
+        statement.setString(13, String.join(",", placed));
+        statement.setString(14, vgpu.name());
+    }
+
+    private static void requireOne(int rows, String name) throws SQLException {
+        if (rows != 1) {
+            throw new SQLException("the database must have the vGPU once: vgpu=" + name + " rows=" + rows);
+        }
+    }
+
+    private static List<String> list(String text) {
+        return Stream.of(text.split(",")).filter(part -> !part.isEmpty()).toList();
+    }
+
+    static OffsetDateTime at(Instant time) {
+        return time == null ? null : time.atOffset(ZoneOffset.UTC);
+    }
+
+    static Instant time(ResultSet row, String column) throws SQLException {
+        OffsetDateTime time = row.getObject(column, OffsetDateTime.class);
+        return time == null ? null : time.toInstant();
+    }
+}

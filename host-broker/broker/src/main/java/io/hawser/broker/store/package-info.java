@@ -1,0 +1,2 @@
+/** The database: what outlives the broker. */
+package io.hawser.broker.store;

@@ -1,0 +1,152 @@
+package io.hawser.broker.vgpu;
+
+import io.hawser.broker.pool.GpuChoice;
+import io.hawser.broker.pool.WorkerMessage;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * Which GPUs a vGPU gets.
+ *
+ * @param policy where one goes that may have any.
+ * @param overcommit how many times a GPU's memory may be reserved.
+ */
+public record Placement(Policy policy, double overcommit) {
+    private static final double MOST_OVERCOMMIT = 16;
+
+    /** Where a vGPU goes that may have any GPU; among equals, the first in the workers' order. */
+    public enum Policy implements Labelled {
+        /** The least sum of compute shares, then the least reserved memory. */
+        LEAST_LOADED(Comparator.comparingInt(GpuLoad::shares).thenComparingLong(GpuLoad::reservedBytes)),
+        /** The most reserved memory, then the greatest sum of shares. */
+        PACKED(Comparator.comparingLong(GpuLoad::reservedBytes).thenComparingInt(GpuLoad::shares).reversed()),
+        /** The fewest vGPUs, then the least sum of shares, then the least reserved memory. */
+        SPREAD(Comparator.comparingInt(GpuLoad::vgpus).thenComparingInt(GpuLoad::shares)
+            .thenComparingLong(GpuLoad::reservedBytes));
+
+        private final Comparator<GpuLoad> order;
+
+        Policy(Comparator<GpuLoad> order) {
+            this.order = order;
+        }
+    }
+
+    /** There is no place; the message names the rule and the numbers. */
+    static final class NoPlaceException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        NoPlaceException(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * As settings say.
+     *
+     * @throws IllegalArgumentException when they cannot be; names the setting.
+     */
+    public static Placement of(String policy, double overcommit) {
+        if (!(overcommit >= 1 && overcommit <= MOST_OVERCOMMIT)) {
+            throw new IllegalArgumentException("hawser.overcommit must be 1.0.." + MOST_OVERCOMMIT + ": overcommit="
+                + overcommit);
+        }
+        try {
+            return new Placement(Labelled.of(Policy.class, policy, "hawser.placement"), overcommit);
+        } catch (VgpuException e) {
+            throw new IllegalArgumentException(e.getMessage(), e);
+        }
+    }
+
+    /**
+     * UUIDs for a vGPU, in its order.
+     *
+     * @param gpus what is promised of each already, in the workers' order, without this vGPU.
+     * @throws NoPlaceException when a rule forbids every choice; names it.
+     */
+    List<String> place(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
+        if (vgpu.gpus().kind() == GpuChoice.Kind.ANY) {
+            return List.of(any(vgpu, gpus).device().uuid());
+        }
+        List<String> uuids = named(vgpu, gpus);
+        hold(vgpu, uuids, gpus);
+        return uuids;
+    }
+
+    private GpuLoad any(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
+        List<String> objections = new ArrayList<>();
+        List<GpuLoad> possible = new ArrayList<>();
+        for (GpuLoad gpu : gpus) {
+            String objection = objection(vgpu, gpu);
+            if (objection == null) {
+                possible.add(gpu);
+            } else {
+                objections.add(objection);
+            }
+        }
+        return possible.stream().min(Comparator.comparing(GpuLoad::failing).thenComparing(policy.order))
+            .orElseThrow(() -> new NoPlaceException("no GPU has a place for the vGPU: vgpu=" + vgpu.name() + ": "
+                + String.join("; ", objections)));
+    }
+
+    private static List<String> named(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
+        List<WorkerMessage.Device> devices = gpus.stream().map(GpuLoad::device).toList();
+        try {
+            return vgpu.gpus().named(devices).stream().map(WorkerMessage.Device::uuid).toList();
+        } catch (GpuChoice.NoGpuException e) {
+            throw new NoPlaceException(e.getMessage());
+        }
+    }
+
+    /** Whether a vGPU can be, or stay, on these GPUs. */
+    void hold(Vgpu vgpu, List<String> uuids, List<GpuLoad> gpus) throws NoPlaceException {
+        for (String uuid : uuids) {
+            GpuLoad gpu = gpus.stream().filter(g -> g.device().uuid().equals(uuid)).findFirst()
+                .orElseThrow(() -> new NoPlaceException("a vGPU's GPU must be there: vgpu=" + vgpu.name() + " gpu="
+                    + uuid));
+            String objection = objection(vgpu, gpu);
+            if (objection != null) {
+                throw new NoPlaceException(objection);
+            }
+        }
+    }
+
+    /** Why a GPU cannot be it; null when it can. */
+    private String objection(Vgpu vgpu, GpuLoad gpu) {
+        String uuid = gpu.device().uuid();
+        if (!gpu.exclusive().isEmpty()) {
+            return "a vGPU has the GPU exclusively: gpu=" + uuid + " vgpu=" + gpu.exclusive();
+        }
+        if (vgpu.mode() == Sharing.EXCLUSIVE && gpu.vgpus() > 0) {
+            return "a GPU for exclusive use must have no other vGPU: gpu=" + uuid + " vgpus=" + gpu.vgpus()
+                + " vgpu=" + gpu.shared();
+        }
+        long total = gpu.device().totalBytes();
+        // Its first context is in the price: without, it could not use what it has reserved.
+        boolean fits = vgpu.memoryBytes() + gpu.contextBytes() <= limitBytes(total) - gpu.spokenForBytes();
+        if (vgpu.reserves() && total > 0 && (!fits || vgpu.memoryBytes() > total)) {
+            return String.format(Locale.ROOT, "the GPU's memory is all reserved: gpu=%s wantedBytes=%d freeBytes=%d "
+                + "totalBytes=%d reservedBytes=%d contexts=%d contextBytes=%d overcommit=%.2f", uuid,
+                vgpu.memoryBytes(), Math.max(0, limitBytes(total) - gpu.spokenForBytes() - gpu.contextBytes()), total,
+                gpu.reservedBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
+        }
+        return null;
+    }
+
+    /** Why a GPU has no room for one more worker's context; null when it has, or when contexts cost nothing there. */
+    String contextObjection(GpuLoad gpu) {
+        long total = gpu.device().totalBytes();
+        if (total == 0 || gpu.contextBytes() == 0
+            || gpu.spokenForBytes() + gpu.contextBytes() <= limitBytes(total)) {
+            return null;
+        }
+        return String.format(Locale.ROOT, "the GPU's memory has no room for one more context: gpu=%s totalBytes=%d "
+            + "reservedBytes=%d contexts=%d contextBytes=%d overcommit=%.2f", gpu.device().uuid(), total,
+            gpu.reservedBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
+    }
+
+    private long limitBytes(long totalBytes) {
+        return (long) (totalBytes * overcommit);
+    }
+}

@@ -1,0 +1,16 @@
+package io.hawser.broker.vgpu;
+
+import io.hawser.broker.pool.Printable;
+
+/** Texts that came from outside, in messages. */
+final class Texts {
+    private static final int MAX_SHOWN = 64; // a message is no place for a whole request
+
+    private Texts() {
+    }
+
+    /** Printable and short; "null" for nothing. */
+    static String shown(String text) {
+        return text == null ? "null" : Printable.text(text, MAX_SHOWN);
+    }
+}

@@ -1,0 +1,118 @@
+package io.hawser.broker.vgpu;
+
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.pool.GpuChoice;
+import io.hawser.broker.session.Carrier;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
+import java.util.regex.Pattern;
+
+/**
+ * What somebody wants a vGPU to be; what is null is left as it is, or has its default. Nothing of it is checked before
+ * {@link #create} or {@link #change}.
+ */
+public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
+    String gpus, Collection<String> carriers, Integer maxSessions) {
+    /** Names end up in logs, metrics, addresses and files' names. */
+    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}");
+    private static final int MAX_OWNER_CHARACTERS = 256; // as the database has it
+    private static final int MAX_GPUS_CHARACTERS = 2048; // as the database has it; 50 whole UUIDs
+    private static final int MAX_SESSIONS = 1_000_000; // more than any machine has processes
+
+    /** As settings have it. */
+    public static VgpuDraft of(BrokerConfig.Vgpu settings) {
+        return new VgpuDraft(null, null, settings.memoryBytes().asLongValue(), settings.computeShare(),
+            settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions());
+    }
+
+    /**
+     * A new vGPU of this.
+     *
+     * @throws VgpuException of kind INVALID; names the rule.
+     */
+    public Vgpu create(String name, Origin origin, Instant now) throws VgpuException {
+        if (name == null || !NAME.matcher(name).matches()) {
+            throw VgpuException.invalid("a vGPU's name must match " + NAME + ": name=" + Texts.shown(name));
+        }
+        Vgpu standard = new Vgpu(name, UUID.randomUUID(), Owner.NONE, 0, Vgpu.FULL_SHARE, Sharing.SHARED,
+            GpuChoice.ANY, Set.copyOf(EnumSet.allOf(Carrier.class)), 0, origin, now, now);
+        return change(standard, now);
+    }
+
+    /**
+     * A vGPU after this; {@code changed} is now even if nothing else differs.
+     *
+     * @throws VgpuException of kind INVALID; names the rule.
+     */
+    public Vgpu change(Vgpu before, Instant now) throws VgpuException {
+        return new Vgpu(before.name(), before.id(), owner(before.owner()),
+            limited("memoryBytes", memoryBytes, before.memoryBytes(), 0, Long.MAX_VALUE / 2),
+            (int) limited("computeShare", wide(computeShare), before.computeShare(), 1, Vgpu.FULL_SHARE),
+            mode == null ? before.mode() : Labelled.of(Sharing.class, mode, "mode"), choice(before.gpus()),
+            carriers == null ? before.carriers() : allowed(),
+            (int) limited("maxSessions", wide(maxSessions), before.maxSessions(), 0, MAX_SESSIONS), before.origin(),
+            before.created(), now);
+    }
+
+    private static Long wide(Integer value) {
+        return value == null ? null : Long.valueOf(value);
+    }
+
+    private static long limited(String what, Long wanted, long before, long least, long most) throws VgpuException {
+        if (wanted == null) {
+            return before;
+        }
+        if (wanted < least || wanted > most) {
+            throw VgpuException.invalid(what + " must be " + least + ".." + most + ": " + what + "=" + wanted);
+        }
+        return wanted;
+    }
+
+    private Owner owner(Owner before) throws VgpuException {
+        if (ownerKind == null && ownerId == null) {
+            return before;
+        }
+        Owner.Kind kind = Optional.ofNullable(ownerKind).orElse(before.kind());
+        String id = ownerId == null ? "" : ownerId;
+        if (id.isEmpty() != (kind == Owner.Kind.NONE) || id.length() > MAX_OWNER_CHARACTERS
+            || id.chars().anyMatch(Character::isISOControl)) {
+            throw VgpuException.invalid("an owner must be a domain or a host with an id of 1.." + MAX_OWNER_CHARACTERS
+                + " printable characters, or none without one: kind=" + kind.label() + " id=" + Texts.shown(id));
+        }
+        return new Owner(kind, id);
+    }
+
+    private GpuChoice choice(GpuChoice before) throws VgpuException {
+        if (gpus == null) {
+            return before;
+        }
+        try {
+            GpuChoice choice = GpuChoice.parse(gpus);
+            if (choice.toString().length() > MAX_GPUS_CHARACTERS) {
+                throw new IllegalArgumentException("the list of GPUs must be at most " + MAX_GPUS_CHARACTERS
+                    + " characters: characters=" + choice.toString().length());
+            }
+            return choice;
+        } catch (IllegalArgumentException e) {
+            throw VgpuException.invalid(e.getMessage());
+        }
+    }
+
+    private Set<Carrier> allowed() throws VgpuException {
+        List<Carrier> all = new ArrayList<>();
+        for (String label : carriers) {
+            all.add(Carrier.of(label).orElseThrow(() -> VgpuException.invalid(
+                "carriers must be of tcp and shm: carrier=" + Texts.shown(label))));
+        }
+        if (all.isEmpty()) {
+            throw VgpuException.invalid("carriers must not be empty: guests must be able to come by tcp or shm");
+        }
+        return Set.copyOf(EnumSet.copyOf(all));
+    }
+}

@@ -1,0 +1,142 @@
+package io.hawser.broker.rest;
+
+import static io.restassured.RestAssured.given;
+import static org.hamcrest.Matchers.containsString;
+import static org.hamcrest.Matchers.equalTo;
+import static org.hamcrest.Matchers.hasItem;
+import static org.hamcrest.Matchers.hasSize;
+import static org.hamcrest.Matchers.notNullValue;
+import static org.hamcrest.Matchers.nullValue;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.ApiDescription;
+import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import io.quarkus.test.common.QuarkusTestResource;
+import io.quarkus.test.junit.QuarkusTest;
+import io.restassured.http.ContentType;
+import io.restassured.response.ValidatableResponse;
+import io.restassured.specification.RequestSpecification;
+import jakarta.inject.Inject;
+import java.io.IOException;
+import java.nio.file.Files;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** vGPUs and tokens as a client sees them, with fake workers and a GPU of 1 GiB. */
+@QuarkusTest
+@QuarkusTestResource(FakeWorkers.class)
+class VgpuRestIT {
+    private static final String VGPUS = "/api/v1/vgpus";
+
+    @Inject
+    BrokerLifecycle lifecycle;
+    @Inject
+    BrokerConfig config;
+
+    @BeforeEach
+    void awaitGpu() {
+        TestBroker.await("the GPU", () -> !lifecycle.broker().vgpus().gpus().isEmpty());
+    }
+
+    private RequestSpecification admin() throws IOException {
+        return given().auth().oauth2(Files.readString(config.stateDir().resolve("admin.token")).strip())
+            .contentType(ContentType.JSON);
+    }
+
+    private void assertProblem(ValidatableResponse response, int status, String detail) {
+        response.statusCode(status).contentType("application/problem+json").body("detail", containsString(detail));
+    }
+
+    private TestGuest guest(String token) throws IOException {
+        String[] parts = token.split("\\.", 2);
+        TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
+        byte[] challenge = guest.challenge(parts[0], ApiDescription.HASH);
+        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(parts[1]), challenge, TestGuest.NONCE,
+            parts[0])));
+        return guest;
+    }
+
+    @Test
+    void shouldMakeChangeAndDeleteAVgpu() throws IOException {
+        String request = "{\"name\":\"one\",\"owner\":{\"kind\":\"domain\",\"id\":\"d-1\"},\"memoryBytes\":1000,"
+            + "\"computeShare\":40,\"carriers\":[\"tcp\"],\"maxSessions\":3}";
+        admin().body(request).post(VGPUS).then().statusCode(201).body("name", equalTo("one"))
+            .body("owner.kind", equalTo("domain")).body("owner.id", equalTo("d-1")).body("memoryBytes", equalTo(1000))
+            .body("computeShare", equalTo(40)).body("mode", equalTo("shared")).body("gpus", equalTo("any"))
+            .body("carriers", equalTo(java.util.List.of("tcp"))).body("maxSessions", equalTo(3))
+            .body("origin", equalTo("rest")).body("state", equalTo("ready")).body("problem", equalTo(""))
+            .body("placedGpus", equalTo(java.util.List.of("u-1"))).body("sessions", equalTo(0))
+            .body("usedBytes", equalTo(0)).body("tokens", equalTo(0)).body("created", containsString("T"));
+        assertProblem(admin().body(request).post(VGPUS).then(), 409, "there is a vGPU of this name: vgpu=one");
+        admin().get(VGPUS).then().statusCode(200).body("name", hasItem("default")).body("name", hasItem("one"));
+        admin().body("{\"computeShare\":50}").patch(VGPUS + "/one").then().statusCode(200)
+            .body("computeShare", equalTo(50)).body("memoryBytes", equalTo(1000)).body("owner.id", equalTo("d-1"));
+        admin().get(VGPUS + "/one").then().statusCode(200).body("computeShare", equalTo(50));
+        assertProblem(admin().body("{\"memoryBytes\":2000000000}").patch(VGPUS + "/one").then(), 409,
+            "wantedBytes=2000000000");
+        admin().delete(VGPUS + "/one").then().statusCode(204);
+        assertProblem(admin().get(VGPUS + "/one").then(), 404, "there is no such vGPU: vgpu=one");
+        assertProblem(admin().delete(VGPUS + "/one").then(), 404, "vgpu=one");
+        assertProblem(admin().body("{}").patch(VGPUS + "/one").then(), 404, "vgpu=one");
+        assertProblem(admin().get(VGPUS + "/one/tokens").then(), 404, "vgpu=one");
+    }
+
+    @Test
+    void shouldRefuseRequestsThatCannotBe() throws IOException {
+        for (String request : new String[] {"{}", "{\"name\":\"a/b\"}", "{\"name\":\"a\",\"computeShare\":0}",
+            "{\"name\":\"a\",\"memoryBytes\":-1}", "{\"name\":\"a\",\"mode\":\"x\"}",
+            "{\"name\":\"a\",\"gpus\":\"x y\"}",
+            "{\"name\":\"a\",\"carriers\":[]}", "{\"name\":\"a\",\"carriers\":[null]}",
+            "{\"name\":\"a\",\"owner\":{\"kind\":\"domain\"}}",
+            "{\"name\":\"a\",\"owner\":{\"kind\":\"x\",\"id\":\"y\"}}",
+            "{\"name\":\"a\",\"memoryBytes\":\"much\"}", "null", "["}) {
+            admin().body(request).post(VGPUS).then().statusCode(400);
+        }
+        admin().get(VGPUS + "/a").then().statusCode(404);
+        given().get(VGPUS).then().statusCode(401);
+        given().contentType(ContentType.JSON).body("{\"name\":\"a\"}").post(VGPUS).then().statusCode(401);
+    }
+
+    @Test
+    void shouldTellATokensSecretOnceAndRevokeIt() throws IOException {
+        admin().body("{\"name\":\"two\"}").post(VGPUS).then().statusCode(201);
+        String token = admin().body("{\"note\":\"for me\",\"expires\":\"2100-01-01T00:00:00Z\"}")
+            .post(VGPUS + "/two/tokens").then().statusCode(201).body("keyId", notNullValue())
+            .body("expires", equalTo("2100-01-01T00:00:00Z")).extract().path("token");
+        String keyId = token.split("\\.")[0];
+        String secret = token.split("\\.", 2)[1];
+        String listed = admin().get(VGPUS + "/two/tokens").then().statusCode(200).body("", hasSize(1))
+            .body("[0].keyId", equalTo(keyId)).body("[0].vgpu", equalTo("two")).body("[0].note", equalTo("for me"))
+            .body("[0].expires", equalTo("2100-01-01T00:00:00Z")).body("[0].lastUsed", nullValue()).extract()
+            .asString();
+        assertFalse(listed.contains(secret));
+        try (TestGuest guest = guest(token)) {
+            assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+            admin().get(VGPUS + "/two").then().body("sessions", equalTo(1)).body("tokens", equalTo(1));
+            admin().get(VGPUS + "/two/tokens").then().body("[0].lastUsed", notNullValue());
+            assertProblem(admin().delete(VGPUS + "/two").then(), 409, "vgpu=two sessions=1");
+            admin().delete(VGPUS + "/two/tokens/" + keyId).then().statusCode(204);
+            assertTrue(guest.closed());
+        }
+        admin().get(VGPUS + "/two/tokens").then().body("", hasSize(0));
+        assertProblem(admin().delete(VGPUS + "/two/tokens/" + keyId).then(), 404, "no such token");
+        assertProblem(admin().delete(VGPUS + "/two/tokens/default").then(), 404, "no such token");
+        assertProblem(admin().body("{\"expires\":\"2000-01-01T00:00:00Z\"}").post(VGPUS + "/two/tokens").then(), 400,
+            "in the future");
+        String another = admin().body("{}").post(VGPUS + "/two/tokens").then().statusCode(201)
+            .body("expires", nullValue()).extract().path("token");
+        try (TestGuest guest = guest(another)) {
+            assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+            admin().delete(VGPUS + "/two?force=true").then().statusCode(204);
+            assertTrue(guest.closed());
+        }
+        assertProblem(admin().get(VGPUS + "/two").then(), 404, "vgpu=two");
+    }
+}

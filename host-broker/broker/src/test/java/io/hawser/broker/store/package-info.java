@@ -1,0 +1,2 @@
+/** Tests of the database. */
+package io.hawser.broker.store;

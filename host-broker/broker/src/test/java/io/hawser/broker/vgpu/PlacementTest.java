@@ -1,0 +1,133 @@
+package io.hawser.broker.vgpu;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.pool.WorkerMessage;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class PlacementTest {
+    private static final String FIRST = "aaaaaaaa-0000-4000-8000-000000000001";
+    private static final String SECOND = "bbbbbbbb-0000-4000-8000-000000000002";
+
+    private static GpuLoad gpu(String uuid, int vgpus, int shares, long reservedBytes) {
+        return new GpuLoad(new WorkerMessage.Device("GPU", uuid, 1000, "", ""), vgpus, shares, reservedBytes, 0, 0, "",
+            vgpus > 0 ? "other" : "", false);
+    }
+
+    private static GpuLoad failing(GpuLoad gpu) {
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reservedBytes(), 0, 0, "", gpu.shared(), true);
+    }
+
+    private static GpuLoad with(GpuLoad gpu, int contexts, long contextBytes) {
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reservedBytes(), contexts, contextBytes, "",
+            gpu.shared(), false);
+    }
+
+    private static GpuLoad exclusive(GpuLoad gpu, String vgpu) {
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reservedBytes(), 0, 0, vgpu, vgpu, false);
+    }
+
+    private static Vgpu vgpu(long memoryBytes, String gpus, String mode) throws VgpuException {
+        return new VgpuDraft(null, null, memoryBytes, null, mode, gpus, null, null).create("v", Origin.REST,
+            Vgpu.now());
+    }
+
+    private static List<String> place(String policy, Vgpu vgpu, GpuLoad... gpus) throws Exception {
+        return Placement.of(policy, 1).place(vgpu, List.of(gpus));
+    }
+
+    private static String refusal(double overcommit, Vgpu vgpu, GpuLoad... gpus) {
+        return assertThrows(Placement.NoPlaceException.class,
+            () -> Placement.of("least-loaded", overcommit).place(vgpu, List.of(gpus))).getMessage();
+    }
+
+    /** Vgpus, shares and reserved bytes of two GPUs, and which one is taken by each policy. */
+    @ParameterizedTest
+    @CsvSource({"0, 0, 0, 0, 0, 0, first, first, first", "1, 100, 0, 1, 50, 900, second, second, second",
+        "1, 50, 500, 1, 50, 100, second, first, second", "3, 30, 0, 1, 90, 0, first, second, second",
+        "2, 60, 300, 1, 60, 200, second, first, second"})
+    void shouldFollowItsPolicy(int vgpus, int shares, long reserved, int vgpus2, int shares2, long reserved2,
+        String least, String packed, String spread) throws Exception {
+        GpuLoad first = gpu(FIRST, vgpus, shares, reserved);
+        GpuLoad second = gpu(SECOND, vgpus2, shares2, reserved2);
+        assertEquals(least.equals("first") ? FIRST : SECOND,
+            place("least-loaded", vgpu(0, "any", "shared"), first, second).getFirst());
+        assertEquals(packed.equals("first") ? FIRST : SECOND,
+            place("packed", vgpu(0, "any", "shared"), first, second).getFirst());
+        assertEquals(spread.equals("first") ? FIRST : SECOND,
+            place("spread", vgpu(0, "any", "shared"), first, second).getFirst());
+    }
+
+    @Test
+    void shouldTakeTheFullestWhereItFits() throws Exception {
+        assertEquals(List.of(SECOND), place("packed", vgpu(600, "any", "shared"), gpu(FIRST, 1, 10, 500),
+            gpu(SECOND, 1, 10, 400)));
+    }
+
+    @Test
+    void shouldAvoidGpusWhoseWorkersDoNotStart() throws Exception {
+        assertEquals(List.of(SECOND), place("least-loaded", vgpu(0, "any", "shared"), failing(gpu(FIRST, 0, 0, 0)),
+            gpu(SECOND, 5, 500, 900)));
+        assertEquals(List.of(FIRST), place("least-loaded", vgpu(0, "any", "shared"), failing(gpu(FIRST, 0, 0, 0))));
+    }
+
+    @Test
+    void shouldKeepReservationsAndContextsWithinTheMemory() throws Exception {
+        assertEquals(List.of(FIRST), place("spread", vgpu(1000, "any", "shared"), gpu(FIRST, 0, 0, 0)));
+        assertEquals(List.of(FIRST), place("spread", vgpu(0, "any", "shared"), gpu(FIRST, 1, 1, 1000)), "best effort");
+        String full = refusal(1, vgpu(600, "any", "shared"), gpu(FIRST, 1, 1, 500), gpu(SECOND, 1, 1, 401));
+        assertTrue(full.contains("gpu=" + FIRST + " wantedBytes=600 freeBytes=500") && full.contains("gpu=" + SECOND
+            + " wantedBytes=600 freeBytes=599"), full);
+        // Two spare workers at 100 each, and its own first one.
+        assertEquals(List.of(FIRST), place("spread", vgpu(700, "any", "shared"), with(gpu(FIRST, 0, 0, 0), 2, 100)));
+        String contexts = refusal(1, vgpu(701, "any", "shared"), with(gpu(FIRST, 0, 0, 0), 2, 100));
+        assertTrue(contexts.contains("freeBytes=700") && contexts.contains("contexts=2 contextBytes=100"), contexts);
+    }
+
+    @Test
+    void shouldPromiseMoreOnlyAsFarAsOvercommitAllows() throws Exception {
+        Placement half = Placement.of("packed", 1.5);
+        assertEquals(List.of(FIRST), half.place(vgpu(700, "any", "shared"), List.of(gpu(FIRST, 1, 1, 800))));
+        refusal(1.5, vgpu(701, "any", "shared"), gpu(FIRST, 1, 1, 800));
+        String more = refusal(16, vgpu(1001, "any", "shared"), gpu(FIRST, 0, 0, 0));
+        assertTrue(more.contains("wantedBytes=1001"), "never more than the GPU has: " + more);
+    }
+
+    @Test
+    void shouldKeepExclusiveGpusForOne() throws Exception {
+        assertEquals(List.of(SECOND), place("packed", vgpu(0, "any", "shared"),
+            exclusive(gpu(FIRST, 1, 100, 500), "alone"), gpu(SECOND, 0, 0, 0)));
+        assertEquals(List.of(SECOND), place("packed", vgpu(0, "any", "exclusive"), gpu(FIRST, 1, 1, 500),
+            gpu(SECOND, 0, 0, 0)));
+        assertTrue(refusal(1, vgpu(0, "0", "shared"), exclusive(gpu(FIRST, 1, 1, 0), "alone")).contains(
+            "a vGPU has the GPU exclusively: gpu=" + FIRST + " vgpu=alone"));
+        assertTrue(refusal(1, vgpu(0, "0", "exclusive"), gpu(FIRST, 1, 1, 0)).contains(
+            "must have no other vGPU: gpu=" + FIRST + " vgpus=1 vgpu=other"));
+    }
+
+    @Test
+    void shouldGiveSeveralInTheOrderOfTheListOrNone() throws Exception {
+        assertEquals(List.of(SECOND, FIRST), place("spread", vgpu(500, "1,0", "shared"), gpu(FIRST, 0, 0, 0),
+            gpu(SECOND, 0, 0, 0)));
+        assertEquals(List.of(FIRST, SECOND), place("spread", vgpu(500, "all", "shared"), gpu(FIRST, 0, 0, 0),
+            gpu(SECOND, 0, 0, 0)));
+        assertTrue(refusal(1, vgpu(500, "all", "shared"), gpu(FIRST, 0, 0, 0), gpu(SECOND, 1, 1, 501)).contains(
+            "gpu=" + SECOND), "one of two is not enough");
+        assertTrue(refusal(1, vgpu(0, "2", "shared"), gpu(FIRST, 0, 0, 0)).contains("named once: gpu=2"));
+    }
+
+    @Test
+    void shouldHaveRoomForOneMoreContext() {
+        Placement placement = Placement.of("spread", 1);
+        assertNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 800), 1, 100)));
+        assertNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 1000), 5, 0)), "nobody knows what one costs");
+        assertNotNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 801), 1, 100)));
+    }
+}

@@ -1,0 +1,75 @@
+package io.hawser.broker.vgpu;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.session.Carrier;
+import java.time.Instant;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class VgpuDraftTest {
+    private static final Instant NOW = Instant.parse("2026-01-01T00:00:00Z");
+    private static final VgpuDraft NOTHING = new VgpuDraft(null, null, null, null, null, null, null, null);
+
+    private static void assertInvalid(String rule, VgpuDraft draft) {
+        VgpuException refused = assertThrows(VgpuException.class, () -> draft.create("v", Origin.REST, NOW));
+        assertEquals(VgpuException.Kind.INVALID, refused.kind());
+        assertTrue(refused.getMessage().contains(rule), refused.getMessage());
+    }
+
+    @Test
+    void shouldHaveDefaults() throws VgpuException {
+        Vgpu vgpu = NOTHING.create("v", Origin.REST, NOW);
+        assertEquals(0, vgpu.memoryBytes());
+        assertEquals(100, vgpu.computeShare());
+        assertEquals(Sharing.SHARED, vgpu.mode());
+        assertEquals("any", vgpu.gpus().toString());
+        assertEquals(Set.of(Carrier.TCP, Carrier.SHM), vgpu.carriers());
+        assertEquals(Owner.NONE, vgpu.owner());
+    }
+
+    @Test
+    void shouldChangeOnlyWhatIsGiven() throws VgpuException {
+        Vgpu before = new VgpuDraft(Owner.Kind.DOMAIN, "a-uuid", 7L, 20, "exclusive", "1,0", List.of("shm"), 3)
+            .create("v", Origin.REST, NOW);
+        Vgpu after = new VgpuDraft(null, null, null, 30, null, null, null, null).change(before, NOW.plusSeconds(1));
+        assertEquals(new Vgpu("v", before.id(), new Owner(Owner.Kind.DOMAIN, "a-uuid"), 7, 30, Sharing.EXCLUSIVE,
+            before.gpus(), Set.of(Carrier.SHM), 3, Origin.REST, NOW, NOW.plusSeconds(1)), after);
+        assertEquals(Owner.NONE, new VgpuDraft(Owner.Kind.NONE, null, null, null, null, null, null, null)
+            .change(before, NOW).owner());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "-a", ".a", "a b", "a/b", "a,b", "a\n", "ä",
+        "a123456789012345678901234567890123456789012345678901234567890123"})
+    void shouldRefuseNamesThatAreNone(String name) {
+        assertThrows(VgpuException.class, () -> NOTHING.create(name, Origin.REST, NOW));
+    }
+
+    @Test
+    void shouldRefuseWhatCanNeverBe() {
+        assertThrows(VgpuException.class, () -> NOTHING.create(null, Origin.REST, NOW));
+        assertInvalid("memoryBytes must be 0..", new VgpuDraft(null, null, -1L, null, null, null, null, null));
+        assertInvalid("memoryBytes", new VgpuDraft(null, null, Long.MAX_VALUE, null, null, null, null, null));
+        assertInvalid("computeShare must be 1..100", new VgpuDraft(null, null, null, 0, null, null, null, null));
+        assertInvalid("computeShare must be 1..100", new VgpuDraft(null, null, null, 101, null, null, null, null));
+        assertInvalid("mode must be one of shared, exclusive", new VgpuDraft(null, null, null, null, "Shared", null,
+            null, null));
+        assertInvalid("GPUs must be any, all", new VgpuDraft(null, null, null, null, null, "two", null, null));
+        assertInvalid("at most 2048 characters", new VgpuDraft(null, null, null, null, null, "1,".repeat(1500) + "1",
+            null, null));
+        assertInvalid("carrier=rdma", new VgpuDraft(null, null, null, null, null, null, List.of("rdma"), null));
+        assertInvalid("carriers must not be empty", new VgpuDraft(null, null, null, null, null, null, List.of(),
+            null));
+        assertInvalid("maxSessions must be 0..", new VgpuDraft(null, null, null, null, null, null, null, -1));
+        assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, null, null, null, null, null, null, null));
+        assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.NONE, "x", null, null, null, null, null, null));
+        assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, "x".repeat(257), null, null, null, null,
+            null, null));
+    }
+}

@@ -1,0 +1,251 @@
+package io.hawser.broker.vgpu;
+
+import static io.hawser.broker.TestBroker.done;
+import static io.hawser.broker.TestBroker.draft;
+import static io.hawser.broker.TestBroker.refused;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.token.Token;
+import io.hawser.broker.token.TokenService;
+import io.hawser.shm.RecordLayout;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** vGPUs and tokens of a broker with two GPUs of 1000 bytes and fake workers. */
+class VgpuIT {
+    private static final String FIRST = "aaaaaaaa-0000-4000-8000-000000000001";
+    private static final String SECOND = "bbbbbbbb-0000-4000-8000-000000000002";
+
+    @TempDir
+    Path stateDir;
+
+    private TestBroker start(String mode, Map<String, String> settings) {
+        Map<String, String> all = new HashMap<>(settings);
+        all.put("hawser.listen.handshake-timeout", "60s");
+        TestBroker broker = TestBroker.start(stateDir, mode, all);
+        TestBroker.await("the GPUs to be known", () -> !broker.broker().vgpus().gpus().isEmpty());
+        return broker;
+    }
+
+    private static VgpuView find(TestBroker broker, String name) {
+        return broker.broker().vgpus().find(name).orElseThrow();
+    }
+
+    private static TestGuest guest(TestBroker broker, TokenService.Made token) throws IOException {
+        TestGuest guest = new TestGuest(broker.broker());
+        guest.handshake(token.token().keyId(), token.secret());
+        return guest;
+    }
+
+    private static void assertWelcome(TestGuest guest) throws IOException {
+        TestGuest.Answer answer = guest.receive();
+        assertEquals(RecordLayout.CONTROL_WELCOME, answer.opcode(),
+            () -> answer.opcode() == RecordLayout.CONTROL_REFUSED ? answer.refusedMessage() : "");
+    }
+
+    @Test
+    void shouldHaveADefaultFromTheFirstStartOnlyOnce() throws IOException {
+        String secret;
+        try (TestBroker broker = start("normal", Map.of())) {
+            assertEquals(VgpuState.READY, find(broker, "default").state());
+            assertEquals(1, find(broker, "default").tokens());
+            secret = TestGuest.secret(stateDir);
+            done(broker.broker().vgpuService().delete("default", false));
+            assertTrue(broker.broker().vgpus().list().isEmpty());
+        }
+        try (TestBroker broker = start("normal", Map.of())) {
+            assertTrue(broker.broker().vgpus().list().isEmpty(), "what is deleted stays so");
+            assertEquals(secret, TestGuest.secret(stateDir), "no second token");
+        }
+        assertEquals("rw-------", java.nio.file.attribute.PosixFilePermissions.toString(
+            Files.getPosixFilePermissions(stateDir.resolve("broker.mv.db"))));
+    }
+
+    @Test
+    void shouldKeepVgpusAndTokensOverARestart() throws IOException {
+        List<VgpuView> before;
+        List<Token> tokens;
+        TokenService.Made made;
+        try (TestBroker broker = start("gpus", Map.of())) {
+            broker.vgpu("a", 600, "any");
+            broker.vgpu("b", 600, "any");
+            broker.vgpu("both", 100, "1,0");
+            done(broker.broker().vgpuService().change("a", new VgpuDraft(Owner.Kind.DOMAIN, "a-uuid", null, 40, null,
+                null, List.of("tcp"), 2)));
+            made = done(broker.broker().tokenService().create("a", "for a test",
+                Instant.parse("2100-01-01T00:00:00Z")));
+            broker.token("b");
+            assertNotEquals(find(broker, "a").placedGpus(), find(broker, "b").placedGpus());
+            assertEquals(List.of(SECOND, FIRST), find(broker, "both").placedGpus());
+            try (TestGuest guest = guest(broker, made)) {
+                assertWelcome(guest);
+                TestBroker.await("the session", () -> find(broker, "a").sessions() == 1);
+            }
+            TestBroker.await("its end", () -> find(broker, "a").sessions() == 0);
+            before = broker.broker().vgpus().list();
+            tokens = List.of(made.token());
+        }
+        try (TestBroker broker = start("gpus", Map.of())) {
+            assertEquals(before, broker.broker().vgpus().list());
+            Token after = tokens(broker, "a").getFirst();
+            assertEquals(tokens.getFirst().used(after.lastUsed()).toString(), after.toString());
+            assertEquals("for a test", after.note());
+            assertEquals(Instant.parse("2100-01-01T00:00:00Z"), after.expires());
+            assertTrue(after.lastUsed() != null, "noted at the latest when the broker ends");
+            try (TestGuest guest = guest(broker, made)) {
+                assertWelcome(guest);
+            }
+        }
+    }
+
+    private static List<Token> tokens(TestBroker broker, String vgpu) {
+        try {
+            return broker.broker().tokenService().list(vgpu);
+        } catch (VgpuException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
+    void shouldRefuseWithTheRuleAndTheNumbers() {
+        try (TestBroker broker = start("gpus", Map.of("hawser.vgpus.fixed.memory-bytes", "1"))) {
+            VgpuService service = broker.broker().vgpuService();
+            broker.vgpu("a", 900, "0");
+            broker.vgpu("b", 900, "1");
+            VgpuException full = refused(service.create("c", draft(101L, "any")));
+            assertEquals(VgpuException.Kind.CONFLICT, full.kind());
+            assertTrue(full.getMessage().contains("wantedBytes=101 freeBytes="), full.getMessage());
+            assertTrue(broker.broker().vgpus().find("c").isEmpty());
+            assertTrue(refused(service.create("a", draft(0L, "any"))).getMessage().contains("of this name"));
+            assertEquals(VgpuException.Kind.INVALID, refused(service.create("d e", draft(0L, "any"))).kind());
+            assertEquals(VgpuException.Kind.MISSING, refused(service.change("none", draft(0L, null))).kind());
+            assertEquals(VgpuException.Kind.MISSING, refused(service.delete("none", true)).kind());
+            assertTrue(refused(service.change("fixed", draft(2L, null))).getMessage().contains("hawser.vgpus.fixed"));
+            assertTrue(refused(service.delete("fixed", true)).getMessage().contains("hawser.vgpus.fixed"));
+            assertTrue(refused(service.change("a", draft(1001L, null))).getMessage().contains("wantedBytes=1001"));
+            assertEquals(900, find(broker, "a").vgpu().memoryBytes(), "as before");
+            done(service.change("a", draft(950L, null)));
+            done(service.delete("a", false));
+            assertEquals(List.of(FIRST), broker.vgpu("c", 999, "any").placedGpus(), "a's place is free");
+        }
+    }
+
+    @Test
+    void shouldLetGuestsInByTheRulesOfTheirVgpu() throws IOException {
+        try (TestBroker broker = start("normal", Map.of())) {
+            VgpuService service = broker.broker().vgpuService();
+            done(service.create("shm", new VgpuDraft(null, null, null, null, null, null, List.of("shm"), null)));
+            try (TestGuest guest = guest(broker, broker.token("shm"))) {
+                String reason = guest.receive().refusedMessage();
+                assertTrue(reason.contains("vgpu=shm carrier=tcp carriers=[shm]"), reason);
+            }
+            done(service.create("one", new VgpuDraft(null, null, null, null, null, null, null, 1)));
+            TokenService.Made token = broker.token("one");
+            try (TestGuest guest = guest(broker, token)) {
+                assertWelcome(guest);
+                try (TestGuest second = guest(broker, token)) {
+                    assertTrue(second.receive().refusedMessage().contains("vgpu=one max=1"));
+                }
+                done(service.change("one", new VgpuDraft(null, null, null, null, null, null, null, 2)));
+                TestGuest second = guest(broker, token);
+                assertWelcome(second);
+                assertTrue(refused(service.change("one", draft(null, "all"))).getMessage().contains("must stay"));
+                second.close();
+            }
+        }
+    }
+
+    @Test
+    void shouldEndSessionsAndRegionsOnlyWhenForced() throws IOException {
+        Path file = Path.of("/dev/shm/hawser-vgpu-it-" + ProcessHandle.current().pid());
+        try (TestBroker broker = start("normal", Map.of("hawser.regions.r.path", file.toString(),
+            "hawser.regions.r.size", "16M"))) {
+            VgpuService service = broker.broker().vgpuService();
+            TokenService.Made token = broker.token("default");
+            try (TestGuest guest = guest(broker, token)) {
+                assertWelcome(guest);
+                String reason = refused(service.delete("default", false)).getMessage();
+                assertTrue(reason.contains("vgpu=default sessions=1 regions=[r]"), reason);
+                done(service.delete("default", true));
+                assertTrue(guest.closed());
+                assertTrue(broker.broker().sessions().list().isEmpty());
+                assertTrue(broker.broker().regions().list().isEmpty());
+                assertTrue(broker.broker().vgpus().list().isEmpty());
+            }
+            try (TestGuest guest = guest(broker, token)) {
+                assertTrue(guest.receive().refusedMessage().contains("the token is not known"), "gone with its vGPU");
+            }
+            VgpuView again = broker.vgpu("default", 0, "any");
+            assertEquals(0, again.tokens(), "another one of the same name");
+        }
+    }
+
+    @Test
+    void shouldEndTheSessionsOfARevokedToken() throws IOException {
+        try (TestBroker broker = start("normal", Map.of())) {
+            TokenService.Made first = broker.token("default");
+            TokenService.Made second = broker.token("default");
+            try (TestGuest gone = guest(broker, first); TestGuest stays = guest(broker, second)) {
+                assertWelcome(gone);
+                assertWelcome(stays);
+                done(broker.broker().tokenService().revoke("default", first.token().keyId()));
+                assertTrue(gone.closed());
+                assertEquals(1, broker.broker().sessions().list().size());
+            }
+            try (TestGuest guest = guest(broker, first)) {
+                assertTrue(guest.receive().refusedMessage().contains("the token is not known"));
+            }
+            assertEquals(VgpuException.Kind.MISSING, refused(broker.broker().tokenService().revoke("default",
+                first.token().keyId())).kind());
+            assertEquals(2, find(broker, "default").tokens(), "the first start's and one more");
+        }
+    }
+
+    @Test
+    void shouldRefuseATokenThatHasExpired() throws Exception {
+        try (TestBroker broker = start("normal", Map.of())) {
+            TokenService tokens = broker.broker().tokenService();
+            assertEquals(VgpuException.Kind.INVALID, refused(tokens.create("default", null, Instant.now())).kind());
+            assertEquals(VgpuException.Kind.INVALID, refused(tokens.create("default", "x".repeat(201), null)).kind());
+            Instant expires = Instant.now().plusSeconds(2);
+            TokenService.Made token = done(tokens.create("default", null, expires));
+            TestBroker.await("its end", () -> Instant.now().isAfter(expires));
+            try (TestGuest guest = guest(broker, token)) {
+                assertTrue(guest.receive().refusedMessage().contains("the token has expired"));
+            }
+        }
+    }
+
+    @Test
+    void shouldDoWhatSettingsSay() {
+        Map<String, String> settings = Map.of("hawser.vgpus.one.memory-bytes", "400", "hawser.vgpus.one.gpus", "1",
+            "hawser.vgpus.one.compute-share", "30", "hawser.vgpus.default.max-sessions", "7");
+        try (TestBroker broker = start("gpus", settings)) {
+            assertEquals(Origin.SETTINGS, find(broker, "one").vgpu().origin());
+            assertEquals(List.of(SECOND), find(broker, "one").placedGpus());
+            assertEquals(7, find(broker, "default").vgpu().maxSessions());
+            broker.token("one");
+        }
+        try (TestBroker broker = start("gpus", Map.of("hawser.vgpus.one.memory-bytes", "500",
+            "hawser.vgpus.one.gpus", "0"))) {
+            assertEquals(500, find(broker, "one").vgpu().memoryBytes());
+            assertEquals(100, find(broker, "one").vgpu().computeShare(), "what settings do not say has its default");
+            assertEquals(List.of(FIRST), find(broker, "one").placedGpus());
+            assertEquals(1, find(broker, "one").tokens());
+            assertEquals(Origin.REST, find(broker, "default").vgpu().origin(), "no longer among the settings");
+            assertEquals(7, find(broker, "default").vgpu().maxSessions());
+            done(broker.broker().vgpuService().delete("default", false));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+package io.hawser.broker.vgpu;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.ledger.Amount;
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.session.Carrier;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/** The table without database, sessions or workers. */
+class VgpuTableTest {
+    private static final WorkerMessage.Device FIRST = device("aaaaaaaa-0000-4000-8000-000000000001");
+    private static final WorkerMessage.Device SECOND = device("bbbbbbbb-0000-4000-8000-000000000002");
+    private static final List<WorkerMessage.Device> BOTH = List.of(FIRST, SECOND);
+
+    private final VgpuTable table = new VgpuTable(Placement.of("least-loaded", 1), 1, uuid -> false);
+
+    private static WorkerMessage.Device device(String uuid) {
+        return new WorkerMessage.Device("GPU", uuid, 1000, "", "");
+    }
+
+    private static Vgpu vgpu(String name, long memoryBytes, String gpus) throws VgpuException {
+        return new VgpuDraft(null, null, memoryBytes, null, null, gpus, null, null).create(name, Origin.REST,
+            Vgpu.now());
+    }
+
+    private static VgpuDraft memory(long bytes) {
+        return new VgpuDraft(null, null, bytes, null, null, null, null, null);
+    }
+
+    private void add(String name, long memoryBytes, String gpus) throws VgpuException {
+        table.add(table.plan(vgpu(name, memoryBytes, gpus)));
+    }
+
+    private VgpuView find(String name) {
+        return table.find(name).orElseThrow();
+    }
+
+    private String uuid(String name) {
+        return find(name).placedGpus().getFirst();
+    }
+
+    @Test
+    void shouldWaitForTheGpusAndThenStayWhereItWas() throws VgpuException {
+        table.load(vgpu("a", 900, "any"), List.of(SECOND.uuid()));
+        table.load(vgpu("b", 900, "any"), List.of());
+        assertEquals(VgpuState.WAITING, find("a").state());
+        assertNull(table.objection("a", Carrier.TCP), "its guest waits with it");
+        VgpuException unknown = assertThrows(VgpuException.class, () -> table.plan(vgpu("c", 0, "any")));
+        assertEquals(VgpuException.Kind.UNAVAILABLE, unknown.kind());
+        VgpuTable.Settled settled = table.gpus(BOTH);
+        assertEquals(Map.of("b", List.of(FIRST.uuid())), settled.moved(), "what is new is to be noted");
+        assertEquals(SECOND.uuid(), uuid("a"), "though the first has more room");
+        assertEquals(Set.of(List.of(FIRST.uuid()), List.of(SECOND.uuid())), table.sets());
+    }
+
+    @Test
+    void shouldMoveAnyAndKeepAListWhenAGpuIsGone() throws VgpuException {
+        table.gpus(BOTH);
+        add("any", 400, "any");
+        add("fixed", 300, "1");
+        table.gpus(List.of(SECOND, FIRST));
+        assertEquals(SECOND.uuid(), uuid("fixed"), "its number is another GPU's now");
+        table.gpus(BOTH);
+        VgpuTable.Settled gone = table.gpus(List.of(SECOND));
+        assertEquals(Map.of("any", List.of(SECOND.uuid())), gone.moved());
+        assertEquals(Set.of("any"), gone.lost(), "its sessions are over");
+        VgpuTable.Settled other = table.gpus(List.of(FIRST));
+        assertEquals(Set.of("any", "fixed"), other.lost());
+        assertEquals(VgpuState.UNPLACED, find("fixed").state());
+        assertEquals(List.of(), find("fixed").placedGpus());
+        assertTrue(table.objection("fixed", Carrier.TCP).contains("must be there: vgpu=fixed gpu=" + SECOND.uuid()));
+        assertEquals(Amount.NONE, table.amount("fixed", SECOND));
+        table.gpus(BOTH);
+        assertEquals(SECOND.uuid(), uuid("fixed"), "it is back");
+        assertEquals(FIRST.uuid(), uuid("any"), "and this one stays");
+    }
+
+    @Test
+    void shouldPlaceTheUnplacedWhenThereIsRoom() throws VgpuException {
+        table.load(vgpu("a", 900, "any"), List.of());
+        table.load(vgpu("b", 900, "any"), List.of());
+        table.gpus(List.of(FIRST));
+        assertEquals(VgpuState.READY, find("a").state());
+        assertEquals(VgpuState.UNPLACED, find("b").state());
+        assertTrue(find("b").problem().contains("freeBytes=100"), find("b").problem());
+        assertEquals(Map.of("b", List.of(FIRST.uuid())), table.remove("a").moved());
+        assertEquals("", find("b").problem());
+    }
+
+    @Test
+    void shouldFollowAllGpus() throws VgpuException {
+        table.gpus(BOTH);
+        add("all", 10, "all");
+        table.enter("all");
+        assertEquals(Set.of("all"), table.gpus(List.of(FIRST)).lost());
+        assertEquals(List.of(FIRST.uuid()), find("all").placedGpus());
+        table.gpus(BOTH);
+        assertEquals(List.of(FIRST.uuid()), find("all").placedGpus(), "not while it has sessions");
+        table.leave("all");
+        table.gpus(BOTH);
+        assertEquals(List.of(FIRST.uuid(), SECOND.uuid()), find("all").placedGpus());
+    }
+
+    @Test
+    void shouldRefuseAQuotaBelowWhatIsUsed() throws VgpuException {
+        table.gpus(BOTH);
+        add("a", 500, "all");
+        Vgpu before = find("a").vgpu();
+        Vgpu less = memory(399).change(before, Vgpu.now());
+        VgpuException refused = assertThrows(VgpuException.class, () -> table.planChange("a", less,
+            uuid -> uuid.equals(SECOND.uuid()) ? 400 : 10));
+        assertTrue(refused.getMessage().contains("memoryBytes=399 gpu=" + SECOND.uuid() + " usedBytes=400"),
+            refused.getMessage());
+        Vgpu enough = memory(400).change(before, Vgpu.now());
+        table.change(table.planChange("a", enough, uuid -> 400));
+        assertEquals(new Amount(400, 400), table.amount("a", SECOND));
+        Vgpu none = memory(0).change(before, Vgpu.now());
+        table.change(table.planChange("a", none, uuid -> 400));
+        assertEquals(new Amount(1000, 1000), table.amount("a", SECOND));
+        add("b", 300, "1");
+        assertEquals(new Amount(1000, 700), table.amount("a", SECOND), "best effort has what others have not");
+    }
+
+    @Test
+    void shouldMoveOnlyWithoutSessions() throws VgpuException {
+        table.gpus(BOTH);
+        add("a", 500, "0");
+        add("b", 500, "0");
+        table.enter("a");
+        Vgpu more = memory(501).change(find("a").vgpu(), Vgpu.now());
+        assertThrows(VgpuException.class, () -> table.planChange("a", more, uuid -> 0));
+        Vgpu other = new VgpuDraft(null, null, null, null, null, "1", null, null).change(find("a").vgpu(), Vgpu.now());
+        assertTrue(assertThrows(VgpuException.class, () -> table.planChange("a", other, uuid -> 0)).getMessage()
+            .contains("vgpu=a sessions=1"));
+        table.leave("a");
+        VgpuTable.Planned planned = table.planChange("a", other, uuid -> 0);
+        assertTrue(table.objection("a", Carrier.TCP).contains("is being moved"), "nobody comes in between");
+        table.change(planned);
+        assertEquals(SECOND.uuid(), uuid("a"));
+        assertNull(table.objection("a", Carrier.TCP));
+    }
+
+    @Test
+    void shouldLetNobodyIntoWhatIsBeingDeleted() throws VgpuException {
+        table.gpus(BOTH);
+        add("a", 0, "any");
+        table.close("a");
+        assertNotNull(table.objection("a", Carrier.SHM));
+        assertTrue(!table.has("a"), "no region either");
+        assertThrows(VgpuException.class, () -> table.close("a"), "once is enough");
+        table.open("a");
+        assertNull(table.objection("a", Carrier.SHM));
+    }
+
+    @Test
+    void shouldCountContextsWhereTheyCost() throws VgpuException {
+        table.gpus(List.of(FIRST));
+        table.contextCost(FIRST.uuid(), 100);
+        add("a", 500, "any"); // a spare worker, and its first session
+        assertEquals(700, table.gpus().getFirst().spokenForBytes());
+        for (int i = 0; i < 4; i++) {
+            assertNull(table.objection("a", Carrier.TCP), "session " + i);
+            table.enter("a");
+        }
+        assertTrue(table.objection("a", Carrier.TCP).contains("no room for one more context"), "1000 of 1000");
+        VgpuException full = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 1, "any")));
+        assertTrue(full.getMessage().contains("contexts=5 contextBytes=100"), full.getMessage());
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of vGPUs. */
+package io.hawser.broker.vgpu;
