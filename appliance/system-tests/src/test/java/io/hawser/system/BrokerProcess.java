@@ -122,11 +122,6 @@ final class BrokerProcess implements AutoCloseable {
         return stateDir.resolve("default.token");
     }
 
-    /** {@code http://host:port} of the REST interface. */
-    String http() {
-        return http;
-    }
-
     /** Its state folder. */
     Path stateDir() {
         return stateDir;
