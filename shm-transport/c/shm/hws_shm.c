@@ -170,7 +170,7 @@ static hws_shm_t *create(void) {
         pthread_mutex_init(&shm->lock, NULL);
         hws_spin_init(&shm->send_spin);
         shm->receive_spin = shm->send_spin;
-        shm->patience_ns = hws_patience_ns();
+        hws_patience_init(&shm->patience);
         for (uint32_t i = 0; i < HWS_MAX_CHUNKS; i++) {
             shm->chunk_spins[i] = shm->send_spin;
         }

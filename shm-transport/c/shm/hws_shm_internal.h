@@ -32,7 +32,7 @@ typedef struct hws_shm {
     _Atomic uint32_t timeout_ms;
     hws_ring_t command, reply;
     hws_spin_t send_spin, receive_spin, chunk_spins[HWS_MAX_CHUNKS];
-    uint32_t patience_ns;
+    hws_patience_t patience;
 
     pthread_mutex_t lock;              /* of the fault and the beat's end */
     char fault[384];
@@ -89,7 +89,7 @@ typedef struct hws_shm_wish {
     bool (*is_granted)(hws_shm_t *shm, uint32_t argument);
     uint32_t argument;
     uint32_t *waiting;  /* word in our page that asks the worker to wake us */
-    bool patient;       /* what is waited for may be the device's: see hws_patience_ns() */
+    bool patient;       /* what is waited for may be the device's: see hws_patience_t */
     hws_spin_t *spin;   /* of this kind of wait */
     bool bounded;       /* by timeout_ms */
 } hws_shm_wish_t;

@@ -147,12 +147,16 @@ int hws_shm_wait(hws_shm_t *shm, const hws_shm_wish_t *wish) {
         }
     } while (hws_spin_once(wish->spin));
     hws_spin_end(wish->spin, true);
-    if (wish->patient && shm->patience_ns != 0) {
-        hws_spin_t rest = {.limit_ns = shm->patience_ns, .budget_ns = shm->patience_ns};
-        for (hws_spin_begin(&rest); hws_spin_once(&rest);) {
-            if (wish->is_granted(shm, wish->argument)) {
-                return 0;
-            }
+    if (wish->patient) {
+        hws_patient_t wait;
+        bool granted = false;
+        hws_patient_begin(&wait, &shm->patience);
+        while (!granted && hws_patient_once(&wait)) {
+            granted = wish->is_granted(shm, wish->argument);
+        }
+        hws_patient_end(&wait, granted);
+        if (granted) {
+            return 0;
         }
     }
     return wait_asleep(shm, wish);

@@ -17,6 +17,9 @@
 #define FEW_CPUS 2
 #define MANY_CPUS 8
 #define PATIENCE_NS 10000000u
+#define SHORTEST_PATIENCE_NS 50000u
+#define CROWD_LOOK_NS 100000u /* between two looks at the thread's own time, each a system call */
+#define CROWDED_NS 200000u    /* so much less than the time that has passed: the scheduler has let others run */
 #define SMALLEST_NS 1000u     /* below this a spin is not worth its looks at the clock */
 #define SLEEPS_A_TRY 16       /* after so many, one wait spins up to LIMIT_NS, in which the other end can wake up */
 #define TURNS_A_CLOCK 8       /* looks at the word between two at the clock */
@@ -43,10 +46,14 @@ void hws_wait_signal(uint32_t *signal) {
     hws_futex_wake(signal);
 }
 
-static uint64_t now_ns(void) {
+static uint64_t time_ns(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t) now.tv_sec * SECOND_NS + (uint64_t) now.tv_nsec;
+}
+
+static uint64_t now_ns(void) {
+    return time_ns(CLOCK_MONOTONIC);
 }
 
 static inline void pause_cpu(void) {
@@ -69,10 +76,6 @@ static int spinning_cpus(void) {
         return 1;
     }
     return told != NULL && strcmp(told, "on") == 0 ? MANY_CPUS : usable_cpus();
-}
-
-uint32_t hws_patience_ns(void) {
-    return spinning_cpus() < MANY_CPUS ? 0 : PATIENCE_NS;
 }
 
 static uint32_t limit_for(int cpus) {
@@ -127,4 +130,60 @@ void hws_spin_end(hws_spin_t *spin, bool slept) {
         uint32_t half = spin->budget_ns / 2;
         spin->budget_ns = spin->sleeps > SLEEPS_A_TRY || half < SMALLEST_NS ? 0 : half;
     }
+}
+
+void hws_patience_init(hws_patience_t *patience) {
+    patience->limit_ns = spinning_cpus() < MANY_CPUS ? 0 : PATIENCE_NS;
+    atomic_init(&patience->budget_ns, patience->limit_ns);
+    atomic_init(&patience->misses, 0);
+}
+
+void hws_patient_begin(hws_patient_t *wait, hws_patience_t *patience) {
+    *wait = (hws_patient_t) {.patience = patience};
+    if (patience->limit_ns != 0) {
+        wait->looked_ns = wait->began_ns = now_ns();
+        wait->began_ran_ns = time_ns(CLOCK_THREAD_CPUTIME_ID);
+    }
+}
+
+bool hws_patient_once(hws_patient_t *wait) {
+    uint32_t budget_ns = atomic_load_explicit(&wait->patience->budget_ns, memory_order_relaxed);
+    if (wait->patience->limit_ns == 0) {
+        return false;
+    }
+    pause_cpu();
+    if (++wait->turns % TURNS_A_CLOCK != 0) {
+        return true;
+    }
+    uint64_t now = now_ns(), waited_ns = now - wait->began_ns;
+    if (now - wait->looked_ns > CROWD_LOOK_NS) {
+        uint64_t ran_ns = time_ns(CLOCK_THREAD_CPUTIME_ID) - wait->began_ran_ns;
+        wait->looked_ns = now;
+        wait->crowded = waited_ns > ran_ns + CROWDED_NS;
+    }
+    return !wait->crowded && waited_ns < budget_ns;
+}
+
+void hws_patient_end(hws_patient_t *wait, bool granted) {
+    hws_patience_t *patience = wait->patience;
+    if (patience->limit_ns == 0 || wait->turns == 0) {
+        return;
+    }
+    uint32_t misses = granted || wait->crowded ? atomic_load_explicit(&patience->misses, memory_order_relaxed)
+                                               : atomic_fetch_add_explicit(&patience->misses, 1, memory_order_relaxed) + 1;
+    uint32_t budget_ns = atomic_load_explicit(&patience->budget_ns, memory_order_relaxed);
+    uint32_t next_ns = hws_patience_learn(budget_ns, patience->limit_ns, granted, wait->crowded, misses);
+    if (next_ns != budget_ns) { /* else the threads would write one line for nothing */
+        atomic_store_explicit(&patience->budget_ns, next_ns, memory_order_relaxed);
+    }
+}
+
+uint32_t hws_patience_learn(uint32_t budget_ns, uint32_t limit_ns, bool granted, bool crowded, uint32_t misses) {
+    if (crowded) {
+        return budget_ns / 2 < SHORTEST_PATIENCE_NS ? SHORTEST_PATIENCE_NS : budget_ns / 2;
+    }
+    if (granted) {
+        return budget_ns > limit_ns - limit_ns / 8 ? limit_ns : budget_ns + budget_ns / 8;
+    }
+    return misses % SLEEPS_A_TRY == 0 ? limit_ns : budget_ns;
 }

@@ -14,6 +14,7 @@
 #ifndef HWS_WAIT_H
 #define HWS_WAIT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -73,12 +74,6 @@ static inline void hws_wake(uint32_t *waiting, uint32_t *signal) {
 }
 
 /*
- * How long a thread that waits for a device rather spins than sleeps, as CUDA's own waits do where there are processors
- * to spare; 0 where there are not.
- */
-uint32_t hws_patience_ns(void);
-
-/*
  * How long a thread spins before it sleeps. It learns: a wait that ended while spinning was worth it, one that did not
  * was a processor taken from others, so the time goes down to none while waits are long. Two ends that both
  * sleep would never learn that neither has to, so now and then one spins as long as it may. Private memory, one thread
@@ -106,5 +101,40 @@ bool hws_spin_once(hws_spin_t *spin);
 
 /* Ends a wait; `slept`: it has slept as well. */
 void hws_spin_end(hws_spin_t *spin, bool slept);
+
+/*
+ * How long threads that wait for a device rather spin on than sleep, as CUDA's own waits do: long where there are
+ * processors to spare, not at all where there are few. It learns which it is: a thread that spins and has been made to
+ * stand aside meanwhile takes a processor that others need, so the time is halved; one that got what it waited for
+ * lengthens it. Waits that are all longer would never learn that the others have gone, so now and then one spins as long
+ * as it may. Any number of threads, without a lock: a lost update only learns later.
+ */
+typedef struct hws_patience {
+    uint32_t limit_ns; /* 0: never */
+    _Atomic uint32_t budget_ns, misses;
+} hws_patience_t;
+
+/* One wait. */
+typedef struct hws_patient {
+    hws_patience_t *patience;
+    uint64_t began_ns, began_ran_ns, looked_ns; /* ran: the thread's own processor time */
+    uint32_t turns;
+    bool crowded;
+} hws_patient_t;
+
+/* Sets the limit for the processors that this thread may use. */
+void hws_patience_init(hws_patience_t *patience);
+
+/* Begins a wait. */
+void hws_patient_begin(hws_patient_t *wait, hws_patience_t *patience);
+
+/* Spins a little; false when it is time to sleep instead. */
+bool hws_patient_once(hws_patient_t *wait);
+
+/* Ends the wait; whether what was waited for has come meanwhile. */
+void hws_patient_end(hws_patient_t *wait, bool granted);
+
+/* What such a wait teaches: the next budget. */
+uint32_t hws_patience_learn(uint32_t budget_ns, uint32_t limit_ns, bool granted, bool crowded, uint32_t misses);
 
 #endif

@@ -163,6 +163,23 @@ static void shouldSpinLessWhileWaitsAreLongAndTryAgainNowAndThen(void) {
     }
 }
 
+static void shouldBePatientWhereProcessorsAreToSpareOnly(void) {
+    const uint32_t limit = 10000000;
+    HWS_CHECK(hws_patience_learn(limit, limit, true, false, 0) == limit);
+    HWS_CHECK(hws_patience_learn(limit, limit, false, false, 1) == limit);
+    uint32_t budget = limit;
+    for (int i = 0; i < 20; i++) {
+        budget = hws_patience_learn(budget, limit, false, true, 0);
+    }
+    HWS_CHECK(budget == 50000); /* as short as any spin, but not none: a quick device is seen */
+    for (int i = 0; i < 60; i++) {
+        budget = hws_patience_learn(budget, limit, true, false, 0);
+    }
+    HWS_CHECK(budget == limit);
+    HWS_CHECK(hws_patience_learn(50000, limit, false, false, 15) == 50000);
+    HWS_CHECK(hws_patience_learn(50000, limit, false, false, 16) == limit); /* the others may have gone */
+}
+
 int main(void) {
     HWS_RUN(shouldPassRecordsOfEverySize);
     HWS_RUN(shouldPassRecordsThroughTheSmallestRing);
@@ -170,5 +187,6 @@ int main(void) {
     HWS_RUN(shouldWakeAllThatSleepByOneWord);
     HWS_RUN(shouldAskForAWakeUpOnce);
     HWS_RUN(shouldSpinLessWhileWaitsAreLongAndTryAgainNowAndThen);
+    HWS_RUN(shouldBePatientWhereProcessorsAreToSpareOnly);
     return 0;
 }

@@ -4,6 +4,7 @@ import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordWriter;
 import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.ring.Patience;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.Spin;
@@ -44,6 +45,7 @@ public final class ShmLink implements Link {
     private final PriorityQueue<Timer> timers = new PriorityQueue<>(Comparator.comparingLong(Timer::atNs));
     private final CountDownLatch closedLatch = new CountDownLatch(1);
     private final Spin spin = new Spin();
+    private final Patience patience = new Patience();
     private final Thread thread;
     private volatile boolean stopping;
 
@@ -263,14 +265,21 @@ public final class ShmLink implements Link {
                 return true;
             }
         } while (spin.once());
-        while (handler != null && handler.isWorthPolling()) {
-            if (hasWork() || poll()) {
-                return true; // what was waited for is the device's: it says nothing of the guest
-            }
-            Thread.onSpinWait();
+        boolean granted = handler != null && handler.isWorthPolling() && awaitDevice();
+        if (!granted) {
+            spin.end(true); // else what was waited for is the device's: it says nothing of the guest
         }
-        spin.end(true);
-        return false;
+        return granted;
+    }
+
+    private boolean awaitDevice() {
+        boolean granted = false;
+        patience.begin();
+        while (!granted && patience.once() && handler.isWorthPolling()) {
+            granted = hasWork() || poll();
+        }
+        patience.end(granted);
+        return granted;
     }
 
     private void polled(boolean polled) {

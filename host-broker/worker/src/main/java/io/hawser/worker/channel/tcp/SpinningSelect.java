@@ -1,5 +1,6 @@
 package io.hawser.worker.channel.tcp;
 
+import io.hawser.shm.ring.Patience;
 import io.hawser.shm.ring.Spin;
 import io.hawser.worker.channel.RecordHandler;
 import io.netty.channel.SelectStrategy;
@@ -18,6 +19,7 @@ final class SpinningSelect implements SelectStrategy {
     private final boolean spins;
     private RecordHandler handler; // null while there is nobody to look for
     private boolean waiting; // since begin()
+    private final Patience patience = new Patience();
     private boolean patient; // spun as long as the guest is worth, and goes on for the device
     private boolean asleep;
 
@@ -63,14 +65,11 @@ final class SpinningSelect implements SelectStrategy {
         awake();
         int ready = selectNow.get();
         if (ready > 0 || hasTasks) {
-            if (waiting && !patient) { // what the device was waited for says nothing of the guest
-                spin.end(false);
-            }
-            waiting = false;
+            endWait();
             return ready;
         }
         if (handler.poll()) {
-            waiting = false;
+            endWait();
             return CONTINUE;
         }
         if (!waiting) {
@@ -81,15 +80,34 @@ final class SpinningSelect implements SelectStrategy {
         if (!patient && spin.once()) {
             return CONTINUE;
         }
-        patient = true;
-        if (handler.isWorthPolling()) {
-            Thread.onSpinWait();
+        if (handler.isWorthPolling() && isPatient()) {
             return CONTINUE;
+        }
+        if (patient) {
+            patience.end(false);
         }
         spin.end(true);
         waiting = false;
         asleep = true;
         handler.polled(false);
         return SELECT;
+    }
+
+    /** Whether to go on for the device. */
+    private boolean isPatient() {
+        if (!patient) {
+            patient = true;
+            patience.begin();
+        }
+        return patience.once();
+    }
+
+    private void endWait() {
+        if (waiting && patient) {
+            patience.end(true);
+        } else if (waiting) {
+            spin.end(false); // else it was the device that was waited for: that says nothing of the guest
+        }
+        waiting = false;
     }
 }
