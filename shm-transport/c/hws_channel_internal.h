@@ -15,7 +15,7 @@
 /* Each of the two send buffers. A burst of 2,000 launches fits; bigger would only delay the first byte. */
 #define HWS_SEND_BUFFER_BYTES (256u << 10)
 /* From this size on, a bulk is sent from where it lies instead of being copied first. */
-#define HWS_DIRECT_BYTES (16u << 10)
+#define HWS_DIRECT_BYTES (64u << 10)
 /* A whole record fits behind what is left of the one before. */
 #define HWS_RECEIVE_BUFFER_BYTES (HWS_MAX_RECORD_BYTES + (64u << 10))
 #define HWS_RECEIVE_PIECE_BYTES (64u << 10)

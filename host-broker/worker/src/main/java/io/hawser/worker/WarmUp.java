@@ -8,6 +8,7 @@ import io.hawser.cuda.generated.client.WireRequests;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordReader;
 import io.hawser.shm.RecordWriter;
+import io.hawser.shm.os.SocketMessages;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.ControlCodec;
@@ -112,6 +113,7 @@ final class WarmUp {
     static void loadBeside() {
         Thread.ofPlatform().daemon().name("load").start(() -> {
             try {
+                SocketMessages.load();
                 new ControlCodec().decode(assign("\"carrier\":\"tcp\""));
                 new ControlCodec().encode(new WorkerMessage.Ended("", false));
                 Epoll.ensureAvailability();

@@ -85,8 +85,8 @@ public final class WorkerMain {
             if (!warmsUp) {
                 WarmUp.loadBeside();
             }
-            ControlSocket control = new ControlSocket(options.controlFd());
             GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
+            ControlSocket control = new ControlSocket(options.controlFd());
             Worker worker = new Worker(control, backend);
             if (warmsUp) {
                 worker.warmUp();

@@ -49,6 +49,11 @@ public final class SocketMessages {
         scratch.set(ValueLayout.JAVA_LONG, HEADER_IOV_COUNT, 1);
     }
 
+    /** Loads what the first message needs, which takes tens of milliseconds. Any thread. */
+    public static void load() {
+        new SocketMessages(MemorySegment.NULL);
+    }
+
     private void prepare(long offset, int bytes, boolean control) {
         scratch.set(ValueLayout.ADDRESS, IOV, data.asSlice(offset, bytes));
         scratch.set(ValueLayout.JAVA_LONG, IOV_BYTES, bytes);

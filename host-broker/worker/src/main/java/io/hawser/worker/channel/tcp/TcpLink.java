@@ -12,7 +12,6 @@ import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOutboundBuffer;
 import io.netty.channel.EventLoopGroup;
-import io.netty.channel.FixedRecvByteBufAllocator;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.epoll.EpollIoHandler;
@@ -35,6 +34,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     private static final int KEEPALIVE_INTERVAL_S = 5;
     private static final int KEEPALIVE_PROBES = 4;
 
+    private final ReceiveBuffers buffers = new ReceiveBuffers(RECEIVE_BYTES);
     private final SpinningSelect select = new SpinningSelect();
     private final EventLoopGroup group = new MultiThreadIoEventLoopGroup(1,
         EpollIoHandler.newFactory(0, () -> select));
@@ -54,7 +54,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
         channel = new EpollSocketChannel(descriptor);
         channel.config().setAutoRead(false).setTcpNoDelay(true).setKeepAlive(true)
             .setTcpKeepIdle(KEEPALIVE_IDLE_S).setTcpKeepIntvl(KEEPALIVE_INTERVAL_S).setTcpKeepCnt(KEEPALIVE_PROBES)
-            .setRecvByteBufAllocator(new FixedRecvByteBufAllocator(RECEIVE_BYTES))
+            .setRecvByteBufAllocator(buffers)
             .setWriteBufferWaterMark(new WriteBufferWaterMark(LOW_WATER_BYTES, HIGH_WATER_BYTES));
         group.register(channel).syncUninterruptibly();
     }
@@ -78,6 +78,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     public void open(RecordHandler recordHandler) {
         handler = recordHandler;
         cutter = new RecordCutter(recordHandler);
+        buffers.serve(cutter);
         channel.pipeline().addLast(this);
         select.attend(recordHandler);
         channel.config().setAutoRead(true);
@@ -88,7 +89,12 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
         ByteBuf bytes = (ByteBuf) message;
         select.awake();
         try {
-            if (!cutter.isDiscarding()) {
+            if (cutter.isDiscarding()) {
+                return;
+            }
+            if (buffers.isInPlace(bytes)) {
+                cutter.received(bytes.readableBytes());
+            } else {
                 cutter.accept(MemorySegment.ofBuffer(bytes.nioBuffer()), 0, bytes.readableBytes());
             }
         } finally {
