@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -17,8 +18,8 @@
 
 typedef struct hws_reader {
     hws_record_header_t header;
-    uint32_t payload_bytes;
-    uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    uint32_t payload_bytes, capacity;
+    uint8_t *payload;
 } hws_reader_t;
 
 static int64_t now_ms(void) {
@@ -55,7 +56,7 @@ static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t
     int rc = receive_exactly(carrier, &reader->header, sizeof reader->header, deadline_ms);
     if (rc == 0) {
         int32_t bytes = reader->header.length_bytes;
-        if (bytes < HWS_HEADER_BYTES || bytes % 8 != 0 || bytes > HWS_HEADER_BYTES + MAX_HANDSHAKE_PAYLOAD_BYTES) {
+        if (bytes < HWS_HEADER_BYTES || bytes % 8 != 0 || (uint32_t) bytes > HWS_HEADER_BYTES + reader->capacity) {
             snprintf(error, capacity, "the broker does not speak Hawser's protocol (record of %d bytes)", (int) bytes);
             return -1;
         }
@@ -132,15 +133,24 @@ static int send_hello(hws_carrier_t *carrier, const hws_config_t *config, uint64
     return send_record(carrier, HWS_CONTROL_HELLO, 1, payload, at, config->connect_timeout_ms, error, capacity);
 }
 
-static int send_proof(hws_carrier_t *carrier, const hws_config_t *config, const uint8_t *server_nonce,
-                      const uint8_t *nonce, char *error, size_t capacity) {
-    static const char domain[] = "hawser-proof-1";
+/* What the proof is for; a word of its own each, so that one cannot be used as the other. */
+typedef struct hws_purpose {
+    uint32_t opcode;
+    const char *domain;
+} hws_purpose_t;
+
+static const hws_purpose_t to_compute = {HWS_CONTROL_PROOF, "hawser-proof-1"};
+static const hws_purpose_t to_ask = {HWS_CONTROL_ASK_STATUS, "hawser-status-1"};
+
+static int send_proof(hws_carrier_t *carrier, const hws_config_t *config, const hws_purpose_t *purpose,
+                      const uint8_t *server_nonce, const uint8_t *nonce, char *error, size_t capacity) {
     uint8_t key[HWS_SHA256_BYTES], proof[HWS_SHA256_BYTES];
     hws_sha256(config->secret, strlen(config->secret), key);
-    hws_bytes_t pieces[4] = {{domain, sizeof domain - 1}, {server_nonce, SERVER_NONCE_BYTES}, {nonce, NONCE_BYTES},
+    hws_bytes_t pieces[4] = {{purpose->domain, strlen(purpose->domain)},
+                             {server_nonce, SERVER_NONCE_BYTES}, {nonce, NONCE_BYTES},
                              {config->key_id, strlen(config->key_id)}};
     hws_hmac_sha256(key, sizeof key, pieces, 4, proof);
-    return send_record(carrier, HWS_CONTROL_PROOF, 2, proof, sizeof proof, config->connect_timeout_ms, error, capacity);
+    return send_record(carrier, purpose->opcode, 2, proof, sizeof proof, config->connect_timeout_ms, error, capacity);
 }
 
 static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, char *error, size_t capacity) {
@@ -176,33 +186,71 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
     return 0;
 }
 
-int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
-                  hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
-    uint8_t nonce[NONCE_BYTES];
+/* HELLO, CHALLENGE and the proof. */
+static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const hws_purpose_t *purpose,
+                     uint64_t description_hash, char *error, size_t capacity) {
+    uint8_t nonce[NONCE_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t) sizeof nonce) {
-        snprintf(error_p, error_capacity, "no random numbers for the handshake: %s", strerror(errno));
+        snprintf(error, capacity, "no random numbers for the handshake: %s", strerror(errno));
         return -1;
     }
-    hws_reader_t reader;
-    if (send_hello(carrier, config, description_hash, nonce, error_p, error_capacity) != 0
-        || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0) {
+    hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
+    if (send_hello(carrier, config, description_hash, nonce, error, capacity) != 0
+        || receive_record(carrier, &reader, config->connect_timeout_ms, error, capacity) != 0) {
         return -1;
     }
     if (reader.header.opcode != HWS_CONTROL_CHALLENGE || reader.payload_bytes != SERVER_NONCE_BYTES) {
-        snprintf(error_p, error_capacity, "the broker does not speak Hawser's protocol (record %u for CHALLENGE)",
+        snprintf(error, capacity, "the broker does not speak Hawser's protocol (record %u for CHALLENGE)",
                  reader.header.opcode);
         return -1;
     }
-    if (send_proof(carrier, config, reader.payload, nonce, error_p, error_capacity) != 0) {
+    return send_proof(carrier, config, purpose, payload, nonce, error, capacity);
+}
+
+int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                  hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
+    if (introduce(carrier, config, &to_compute, description_hash, error_p, error_capacity) != 0) {
         return -1;
     }
     return hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, welcome_p,
                                        error_p, error_capacity);
 }
 
+int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                             char *text_p, size_t capacity, char *error_p, size_t error_capacity) {
+    if (introduce(carrier, config, &to_ask, description_hash, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    uint32_t bytes = 0, room = (uint32_t) hws_pad8(capacity + HWS_STATUS_FIXED_BYTES);
+    hws_reader_t reader = {.capacity = room, .payload = malloc(room)};
+    if (reader.payload == NULL) {
+        snprintf(error_p, error_capacity, "no memory for the broker's answer");
+        return -1;
+    }
+    int rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
+    if (rc == 0) {
+        bool is_sound = reader.header.opcode == HWS_CONTROL_STATUS && reader.payload_bytes >= HWS_STATUS_FIXED_BYTES;
+        if (is_sound) {
+            memcpy(&bytes, reader.payload + HWS_STATUS_TEXT_OFFSET, sizeof bytes);
+            is_sound = bytes < capacity && HWS_STATUS_FIXED_BYTES + hws_pad8(bytes) == reader.payload_bytes;
+        }
+        if (is_sound) {
+            memcpy(text_p, reader.payload + HWS_STATUS_FIXED_BYTES, bytes);
+            text_p[bytes] = '\0';
+        } else {
+            snprintf(error_p, error_capacity, "the broker does not speak Hawser's protocol (record %u of %u bytes for "
+                     "STATUS)", reader.header.opcode, reader.payload_bytes);
+            rc = -1;
+        }
+    }
+    free(reader.payload);
+    return rc;
+}
+
 int hws_handshake_await_welcome(hws_carrier_t *carrier, uint32_t timeout_ms, hws_welcome_t *welcome_p, char *error_p,
                                 size_t error_capacity) {
-    hws_reader_t reader;
+    uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
     if (receive_record(carrier, &reader, timeout_ms, error_p, error_capacity) != 0
         || take_welcome(&reader, welcome_p, error_p, error_capacity) != 0) {
         return -1;

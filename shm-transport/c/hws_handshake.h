@@ -1,5 +1,6 @@
 /*
- * The first records of a session (architecture, section 2.3): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED.
+ * The first records of a session (architecture, section 2.3): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; or
+ * ASK_STATUS instead of PROOF, and STATUS.
  * The token's secret never travels; the proof is of no use to who records it.
  */
 #ifndef HWS_HANDSHAKE_H
@@ -32,6 +33,13 @@ typedef struct hws_welcome {
  */
 int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                   hws_welcome_t *welcome_p, char *error_p, size_t error_capacity);
+
+/*
+ * Asks for the status of the token's vGPU on a fresh carrier, which is of no use afterwards. text_p receives at most
+ * capacity - 1 bytes and a NUL. Returns 0, or -1 with a sentence in error_p.
+ */
+int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                             char *text_p, size_t capacity, char *error_p, size_t error_capacity);
 
 /*
  * The last part alone, for a carrier that has admitted us otherwise: waits for the worker's WELCOME, timeout_ms long.

@@ -53,7 +53,9 @@ static void *speak(void *argument) {
     return NULL;
 }
 
-static int shake(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *error_p, size_t capacity) {
+/* Speaks with an end that says so. Takes a WELCOME, or a text of at most text_capacity when there is room for one. */
+static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *text_p, size_t text_capacity,
+                char *error_p, size_t capacity) {
     int ends[2];
     pthread_t thread;
     answer_t answer = {.count = count};
@@ -62,13 +64,46 @@ static int shake(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, c
     memcpy(answer.bytes, bytes, count);
     HWS_CHECK(pthread_create(&thread, NULL, speak, &answer) == 0);
     hws_carrier_t *carrier = hws_tcp_adopt(ends[0]);
-    int rc = hws_handshake(carrier, &config, 1, welcome_p, error_p, capacity);
+    int rc = text_p == NULL ? hws_handshake(carrier, &config, 1, welcome_p, error_p, capacity)
+                            : hws_handshake_ask_status(carrier, &config, 1, text_p, text_capacity, error_p, capacity);
     carrier->ops->shutdown(carrier);
     pthread_join(thread, NULL);
     carrier->ops->close(carrier);
     free(carrier);
     close(ends[1]);
     return rc;
+}
+
+static int shake(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *error_p, size_t capacity) {
+    return talk(bytes, count, welcome_p, NULL, 0, error_p, capacity);
+}
+
+/* A challenge and a status of so many bytes, which says that it has `said`. */
+static size_t put_status(uint8_t *bytes, uint32_t length, uint32_t said) {
+    uint8_t nonce[32] = {9}, payload[256] = {0};
+    memcpy(payload, &said, sizeof said);
+    memset(payload + HWS_STATUS_FIXED_BYTES, 'x', length);
+    size_t used = put_record(bytes, HWS_CONTROL_CHALLENGE, nonce, sizeof nonce);
+    return used + put_record(bytes + used, HWS_CONTROL_STATUS, payload,
+                             HWS_STATUS_FIXED_BYTES + (uint32_t) hws_pad8(length));
+}
+
+static void shouldTakeAStatusThatFits(void) {
+    uint8_t bytes[512];
+    char error[256], text[32];
+    HWS_CHECK(talk(bytes, put_status(bytes, 31, 31), NULL, text, sizeof text, error, sizeof error) == 0);
+    HWS_CHECK(strlen(text) == 31 && text[0] == 'x' && text[30] == 'x');
+    HWS_CHECK(talk(bytes, put_status(bytes, 0, 0), NULL, text, sizeof text, error, sizeof error) == 0 && text[0] == 0);
+    HWS_CHECK(talk(bytes, put_status(bytes, 32, 32), NULL, text, sizeof text, error, sizeof error) == -1);
+    HWS_CHECK(talk(bytes, put_status(bytes, 96, 96), NULL, text, sizeof text, error, sizeof error) == -1);
+    HWS_CHECK(talk(bytes, put_status(bytes, 8, 31), NULL, text, sizeof text, error, sizeof error) == -1);
+    HWS_CHECK(talk(bytes, put_status(bytes, 8, UINT32_MAX), NULL, text, sizeof text, error, sizeof error) == -1);
+    size_t count = put_status(bytes, 31, 31);
+    for (size_t cut = 0; cut < count; cut++) {
+        HWS_CHECK(talk(bytes, cut, NULL, text, sizeof text, error, sizeof error) == -1 && error[0] != '\0');
+    }
+    welcome_t welcome = good_welcome();
+    HWS_CHECK(talk(bytes, put_dialogue(bytes, &welcome), NULL, text, sizeof text, error, sizeof error) == -1);
 }
 
 static void shouldAcceptAWelcome(void) {
@@ -211,6 +246,7 @@ int main(void) {
     HWS_RUN(shouldRefuseADialogueThatEndsAtAnyByte);
     HWS_RUN(shouldRefuseLimitsThatMakeNoSense);
     HWS_RUN(shouldShowWhatTheBrokerSaysWhenItRefuses);
+    HWS_RUN(shouldTakeAStatusThatFits);
     HWS_RUN(shouldTakeTheConfigurationFromTheEnvironment);
     HWS_RUN(shouldFillInFromTheFile);
     HWS_RUN(shouldDoWithoutABrokerUnlessOnlyTcpWillDo);

@@ -18,6 +18,8 @@ import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.session.SessionView;
+import io.hawser.broker.status.StatusSource;
+import io.hawser.broker.status.StatusText;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.token.AdminToken;
@@ -154,9 +156,10 @@ public final class Broker {
         });
         pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), this::gpus);
         gpuMonitor = new GpuMonitor(new Monitored());
-        door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, listener, descriptionHash);
+        StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
+        door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, status, listener, descriptionHash);
         loop.scheduleAtFixedRate(ledgers::sweep, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
-        regions = new Regions(loop, vgpus, sessions, pools, listener, descriptionHash);
+        regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash);
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
             table -> pools.need(table.sets()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);

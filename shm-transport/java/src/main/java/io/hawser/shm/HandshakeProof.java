@@ -11,7 +11,19 @@ import javax.crypto.spec.SecretKeySpec;
  * worth nothing. Any thread.
  */
 public final class HandshakeProof {
-    private static final byte[] DOMAIN = "hawser-proof-1".getBytes(StandardCharsets.US_ASCII);
+    /** What a proof is for; a word of its own each, so that one cannot be used as the other. */
+    public enum Purpose {
+        /** A session: PROOF. */
+        SESSION("hawser-proof-1"),
+        /** The status of the vGPU: ASK_STATUS. */
+        STATUS("hawser-status-1");
+
+        private final byte[] domain;
+
+        Purpose(String domain) {
+            this.domain = domain.getBytes(StandardCharsets.US_ASCII);
+        }
+    }
 
     private HandshakeProof() {
     }
@@ -25,16 +37,22 @@ public final class HandshakeProof {
         }
     }
 
+    /** The proof for a session; see below. */
+    public static byte[] of(byte[] key, byte[] serverNonce, byte[] clientNonce, String keyId) {
+        return of(Purpose.SESSION, key, serverNonce, clientNonce, keyId);
+    }
+
     /**
      * Computes the proof.
      *
+     * @param purpose what it proves the secret for.
      * @param key what {@link #key} gives, 32 bytes.
      * @param serverNonce of CHALLENGE, 32 bytes.
      * @param clientNonce of HELLO, 16 bytes.
      * @param keyId of HELLO.
      * @return 32 bytes.
      */
-    public static byte[] of(byte[] key, byte[] serverNonce, byte[] clientNonce, String keyId) {
+    public static byte[] of(Purpose purpose, byte[] key, byte[] serverNonce, byte[] clientNonce, String keyId) {
         if (serverNonce.length != RecordLayout.NONCE_SERVER_BYTES
                 || clientNonce.length != RecordLayout.NONCE_CLIENT_BYTES) {
             throw new IllegalArgumentException("nonces must have their full length: serverNonceBytes="
@@ -43,7 +61,7 @@ public final class HandshakeProof {
         try {
             Mac mac = Mac.getInstance("HmacSHA256");
             mac.init(new SecretKeySpec(key, "HmacSHA256"));
-            mac.update(DOMAIN);
+            mac.update(purpose.domain);
             mac.update(serverNonce);
             mac.update(clientNonce);
             mac.update(keyId.getBytes(StandardCharsets.UTF_8));

@@ -27,6 +27,8 @@ class HandshakeProofTest {
         assertTrue(HandshakeProof.matches(proof, HandshakeProof.of(key, serverNonce, clientNonce, "alpha")));
         byte[] other = serverNonce.clone();
         other[31] = 1;
+        assertFalse(HandshakeProof.matches(proof, HandshakeProof.of(HandshakeProof.Purpose.STATUS, key, serverNonce,
+                clientNonce, "alpha")), "the proof for one thing must not be one for another");
         assertFalse(HandshakeProof.matches(proof, HandshakeProof.of(key, other, clientNonce, "alpha")));
         other = clientNonce.clone();
         other[0] = 1;

@@ -3,6 +3,7 @@ package io.hawser.broker.door;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.token.TokenTable;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
@@ -30,10 +31,10 @@ public final class FrontDoor {
      * @param descriptionHash of the API that the workers speak.
      */
     public FrontDoor(EventLoop loop, BrokerConfig.Listen listen, TokenTable tokens, SessionRegistry sessions,
-        WorkerPools pools, DoorListener listener, long descriptionHash) {
+        WorkerPools pools, StatusSource status, DoorListener listener, long descriptionHash) {
         this.loop = loop;
         this.listen = listen;
-        context = new DoorContext(tokens, sessions, pools,
+        context = new DoorContext(tokens, sessions, pools, status,
             new ConnectionLimits(listen.maxHalfOpen(), listen.maxPerPeer()),
             new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout());
     }

@@ -5,6 +5,7 @@ import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.status.StatusText;
 import io.hawser.broker.token.Secrets;
 import io.hawser.broker.token.Token;
 import io.hawser.shm.HandshakeProof;
@@ -36,7 +37,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private static final String TOO_EARLY = "the guest must send nothing between PROOF and WELCOME";
 
-    private enum Step { HELLO, PROOF, ADMITTED, REFUSED, HANDED_OVER }
+    private enum Step { HELLO, PROOF, ADMITTED, ANSWERED, REFUSED, HANDED_OVER }
 
     private final DoorContext door;
     private final HandshakeDecoder decoder;
@@ -89,7 +90,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
                 case HELLO -> hello(context, (byte[]) message);
                 case PROOF -> proof(context, (byte[]) message);
                 case ADMITTED -> refuse(context, Refusal.PROTOCOL, TOO_EARLY);
-                case REFUSED, HANDED_OVER -> LOG.tracef("dropped after the handshake: peer=%s", address);
+                case ANSWERED, REFUSED, HANDED_OVER -> LOG.tracef("dropped after the handshake: peer=%s", address);
             }
         } catch (HandshakeRecords.MalformedException e) {
             refuse(context, Refusal.PROTOCOL, e.getMessage());
@@ -117,11 +118,11 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     }
 
     private void proof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
-        byte[] given = HandshakeRecords.proof(record);
+        HandshakeRecords.Proof given = HandshakeRecords.proof(record);
         Optional<Token> token = door.tokens().find(hello.keyId());
-        byte[] expected = HandshakeProof.of(token.map(Token::key).orElse(NO_KEY), serverNonce,
+        byte[] expected = HandshakeProof.of(given.purpose(), token.map(Token::key).orElse(NO_KEY), serverNonce,
             hello.clientNonce(), hello.keyId());
-        if (!HandshakeProof.matches(expected, given) || token.isEmpty()) {
+        if (!HandshakeProof.matches(expected, given.hmac()) || token.isEmpty()) {
             refuse(context, Refusal.TOKEN, "the token is not known to this broker");
             return;
         }
@@ -131,6 +132,12 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         door.tokens().used(hello.keyId(), now);
+        if (given.purpose() == HandshakeProof.Purpose.STATUS) {
+            step = Step.ANSWERED;
+            farewell(context, HandshakeRecords.status(door.status().of(token.get().vgpu(),
+                StatusText.MAX_BYTES)));
+            return;
+        }
         timeout.cancel(false);
         place.opened();
         step = Step.ADMITTED;
@@ -176,13 +183,11 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     }
 
     private void refuse(ChannelHandlerContext context, Refusal refusal, String reason) {
-        if (step == Step.REFUSED || step == Step.HANDED_OVER) {
+        if (step == Step.ANSWERED || step == Step.REFUSED || step == Step.HANDED_OVER) {
             return;
         }
         step = Step.REFUSED;
-        if (timeout != null) {
-            timeout.cancel(false);
-        }
+        timeoutOver();
         door.listener().refused(Carrier.TCP, refusal, vgpu, peer(), reason);
         log(refusal, reason);
         giveUp();
@@ -192,6 +197,13 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             Handover.tellAndClose(channel, record);
             return;
         }
+        farewell(context, record);
+    }
+
+    /** The last record: the peer has a time to read it. */
+    private void farewell(ChannelHandlerContext context, byte[] record) {
+        timeoutOver();
+        EpollSocketChannel channel = (EpollSocketChannel) context.channel();
         context.writeAndFlush(Unpooled.wrappedBuffer(record)).addListener(written -> {
             if (written.isSuccess()) {
                 channel.shutdownOutput();
@@ -219,15 +231,19 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         }
     }
 
-    @Override
-    public void channelInactive(ChannelHandlerContext context) {
+    private void timeoutOver() {
         if (timeout != null) {
             timeout.cancel(false);
         }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        timeoutOver();
         if (step == Step.HANDED_OVER) {
             return;
         }
-        if (step != Step.REFUSED) {
+        if (step != Step.REFUSED && step != Step.ANSWERED) {
             LOG.debugf("connection closed by its peer: peer=%s:%d step=%s", address, port, step);
             giveUp();
         }

@@ -1,10 +1,12 @@
 package io.hawser.broker.door;
 
+import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordReader;
 import io.hawser.shm.RecordWriter;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /** Decodes and encodes the records of the handshake (architecture, 2.3). */
@@ -24,6 +26,14 @@ final class HandshakeRecords {
     /** What a guest says first. */
     record Hello(int protocolVersion, long pid, long descriptionHash, byte[] clientNonce, String keyId, String program,
         String host) { }
+
+    /**
+     * What a guest says to the challenge.
+     *
+     * @param purpose what it wants.
+     * @param hmac 32 bytes.
+     */
+    record Proof(HandshakeProof.Purpose purpose, byte[] hmac) { }
 
     /** A record that no honest guest sends. */
     static final class MalformedException extends Exception {
@@ -58,13 +68,19 @@ final class HandshakeRecords {
         return hello;
     }
 
-    static byte[] proof(byte[] record) throws MalformedException {
-        RecordReader reader = open(record, RecordLayout.CONTROL_PROOF, PROOF_SEQUENCE);
-        reader.begin(RecordLayout.PROOF_FIXED_BYTES);
-        byte[] proof = reader.slice(RecordLayout.PROOF_HMAC_OFFSET, RecordLayout.PROOF_BYTES)
-            .toArray(ValueLayout.JAVA_BYTE);
+    /** PROOF, or ASK_STATUS, which looks alike. */
+    static Proof proof(byte[] record) throws MalformedException {
+        HandshakeProof.Purpose purpose = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length)
+            .opcode() == RecordLayout.CONTROL_ASK_STATUS ? HandshakeProof.Purpose.STATUS
+            : HandshakeProof.Purpose.SESSION;
+        boolean asks = purpose == HandshakeProof.Purpose.STATUS;
+        RecordReader reader = open(record, asks ? RecordLayout.CONTROL_ASK_STATUS : RecordLayout.CONTROL_PROOF,
+            PROOF_SEQUENCE);
+        reader.begin(asks ? RecordLayout.ASK_STATUS_FIXED_BYTES : RecordLayout.PROOF_FIXED_BYTES);
+        byte[] hmac = reader.slice(asks ? RecordLayout.ASK_STATUS_HMAC_OFFSET : RecordLayout.PROOF_HMAC_OFFSET,
+            RecordLayout.PROOF_BYTES).toArray(ValueLayout.JAVA_BYTE);
         close(reader);
-        return proof;
+        return new Proof(purpose, hmac);
     }
 
     static byte[] challenge(byte[] serverNonce) {
@@ -82,6 +98,16 @@ final class HandshakeRecords {
         writer.fixed(RecordLayout.REFUSED_FIXED_BYTES);
         writer.i32(RecordLayout.REFUSED_CODE_OFFSET, refusal.code());
         writer.string(RecordLayout.REFUSED_MESSAGE_OFFSET, message);
+        return bytes(writer);
+    }
+
+    static byte[] status(String text) {
+        byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
+        RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.STATUS_FIXED_BYTES
+            + utf8.length + RecordLayout.ALIGNMENT_BYTES);
+        writer.begin(RecordLayout.CONTROL_STATUS, PROOF_SEQUENCE, 0, 0, 0);
+        writer.fixed(RecordLayout.STATUS_FIXED_BYTES);
+        writer.buffer(RecordLayout.STATUS_TEXT_OFFSET, MemorySegment.ofArray(utf8), 0, utf8.length);
         return bytes(writer);
     }
 

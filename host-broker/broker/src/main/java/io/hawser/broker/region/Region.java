@@ -49,6 +49,7 @@ final class Region {
     private boolean closing;
     private boolean mapped;
     private long hostBeat;
+    private final StatusPage statusPage = new StatusPage();
     private volatile RegionView view;
 
     private Region(RegionSettings settings, RegionContext context) {
@@ -190,6 +191,7 @@ final class Region {
     void tick(long nowNs) {
         guarded(() -> {
             LONG.setOpaque(file.memory(), (long) RegionLayout.HEADER_HOST_BEAT_OFFSET, ++hostBeat);
+            statusPage.put(file.memory(), context.status().of(settings.vgpu(), StatusPage.MAX_BYTES));
             for (Slot slot : slots) {
                 slot.tick(nowNs);
             }

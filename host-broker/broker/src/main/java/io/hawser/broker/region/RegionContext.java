@@ -4,6 +4,7 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.LogLimiter;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
 
@@ -11,7 +12,8 @@ import io.netty.channel.EventLoop;
  * What every region needs.
  *
  * @param loop the event loop that all of this runs on.
+ * @param status shown in the header of each region.
  * @param descriptionHash of the API that the workers speak.
  */
 record RegionContext(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
-    LogLimiter logLimiter, DoorListener listener, long descriptionHash) { }
+    StatusSource status, LogLimiter logLimiter, DoorListener listener, long descriptionHash) { }

@@ -5,6 +5,7 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.LogLimiter;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.shm.RegionLayout;
 import io.netty.channel.EventLoop;
@@ -35,9 +36,9 @@ public final class Regions {
      * @param descriptionHash of the API that the workers speak.
      */
     public Regions(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
-        DoorListener listener, long descriptionHash) {
-        context = new RegionContext(loop, vgpus, sessions, pools, new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime),
-            listener, descriptionHash);
+        StatusSource status, DoorListener listener, long descriptionHash) {
+        context = new RegionContext(loop, vgpus, sessions, pools, status,
+            new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash);
     }
 
     /**

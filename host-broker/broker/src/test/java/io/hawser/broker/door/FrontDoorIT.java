@@ -225,4 +225,34 @@ class FrontDoorIT {
         }
         assertEquals(0, broker.broker().pool().failures(), "a death in a session is no failed start");
     }
+
+    @Test
+    void shouldTellTheStatusWithoutASession() throws IOException {
+        try (TestGuest guest = connect()) {
+            byte[] challenge = guest.challenge("default");
+            guest.send(TestGuest.proof(RecordLayout.CONTROL_ASK_STATUS, HandshakeProof.of(
+                HandshakeProof.Purpose.STATUS, HandshakeProof.key(secret), challenge, TestGuest.NONCE, "default")));
+            TestGuest.Answer answer = guest.receive();
+            assertEquals(RecordLayout.CONTROL_STATUS, answer.opcode());
+            int length = ByteBuffer.wrap(answer.payload()).order(ByteOrder.LITTLE_ENDIAN)
+                .getInt(RecordLayout.STATUS_TEXT_OFFSET);
+            List<String> lines = new String(answer.payload(), RecordLayout.STATUS_FIXED_BYTES, length,
+                StandardCharsets.UTF_8).lines().toList();
+            assertEquals("status 1", lines.get(0));
+            assertTrue(lines.stream().anyMatch(line -> line.startsWith("vgpu\tdefault\t")), lines::toString);
+            assertTrue(lines.stream().anyMatch(line -> line.startsWith("gpu\t0\t")), lines::toString);
+            assertTrue(guest.closed(), "nothing follows STATUS");
+            assertTrue(sessions().isEmpty());
+        }
+    }
+
+    @Test
+    void shouldNotTakeTheProofForASessionAsOneForTheStatus() throws IOException {
+        try (TestGuest guest = connect()) {
+            byte[] challenge = guest.challenge("default");
+            guest.send(TestGuest.proof(RecordLayout.CONTROL_ASK_STATUS, HandshakeProof.of(
+                HandshakeProof.key(secret), challenge, TestGuest.NONCE, "default")));
+            assertRefused(guest, Refusal.TOKEN, "not known");
+        }
+    }
 }

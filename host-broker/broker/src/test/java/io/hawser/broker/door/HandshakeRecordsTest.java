@@ -30,7 +30,7 @@ class HandshakeRecordsTest {
         assertArrayEquals(TestGuest.NONCE, hello.clientNonce());
         byte[] hmac = new byte[RecordLayout.PROOF_BYTES];
         Arrays.fill(hmac, (byte) 7);
-        assertArrayEquals(hmac, HandshakeRecords.proof(TestGuest.proof(hmac)));
+        assertArrayEquals(hmac, HandshakeRecords.proof(TestGuest.proof(hmac)).hmac());
     }
 
     @Test

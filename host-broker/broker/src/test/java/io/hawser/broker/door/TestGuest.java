@@ -73,8 +73,13 @@ public final class TestGuest implements AutoCloseable {
     }
 
     public static byte[] proof(byte[] hmac) {
+        return proof(RecordLayout.CONTROL_PROOF, hmac);
+    }
+
+    /** PROOF or ASK_STATUS, which have the same fields. */
+    public static byte[] proof(int opcode, byte[] hmac) {
         RecordWriter writer = new RecordWriter(64);
-        writer.begin(RecordLayout.CONTROL_PROOF, 2, 0, 0, 0);
+        writer.begin(opcode, 2, 0, 0, 0);
         writer.fixed(RecordLayout.PROOF_FIXED_BYTES);
         writer.struct(RecordLayout.PROOF_HMAC_OFFSET, MemorySegment.ofArray(hmac), 0, hmac.length);
         return Arrays.copyOf(writer.array(), writer.end());

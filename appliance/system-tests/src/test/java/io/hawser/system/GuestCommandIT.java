@@ -1,0 +1,125 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The guest's `hawser` command, over each carrier. */
+class GuestCommandIT {
+    private static final Path COMMAND = Chain.ROOT.resolve("guest-agent/interposer/target/bin/hawser");
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final long LIMIT_S = 120;
+    private static final long QUOTA = 64L << 20;
+
+    @TempDir
+    private static Path stateDir;
+    private static BrokerProcess broker;
+
+    private record Ended(int exit, String out) { }
+
+    @BeforeAll
+    static void startBroker() throws Exception {
+        broker = BrokerProcess.start("guest-command", stateDir.resolve("broker"), Map.of(
+            "hawser.vgpus.default.memory-bytes", Long.toString(QUOTA)));
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    private static Ended run(Map<String, String> variables, String... arguments) throws IOException,
+            InterruptedException {
+        List<String> command = new ArrayList<>(List.of(COMMAND.toString()));
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        Map<String, String> environment = new HashMap<>(variables);
+        environment.put("PATH", "/usr/bin:/bin");
+        environment.put("HAWSER_CONFIG", "/dev/null");
+        environment.put("HAWSER_CONNECT_TIMEOUT_MS", "60000");
+        builder.environment().clear();
+        builder.environment().putAll(environment);
+        Process process = builder.start();
+        process.getOutputStream().close();
+        String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertTrue(process.waitFor(LIMIT_S, TimeUnit.SECONDS), "hawser does not end");
+        return new Ended(process.exitValue(), out);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldShowTheVgpuAndItsSessions(Carrier carrier) throws Exception {
+        Map<String, String> environment = carrier.environment(broker);
+        try (GuestProgram program = GuestProgram.start(broker, carrier, "hold")) {
+            program.awaitLine("READY");
+            Await.until("the session to be shown", () -> {
+                JsonNode shown = JSON.readTree(run(environment, "smi", "--json").out());
+                assertEquals("default", shown.path("vgpu").asText());
+                assertEquals(QUOTA, shown.path("memoryBytes").asLong());
+                assertEquals(QUOTA, shown.path("gpus").path(0).path("totalBytes").asLong());
+                JsonNode session = shown.path("sessions").path(0);
+                return session.path("pid").asLong() == program.pid() && session.path("state").asText().equals("running")
+                    && session.path("carrier").asText().equals(carrier.inStatistics()) ? "" : shown.toString();
+            });
+            Ended screen = run(environment, "smi");
+            assertEquals(0, screen.exit(), screen::toString);
+            assertTrue(screen.out().contains("| vGPU default") && screen.out().contains("hold"), screen::toString);
+            assertTrue(run(environment, "smi", "-L").out().matches("GPU 0: .* \\(UUID: GPU-[0-9a-f-]+\\)\n"));
+            program.release();
+            program.await();
+        }
+        broker.awaitIdle();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldRunProgramsAndFindNothingWrong(Carrier carrier) throws Exception {
+        Map<String, String> environment = carrier.environment(broker);
+        String program = Chain.PROGRAMS.resolve("drv_vector_add").toString();
+        Ended healthy = run(environment, "doctor", program);
+        assertEquals(0, healthy.exit(), healthy::toString);
+        assertTrue(healthy.out().endsWith("Nothing stands in the way.\n"), healthy::toString);
+        Ended ran = run(environment, "run", program);
+        assertEquals(0, ran.exit(), ran::toString);
+        assertTrue(ran.out().contains("PASS drv_vector_add"), ran::toString);
+        broker.awaitIdle();
+    }
+
+    @Test
+    void shouldSayWhatIsWrong() throws Exception {
+        Map<String, String> wrong = new HashMap<>(Carrier.TCP.environment(broker));
+        wrong.remove("HAWSER_TOKEN_FILE");
+        wrong.put("HAWSER_TOKEN", "default.wrong");
+        Ended refused = run(wrong, "doctor");
+        assertEquals(1, refused.exit(), refused::toString);
+        assertTrue(refused.out().contains("FAIL TCP: ") && refused.out().contains("token"), refused::toString);
+        assertEquals(1, run(wrong, "smi").exit());
+        if (Chain.cudaPrograms().contains("vector_add")) {
+            Ended made = run(Carrier.SHM.environment(broker), "doctor",
+                Chain.PROGRAMS.resolve("static_cudart").toString());
+            assertEquals(1, made.exit(), made::toString);
+            assertTrue(made.out().contains("link it with nvcc -cudart shared"), made::toString);
+            Ended shared = run(Carrier.SHM.environment(broker), "doctor",
+                Chain.PROGRAMS.resolve("vector_add").toString());
+            assertEquals(0, shared.exit(), shared::toString);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+/*
+ * libhawser-audit.so: makes a program take our libraries whatever its RPATH says and by whatever path it opens them.
+ * The dynamic linker asks it for each library's name (rtld-audit(7), la_objsearch) when LD_AUDIT names it, as
+ * `hawser run` does. Wheels that auditwheel has worked on carry renamed copies (libcudart.faf08d9a.so.13): those too.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define LIBRARIES 3
+#define MAX_PATH 4096
+
+static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13"};
+static char paths[LIBRARIES][MAX_PATH]; /* "" for one that is not there */
+
+static void find_ours(void) {
+    Dl_info info;
+    if (dladdr((void *) find_ours, &info) == 0 || info.dli_fname == NULL) {
+        return;
+    }
+    const char *slash = strrchr(info.dli_fname, '/');
+    int folder = slash == NULL ? 0 : (int) (slash - info.dli_fname) + 1;
+    for (int i = 0; i < LIBRARIES; i++) {
+        int length = snprintf(paths[i], sizeof paths[i], "%.*s%s", folder, info.dli_fname, names[i]);
+        if (length < 0 || length >= MAX_PATH || access(paths[i], R_OK) != 0) {
+            paths[i][0] = '\0';
+        }
+    }
+}
+
+EXPORT unsigned int la_version(unsigned int version) {
+    find_ours();
+    return version; /* what we use has been the same in all of them */
+}
+
+/* Whether the text begins with the word and goes on with nothing or a further ".number". */
+static bool is_version(const char *text, const char *word) {
+    size_t length = strlen(word);
+    return strncmp(text, word, length) == 0 && (text[length] == '\0' || text[length] == '.');
+}
+
+/* Which of our libraries stands in for a name without a folder; -1 for none. */
+static int ours(const char *base) {
+    if (strcmp(base, "libcuda.so") == 0 || is_version(base, "libcuda.so.1")) {
+        return 0;
+    }
+    static const char stem[] = "libcudart";
+    if (strncmp(base, stem, sizeof stem - 1) != 0) {
+        return -1;
+    }
+    const char *rest = base + sizeof stem - 1;
+    if (rest[0] == '-' || (rest[0] == '.' && strncmp(rest, ".so", 3) != 0)) {
+        size_t digits = strspn(rest + 1, "0123456789abcdef");
+        if (digits == 0) {
+            return -1;
+        }
+        rest += 1 + digits;
+    }
+    return is_version(rest, ".so.12") ? 1 : is_version(rest, ".so.13") ? 2 : -1;
+}
+
+EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
+    (void) cookie;
+    (void) flag;
+    const char *slash = strrchr(name, '/');
+    int which = ours(slash == NULL ? name : slash + 1);
+    return which >= 0 && paths[which][0] != '\0' ? paths[which] : (char *) name;
+}

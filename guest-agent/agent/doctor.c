@@ -1,0 +1,249 @@
+/* hawser doctor [PROGRAM]: whether this machine, and a program, can use the vGPU, and what stands in the way. */
+#include "agent.h"
+#include "elf_file.h"
+#include "status_text.h"
+
+#include "hws_description.h"
+#include "hws_status.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static unsigned problems, warnings;
+
+static void __attribute__((format(printf, 2, 3))) say(const char *level, const char *format, ...) {
+    va_list arguments;
+    printf("%-5s", level);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+}
+
+#define GOOD(...) say("ok", __VA_ARGS__)
+#define NOTE(...) say("note", __VA_ARGS__)
+#define WARN(...) (warnings++, say("WARN", __VA_ARGS__))
+#define FAIL(...) (problems++, say("FAIL", __VA_ARGS__))
+
+static void check_status(hws_status_t *status) {
+    hws_status_line_t line;
+    char *at = status->text;
+    unsigned gpus = 0;
+    hws_status_clean(status->text);
+    while (hws_status_next(&at, &line)) {
+        if (strcmp(line.fields[0], "broker") == 0) {
+            GOOD("broker: version %s; its API is the one of these libraries", line.fields[1]);
+        } else if (strcmp(line.fields[0], "vgpu") == 0) {
+            GOOD("vGPU: %s", line.fields[1]);
+        } else if (strcmp(line.fields[0], "gpu") == 0) {
+            char total[32];
+            hws_status_bytes(hws_status_number(line.fields[4]), total, sizeof total);
+            GOOD("GPU %s: %s, %s", line.fields[1], line.fields[2], total);
+            gpus++;
+        }
+    }
+    if (gpus == 0) {
+        FAIL("the broker has no GPU for this vGPU yet: its log says why");
+    }
+}
+
+static void check_vgpu(void) {
+    static hws_status_t status;
+    hws_config_t config;
+    char error[1024];
+    bool found = false;
+    if (hws_config_load(&config, error, sizeof error) != 0) {
+        FAIL("configuration: %s", error);
+        return;
+    }
+    if (config.carrier != HWS_CARRIER_TCP) {
+        if (hws_status_read(&config, HWS_DESCRIPTION_HASH, &status, &found, error, sizeof error) == 0) {
+            GOOD("shared memory: %s", status.from);
+            check_status(&status);
+            return;
+        }
+        if (found || config.carrier == HWS_CARRIER_SHM || config.missing[0] != '\0') {
+            (config.carrier == HWS_CARRIER_SHM || config.missing[0] != '\0') ? FAIL("shared memory: %s", error)
+                                                                           : WARN("shared memory: %s", error);
+        } else {
+            NOTE("shared memory: %s", error);
+        }
+    }
+    if (config.carrier == HWS_CARRIER_SHM) {
+        return;
+    }
+    if (config.missing[0] != '\0') {
+        FAIL("TCP: %s", config.missing);
+    } else if (hws_status_ask(&config, HWS_DESCRIPTION_HASH, &status, error, sizeof error) != 0) {
+        FAIL("TCP: broker %s:%s: %s", config.host, config.port, error);
+    } else {
+        GOOD("TCP: %s, and the token is accepted", status.from);
+        check_status(&status);
+    }
+}
+
+/* NVIDIA's libraries that contain a runtime of their own, so that they cannot run in a guest. */
+static const char *const closed[] = {"libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse",
+                                     "libnccl", "libnvidia-ml", "libcupti", "libnpp", "libnvjpeg", "libcufile",
+                                     "libcusparseLt", "libcudadevrt"};
+
+static bool is_closed(const char *name) {
+    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
+        if (strncmp(name, closed[i], strlen(closed[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_code(const char *path, bool is_program) {
+    hws_elf_file_t file;
+    char error[HWS_MAX_PATH + 64];
+    if (hws_elf_read(path, &file, error, sizeof error) != 0) {
+        WARN("%s", error);
+    } else if (hws_elf_has_static_runtime(&file)) {
+        FAIL("%s: NVIDIA's CUDA runtime is linked into it, which asks the driver for private tables: link it with "
+             "nvcc -cudart shared", path);
+    } else if (is_program && file.has_device_code) {
+        GOOD("%s: carries device code and uses the CUDA runtime as a library", path);
+    }
+}
+
+/*
+ * A line of the dynamic linker's list: "\tNAME => PATH (0x...)", "\tNAME => not found"; or "\tPATH (0x...)" when the
+ * path was named, as our audit library does.
+ */
+static void check_library(char *line, const char *folder) {
+    char *name = line + strspn(line, "\t "), *arrow = strstr(name, " => "), *path = arrow == NULL ? name : arrow + 4;
+    char *end = strstr(path, " (0x");
+    if (arrow != NULL) {
+        *arrow = '\0';
+    }
+    if (end != NULL) {
+        *end = '\0';
+    }
+    if (arrow == NULL) {
+        char *slash = strrchr(name, '/');
+        if (slash == NULL) {
+            return; /* the kernel's linux-vdso.so.1 */
+        }
+        name = slash + 1;
+    }
+    bool ours = strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcudart", 9) == 0;
+    if (end == NULL) {
+        FAIL("%s: not found%s", name, ours ? ", and this version is not among ours" : "");
+    } else if (ours) {
+        if (strncmp(path, folder, strlen(folder)) == 0) {
+            GOOD("%s: ours", name);
+        } else {
+            FAIL("%s: taken from %s, not from %s", name, path, folder);
+        }
+    } else if (is_closed(name)) {
+        FAIL("%s: Hawser does not serve this library yet; it would run here, where there is no GPU", name);
+    } else {
+        check_code(path, false);
+    }
+}
+
+/* Lets the program's own dynamic linker say what it would load, as `hawser run` starts it; nothing of it is run. */
+static void check_libraries(const hws_elf_file_t *program, const char *path, const char *folder) {
+    int ends[2];
+    pid_t child;
+    posix_spawn_file_actions_t actions;
+    char *arguments[] = {(char *) program->interpreter, "--list", (char *) path, NULL};
+    if (pipe(ends) != 0 || posix_spawn_file_actions_init(&actions) != 0) {
+        FAIL("%s: its libraries cannot be looked up: %s", path, strerror(errno));
+        return;
+    }
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    int failure = posix_spawn(&child, program->interpreter, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    FILE *list = failure == 0 ? fdopen(ends[0], "r") : NULL;
+    if (list == NULL) {
+        FAIL("%s: its dynamic linker %s cannot be started: %s", path, program->interpreter,
+             strerror(failure == 0 ? errno : failure));
+        close(ends[0]);
+        return;
+    }
+    char *line = NULL;
+    size_t capacity = 0;
+    while (getline(&line, &capacity, list) >= 0) {
+        check_library(line, folder);
+    }
+    free(line);
+    fclose(list);
+    int outcome;
+    if (waitpid(child, &outcome, 0) == child && outcome != 0) {
+        FAIL("%s: its dynamic linker refuses it", path);
+    }
+}
+
+static void check_program(const char *name, const char *folder) {
+    char path[HWS_MAX_PATH], error[HWS_MAX_PATH + 64];
+    hws_elf_file_t file;
+    if (hws_agent_find_program(name, path) != 0) {
+        FAIL("%s: there is no such program", name);
+        return;
+    }
+    if (hws_elf_read(path, &file, error, sizeof error) != 0) {
+        FAIL("%s", error);
+        return;
+    }
+    if (file.is_script) {
+        NOTE("%s: a script for %s; what it loads while it runs cannot be told before", path, file.interpreter);
+        return;
+    }
+    if (!file.is_elf) {
+        FAIL("%s: no program for Linux on x86-64", path);
+        return;
+    }
+    check_code(path, true);
+    if (!file.is_dynamic) {
+        FAIL("%s: statically linked: it cannot load the guest libraries", path);
+        return;
+    }
+    if (file.run_path[0] != '\0') {
+        NOTE("%s: looks for libraries in %s first: start it by hawser run", path, file.run_path);
+    }
+    check_libraries(&file, path, folder);
+}
+
+int hws_agent_doctor(int argc, char **argv) {
+    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+        bool asked = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+        fputs("usage: hawser doctor [PROGRAM]\n", asked ? stdout : stderr);
+        return asked ? HWS_EXIT_OK : HWS_EXIT_USAGE;
+    }
+    char folder[HWS_MAX_PATH], error[HWS_MAX_PATH + 256];
+    bool has_libraries = hws_agent_libraries(folder, error, sizeof error) == 0;
+    if (has_libraries) {
+        GOOD("guest libraries: %s", folder);
+    } else {
+        FAIL("guest libraries: %s", error);
+    }
+    check_vgpu();
+    fflush(stdout);
+    if (argc == 2 && has_libraries) {
+        if (hws_agent_prefer(folder) != 0) {
+            FAIL("no memory for the environment");
+        } else {
+            check_program(argv[1], folder);
+        }
+    }
+    if (problems == 0) {
+        printf("%s\n", warnings == 0 ? "Nothing stands in the way." : "Nothing stands in the way, but see the warnings.");
+    } else {
+        printf("%u problem%s.\n", problems, problems == 1 ? "" : "s");
+    }
+    return problems == 0 ? HWS_EXIT_OK : HWS_EXIT_PROBLEM;
+}

@@ -1,0 +1,37 @@
+/* The guest's `hawser` command. */
+#include "agent.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: hawser COMMAND [...]\n"
+    "\n"
+    "  run PROGRAM [ARGUMENT...]   runs a CUDA program on the vGPU, whatever libraries its RPATH names\n"
+    "  smi [-L] [-l SECONDS] [--json]\n"
+    "                              shows the vGPU: its GPUs, memory, and the sessions on it\n"
+    "  doctor [PROGRAM]            tells whether this machine, and a program, can use the vGPU, and why not\n"
+    "  --version, --help\n"
+    "\n"
+    "The vGPU is found as programs find it: an ivshmem device, HAWSER_REGION, HAWSER_BROKER and HAWSER_TOKEN_FILE,\n"
+    "or /etc/hawser/guest.toml. See hawser(1).\n";
+
+int main(int argc, char **argv) {
+    const char *command = argc < 2 ? "" : argv[1];
+    if (strcmp(command, "run") == 0) {
+        return hws_agent_run(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "smi") == 0) {
+        return hws_agent_smi(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "doctor") == 0) {
+        return hws_agent_doctor(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
+        printf("hawser %s\n", HAWSER_VERSION);
+        return HWS_EXIT_OK;
+    }
+    bool asked = strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0;
+    fputs(usage, asked ? stdout : stderr);
+    return asked ? HWS_EXIT_OK : HWS_EXIT_USAGE;
+}

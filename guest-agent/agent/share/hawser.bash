@@ -1,0 +1,21 @@
+# Completion of the guest's `hawser` command for bash.
+_hawser() {
+    local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "run smi doctor --help --version" -- "$current")
+        return
+    fi
+    case $command in
+        smi) mapfile -t COMPREPLY < <(compgen -W "-L --list-gpus -l --loop --json --help" -- "$current") ;;
+        run)
+            if [ "$COMP_CWORD" -gt 2 ] && declare -F _command_offset >/dev/null; then
+                _command_offset 2 # the program's own completion
+            else
+                mapfile -t COMPREPLY < <(compgen -c -A file -- "$current")
+            fi
+            ;;
+        doctor) mapfile -t COMPREPLY < <(compgen -c -A file -- "$current") ;;
+    esac
+}
+complete -F _hawser hawser

@@ -1,0 +1,86 @@
+#!/bin/sh
+# The command from the outside: exit codes, and that `hawser run` puts our libraries first against an RPATH and against
+# dlopen by path. Arguments: hawser, the folder of the guest libraries, a folder for files, a C compiler.
+set -eu
+hawser=$1 libraries=$(cd "$2" && pwd) work=$3/command-test cc=$4
+rm -rf "$work"
+mkdir -p "$work/nvidia"
+cd "$work"
+unset HAWSER_BROKER HAWSER_TOKEN HAWSER_TOKEN_FILE HAWSER_REGION HAWSER_CARRIER LD_AUDIT LD_LIBRARY_PATH
+export HAWSER_CONFIG=/dev/null HAWSER_SYSFS=/nonexistent
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+expect() { # expect CODE COMMAND...
+    wanted=$1; shift
+    code=0
+    "$@" >out 2>err || code=$?
+    [ "$code" = "$wanted" ] || { cat out err >&2; fail "exit $code, wanted $wanted: $*"; }
+}
+
+# A stand-in for a runtime that a program brings along, under the usual name and as auditwheel renames it.
+echo 'int cudaGetDeviceCount(int *count) { *count = 99; return 0; }' >theirs.c
+"$cc" -shared -fPIC -o nvidia/libcudart.so.13 -Wl,-soname,libcudart.so.13 theirs.c
+cp nvidia/libcudart.so.13 nvidia/libcudart.faf08d9a.so.13
+cp nvidia/libcudart.so.13 nvidia/libcudart_other.so.13
+cat >linked.c <<'C'
+int cudaGetDeviceCount(int *count);
+int main(void) { int count = 0; return cudaGetDeviceCount(&count) == 0 ? count : 1; }
+C
+"$cc" -o linked linked.c nvidia/libcudart.so.13 -Wl,--disable-new-dtags,-rpath,"$work/nvidia"
+cat >opened.c <<'C'
+#include <dlfcn.h>
+int main(int argc, char **argv) {
+    void *library = dlopen(argv[argc - 1], RTLD_NOW);
+    int (*count_devices)(int *) = library ? (int (*)(int *)) dlsym(library, "cudaGetDeviceCount") : 0;
+    int count = 0;
+    return !count_devices ? 2 : count_devices(&count) == 0 ? count : 1;
+}
+C
+"$cc" -o opened opened.c -ldl
+
+# 99: theirs answered. 1: ours did, which finds no vGPU.
+expect 99 ./linked
+expect 1 "$hawser" run ./linked
+expect 99 ./opened "$work/nvidia/libcudart.faf08d9a.so.13"
+expect 1 "$hawser" run ./opened "$work/nvidia/libcudart.faf08d9a.so.13"
+expect 1 "$hawser" run -- ./opened "$work/nvidia/libcudart.so.13"
+expect 99 "$hawser" run ./opened "$work/nvidia/libcudart_other.so.13" # not one of those that we stand in for
+expect 1 "$hawser" run sh -c './linked' # children too
+expect 127 "$hawser" run no-such-program-anywhere
+expect 126 "$hawser" run "$work"
+expect 2 "$hawser" run
+expect 2 "$hawser" nonsense
+expect 0 "$hawser" --help
+expect 0 "$hawser" --version
+
+# Nobody there: one sentence, no hang, no success.
+expect 1 "$hawser" smi
+grep -q "no vGPU" err || fail "smi does not say that there is no vGPU"
+expect 2 "$hawser" smi --loop 0
+expect 1 env HAWSER_LIBRARY_DIR=/nonexistent "$hawser" doctor
+expect 1 "$hawser" doctor ./linked
+grep -q "^ok   libcudart.so.13: ours" out || fail "doctor does not see that run takes ours: $(cat out)"
+grep -q "^note .*looks for libraries in $work/nvidia first" out || fail "doctor does not name the RPATH: $(cat out)"
+expect 1 env HAWSER_BROKER=127.0.0.1:1 HAWSER_TOKEN=a.b "$hawser" doctor
+grep -q "^FAIL TCP: " out || fail "doctor does not name the broker: $(cat out)"
+
+# Device code that nothing registers with a runtime outside: a static runtime.
+cat >static.c <<'C'
+__attribute__((section(".nv_fatbin"), used)) static const char code[8] = "x";
+int main(void) { return 0; }
+C
+"$cc" -o static static.c
+expect 1 "$hawser" doctor ./static
+grep -q "^FAIL ./static: NVIDIA's CUDA runtime is linked into it" out || fail "static runtime not seen: $(cat out)"
+echo "int cublasCreate_v2(void) { return 0; }" >cublas.c
+"$cc" -shared -fPIC -o nvidia/libcublas.so.13 -Wl,-soname,libcublas.so.13 cublas.c
+echo 'int cublasCreate_v2(void); int main(void) { return cublasCreate_v2(); }' >blas.c
+"$cc" -o blas blas.c nvidia/libcublas.so.13 -Wl,-rpath,"$work/nvidia"
+expect 1 "$hawser" doctor ./blas
+grep -q "^FAIL libcublas.so.13: Hawser does not serve" out || fail "cuBLAS not seen: $(cat out)"
+echo '#!/bin/sh' >script; chmod +x script
+expect 1 "$hawser" doctor ./script
+grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"
+"$hawser" doctor ./no-such-program >out && fail "no such program, and doctor is content" || true
+grep -q "^FAIL ./no-such-program: there is no such program" out || fail "missing program not seen"
+echo "all right"

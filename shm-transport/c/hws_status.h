@@ -1,0 +1,44 @@
+/*
+ * What a vGPU is and does at this moment, as its broker says it, without a session: for the guest's `hawser` command.
+ * Over TCP the token's proof opens it as it opens a session; a region holds it in its header.
+ *
+ * The text is UTF-8, a line each, fields separated by tabs; "-" where something is not known. Lines with another first
+ * word are for newer readers.
+ *   status 1
+ *   broker <version>
+ *   vgpu <name> <memoryBytes of each GPU, 0: what is free> <computeShare 1..100> <shared|exclusive> <maxSessions, 0: any>
+ *   gpu <index> <name> <uuid> <totalBytes that a guest sees> <usedBytes of the vGPU> <utilisation %> <Celsius> <watts>
+ *   session <id> <guest pid> <program> <host> <tcp|shm> <starting|running|ending> <deviceBytes> <kernels> <roundTrips> <started, Unix seconds>
+ *   more <sessions that did not fit>
+ */
+#ifndef HWS_STATUS_H
+#define HWS_STATUS_H
+
+#include "hws_config.h"
+#include "hws_layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct hws_status {
+    char text[HWS_MAX_STATUS_BYTES + 1]; /* ends with a NUL; the broker's bytes, unchecked */
+    char from[800];                      /* "region PATH" or "broker HOST:PORT" */
+} hws_status_t;
+
+/*
+ * Asks the broker of the configuration over TCP, within config->connect_timeout_ms for each step. Returns 0, or -1 with
+ * a sentence in error_p: no broker or token is configured, nobody listens, or the broker refuses.
+ */
+int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+                   size_t error_capacity);
+
+/*
+ * Reads it from the region of the configuration, or of the first ivshmem device that has one. Returns 0, or -1 with a
+ * sentence in error_p: there is no region, it is another version's, or its broker shows no life for 2.5 s.
+ * *found_p says whether there was a region at all.
+ */
+int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, bool *found_p,
+                    char *error_p, size_t error_capacity);
+
+#endif
