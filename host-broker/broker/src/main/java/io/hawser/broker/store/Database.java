@@ -1,6 +1,7 @@
 package io.hawser.broker.store;
 
 import io.agroal.api.AgroalDataSource;
+import io.agroal.api.configuration.AgroalConnectionPoolConfiguration;
 import io.agroal.api.configuration.AgroalDataSourceConfiguration;
 import io.agroal.api.configuration.supplier.AgroalDataSourceConfigurationSupplier;
 import io.agroal.api.security.NamePrincipal;
@@ -37,7 +38,6 @@ public final class Database implements AutoCloseable {
     private static final String POSTGRESQL_PREFIX = "jdbc:postgresql:";
     private static final int MAX_CONNECTIONS = 4; // acts in order, the audit log, and those that look
     private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
-    private static final Duration IDLE_CHECK = Duration.ofMinutes(1);
 
     private final Kind kind;
     private final AgroalDataSource source;
@@ -131,7 +131,8 @@ public final class Database implements AutoCloseable {
     private static AgroalDataSourceConfiguration pool(Kind kind, String url, BrokerConfig.Database settings) {
         AgroalDataSourceConfigurationSupplier all = new AgroalDataSourceConfigurationSupplier();
         all.connectionPoolConfiguration(pool -> pool.initialSize(1).minSize(1).maxSize(MAX_CONNECTIONS)
-            .acquisitionTimeout(CONNECTION_TIMEOUT).idleValidationTimeout(IDLE_CHECK)
+            .acquisitionTimeout(CONNECTION_TIMEOUT).validateOnBorrow(true) // a server may have been started anew
+            .connectionValidator(AgroalConnectionPoolConfiguration.ConnectionValidator.defaultValidator())
             .connectionFactoryConfiguration(factory -> {
                 factory.jdbcUrl(url).connectionProviderClass(kind.driver()).loginTimeout(CONNECTION_TIMEOUT)
                     .principal(new NamePrincipal(settings.username().orElse(kind == Kind.H2 ? "sa" : "hawser")));

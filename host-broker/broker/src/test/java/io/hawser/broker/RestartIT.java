@@ -1,0 +1,131 @@
+package io.hawser.broker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentSkipListSet;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A packaged broker that is killed at any moment, and its database. */
+class RestartIT {
+    private static final int ROUNDS = 3;
+
+    @TempDir
+    Path folder;
+
+    private final HttpClient client = HttpClient.newHttpClient();
+
+    private Path stateDir() {
+        return folder.resolve("state");
+    }
+
+    private RealProcess start(int round) throws IOException {
+        // The last one has died with its file there.
+        Files.deleteIfExists(stateDir().resolve("endpoints.json"));
+        return new RealProcess(folder, "broker" + round, stateDir(), "-Dhawser.worker.pool-size=1",
+            "-Dhawser.listen.handshake-timeout=60s", "-Dhawser.worker.command=" + TestBroker.workerCommand("normal"));
+    }
+
+    private HttpResponse<String> request(JsonNode endpoints, String method, String path, String body)
+        throws IOException, InterruptedException {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(endpoints.get("http").asText() + path))
+            .header("Authorization", "Bearer " + Files.readString(stateDir().resolve("admin.token")).strip())
+            .header("Content-Type", "application/json")
+            .method(method, HttpRequest.BodyPublishers.ofString(body));
+        return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
+    }
+
+    private Set<String> names(JsonNode endpoints) throws Exception {
+        Set<String> names = new TreeSet<>();
+        HttpResponse<String> answer = request(endpoints, "GET", "/api/v1/vgpus", "");
+        assertEquals(200, answer.statusCode(), answer.body());
+        new ObjectMapper().readTree(answer.body()).forEach(vgpu -> names.add(vgpu.get("name").asText()));
+        return names;
+    }
+
+    private void awaitGpu(JsonNode endpoints) {
+        TestBroker.await("the GPU", () -> {
+            try {
+                return request(endpoints, "GET", "/api/v1/vgpus/default", "").body().contains("\"ready\"");
+            } catch (IOException | InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        });
+    }
+
+    /** Makes one after the other until the broker is gone; each name first among those begun, then among those made. */
+    private Thread maker(JsonNode endpoints, int round, Set<String> begun, Set<String> made) {
+        return Thread.ofPlatform().start(() -> {
+            for (int i = 0; ; i++) {
+                String name = "r" + round + "-" + i;
+                begun.add(name);
+                try {
+                    if (request(endpoints, "POST", "/api/v1/vgpus", "{\"name\":\"" + name + "\"}").statusCode()
+                        == 201) {
+                        made.add(name);
+                    }
+                } catch (IOException | InterruptedException e) {
+                    return; // killed
+                }
+            }
+        });
+    }
+
+    @Test
+    void shouldHaveAfterAKillWhatItHasAnswered() throws Exception {
+        Set<String> begun = new ConcurrentSkipListSet<>(Set.of("default"));
+        Set<String> made = new ConcurrentSkipListSet<>(Set.of("default"));
+        String token = "";
+        for (int round = 0; round < ROUNDS; round++) {
+            try (RealProcess broker = start(round)) {
+                JsonNode endpoints = broker.awaitEndpoints();
+                awaitGpu(endpoints);
+                Set<String> there = names(endpoints);
+                assertTrue(there.containsAll(made), () -> "all that it has answered: made=" + made + " there=" + there);
+                assertTrue(begun.containsAll(there), () -> "and nothing else: " + there);
+                if (round > 0) {
+                    assertLetsIn(endpoints, token);
+                    assertEquals(204, request(endpoints, "DELETE", "/api/v1/vgpus/r" + (round - 1) + "-0?force=true",
+                        "").statusCode());
+                    made.remove("r" + (round - 1) + "-0");
+                    begun.remove("r" + (round - 1) + "-0");
+                }
+                int before = made.size();
+                Thread maker = maker(endpoints, round, begun, made);
+                TestBroker.await("some to be made", () -> made.size() >= before + 5);
+                HttpResponse<String> answer = request(endpoints, "POST", "/api/v1/vgpus/r" + round + "-1/tokens", "{}");
+                assertEquals(201, answer.statusCode(), answer.body());
+                token = new ObjectMapper().readTree(answer.body()).get("token").asText();
+                broker.close(); // SIGKILL, in the middle of what the maker has asked for
+                maker.join();
+                broker.awaitExit();
+            }
+        }
+        assertTrue(made.size() > ROUNDS * 4);
+    }
+
+    private static void assertLetsIn(JsonNode endpoints, String token) throws Exception {
+        String[] parts = token.split("\\.", 2);
+        try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
+            byte[] challenge = guest.challenge(parts[0], ApiDescription.HASH);
+            guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(parts[1]), challenge, TestGuest.NONCE,
+                parts[0])));
+            assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+package io.hawser.broker.store;
+
+import static io.hawser.broker.TestBroker.done;
+import static io.hawser.broker.TestBroker.draft;
+import static io.hawser.broker.TestBroker.refused;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.hawser.broker.StartException;
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.token.TokenService;
+import io.hawser.broker.vgpu.VgpuException;
+import io.hawser.broker.vgpu.VgpuService;
+import io.hawser.broker.vgpu.VgpuView;
+import io.hawser.shm.RecordLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A broker whose vGPUs and tokens are in PostgreSQL. */
+class PostgresIT {
+    @TempDir
+    Path stateDir;
+    private TestPostgres server;
+
+    @BeforeEach
+    void start() throws Exception {
+        Optional<Path> programs = TestPostgres.programs();
+        assumeTrue(programs.isPresent(), "SKIPPED: PostgreSQL is not installed (Debian's package postgresql)");
+        server = TestPostgres.start(programs.get());
+    }
+
+    @AfterEach
+    void stop() throws Exception {
+        if (server != null) {
+            server.close();
+        }
+    }
+
+    private TestBroker broker() {
+        Map<String, String> settings = new HashMap<>(server.settings());
+        settings.put("hawser.listen.handshake-timeout", "60s");
+        TestBroker broker = TestBroker.start(stateDir, "normal", settings);
+        TestBroker.await("the GPU", () -> !broker.broker().vgpus().gpus().isEmpty());
+        return broker;
+    }
+
+    private static void assertLetsIn(TestBroker broker, TokenService.Made token) throws Exception {
+        try (TestGuest guest = new TestGuest(broker.broker())) {
+            guest.handshake(token.token().keyId(), token.secret());
+            assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+        }
+    }
+
+    @Test
+    void shouldKeepVgpusAndTokensOverARestart() throws Exception {
+        List<VgpuView> before;
+        TokenService.Made token;
+        try (TestBroker broker = broker()) {
+            assertEquals(Database.Kind.POSTGRESQL, broker.broker().database().kind());
+            broker.vgpu("one", 1000, "any");
+            broker.vgpu("two", 2000, "0");
+            done(broker.broker().vgpuService().change("one", draft(3000L, null)));
+            done(broker.broker().vgpuService().delete("two", false));
+            token = broker.token("one");
+            assertLetsIn(broker, token);
+            TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());
+            before = broker.broker().vgpus().list();
+        }
+        assertFalse(Files.exists(stateDir.resolve("broker.mv.db")), "no second database");
+        try (TestBroker broker = broker()) {
+            assertEquals(before, broker.broker().vgpus().list());
+            assertTrue(broker.broker().tokenService().list("one").getFirst().lastUsed() != null);
+            assertLetsIn(broker, token);
+            done(broker.broker().tokenService().revoke("one", token.token().keyId()));
+            assertTrue(broker.broker().tokenService().list("one").isEmpty());
+        }
+    }
+
+    @Test
+    void shouldServeGuestsWhileTheServerIsAwayAndGoOnWhenItIsBack() throws Exception {
+        try (TestBroker broker = broker()) {
+            VgpuService service = broker.broker().vgpuService();
+            broker.vgpu("one", 0, "any");
+            TokenService.Made token = broker.token("one");
+            server.kill();
+            assertEquals(VgpuException.Kind.UNAVAILABLE, refused(service.create("two", draft(0L, "any"))).kind());
+            assertEquals(VgpuException.Kind.UNAVAILABLE, refused(service.change("one", draft(5L, null))).kind());
+            assertEquals(VgpuException.Kind.UNAVAILABLE, refused(service.delete("one", true)).kind());
+            assertTrue(broker.broker().vgpus().find("two").isEmpty());
+            assertEquals(0, broker.broker().vgpus().find("one").orElseThrow().vgpu().memoryBytes());
+            assertLetsIn(broker, token);
+            server.startServer();
+            done(service.change("one", draft(5L, null)));
+            broker.vgpu("two", 0, "any");
+            done(service.delete("one", true));
+        }
+    }
+
+    @Test
+    void shouldNotStartWithoutTheServerNorTellThePassword() throws Exception {
+        server.kill();
+        StartException failure = assertThrows(StartException.class, this::broker);
+        assertTrue(failure.getMessage().contains("the database cannot be used: hawser.database.url=jdbc:postgresql:"),
+            failure.getMessage());
+        assertFalse(failure.getMessage().contains("a secret"), failure.getMessage());
+        server.startServer();
+    }
+}

@@ -1,0 +1,150 @@
+package io.hawser.broker.store;
+
+import io.hawser.broker.TestBroker;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/** A PostgreSQL server of a test's own, where Debian's package or another in the path is installed. */
+final class TestPostgres implements AutoCloseable {
+    private static final String PASSWORD = "a secret of the test";
+    private static final String USER = "hawser";
+
+    private final Path programs;
+    private final Path folder;
+    private final int port;
+    private Process server;
+
+    private TestPostgres(Path programs) throws IOException {
+        this.programs = programs;
+        folder = Files.createTempDirectory("hawser-postgres");
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        }
+    }
+
+    /** Where initdb and postgres are; empty when they are not installed. */
+    static Optional<Path> programs() throws IOException {
+        List<Path> folders = new ArrayList<>();
+        Stream.of(System.getenv("PATH").split(":")).map(Path::of).forEach(folders::add);
+        Path debian = Path.of("/usr/lib/postgresql");
+        if (Files.isDirectory(debian)) {
+            try (Stream<Path> versions = Files.list(debian)) {
+                versions.map(version -> version.resolve("bin")).forEach(folders::add);
+            }
+        }
+        return folders.stream().filter(f -> Files.isExecutable(f.resolve("initdb"))
+            && Files.isExecutable(f.resolve("postgres"))).findFirst();
+    }
+
+    /** Starts one with an empty database; only a broker with its password is let in. */
+    static TestPostgres start(Path programs) throws IOException, InterruptedException {
+        TestPostgres made = new TestPostgres(programs);
+        Path password = Files.writeString(made.folder.resolve("password"), PASSWORD + "\n");
+        made.run("chown", "-R", asRoot() ? "nobody" : System.getProperty("user.name"), made.folder.toString());
+        made.await(made.unprivileged("initdb", "-D", made.data(), "-U", USER, "--auth=scram-sha-256",
+            "--pwfile=" + password, "--no-sync", "-E", "UTF8"), "initdb");
+        made.startServer();
+        return made;
+    }
+
+    private static boolean asRoot() {
+        return System.getProperty("user.name").equals("root");
+    }
+
+    private String data() {
+        return folder.resolve("data").toString();
+    }
+
+    /** PostgreSQL refuses to be root. */
+    private Process unprivileged(String program, String... arguments) throws IOException {
+        List<String> command = new ArrayList<>();
+        if (asRoot()) {
+            command.addAll(List.of("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"));
+        }
+        command.add(programs.resolve(program).toString());
+        command.addAll(List.of(arguments));
+        return new ProcessBuilder(command).directory(folder.toFile()).redirectErrorStream(true)
+            .redirectOutput(folder.resolve(program + ".log").toFile()).start();
+    }
+
+    private void run(String... command) throws IOException, InterruptedException {
+        await(new ProcessBuilder(command).inheritIO().start(), command[0]);
+    }
+
+    private void await(Process process, String what) throws IOException, InterruptedException {
+        if (!process.waitFor(120, TimeUnit.SECONDS) || process.exitValue() != 0) {
+            process.destroyForcibly();
+            Path log = folder.resolve(what + ".log");
+            throw new IOException(what + " failed: " + (Files.exists(log) ? Files.readString(log) : ""));
+        }
+    }
+
+    /** Starts the server, again after {@link #kill}. */
+    void startServer() throws IOException {
+        server = unprivileged("postgres", "-D", data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c",
+            "unix_socket_directories=" + folder, "-c", "max_connections=20", "-c", "shared_buffers=16MB");
+        TestBroker.await("the server", () -> {
+            try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+                return socket.isConnected() && Files.readString(folder.resolve("postgres.log"))
+                    .contains("ready to accept connections");
+            } catch (IOException e) {
+                if (!server.isAlive()) {
+                    throw new AssertionError("PostgreSQL has ended", e);
+                }
+                return false;
+            }
+        });
+    }
+
+    /** As a machine that goes away would. */
+    void kill() throws InterruptedException {
+        // Its own children end by themselves when it is gone.
+        List<ProcessHandle> all = new ArrayList<>(server.descendants().toList());
+        server.destroyForcibly().waitFor();
+        all.forEach(process -> process.onExit().orTimeout(60, TimeUnit.SECONDS).join());
+    }
+
+    /** Settings of a broker that keeps its things there. */
+    Map<String, String> settings() {
+        return Map.of("hawser.database.url", "jdbc:postgresql://127.0.0.1:" + port + "/postgres",
+            "hawser.database.username", USER, "hawser.database.password", PASSWORD);
+    }
+
+    @Override
+    public void close() throws IOException {
+        server.destroy();
+        try {
+            if (!server.waitFor(30, TimeUnit.SECONDS)) {
+                server.destroyForcibly();
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        Files.walkFileTree(folder, new SimpleFileVisitor<>() {
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+                Files.delete(file);
+                return FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult postVisitDirectory(Path directory, IOException failure) throws IOException {
+                Files.delete(directory);
+                return FileVisitResult.CONTINUE;
+            }
+        });
+    }
+}
