@@ -108,10 +108,12 @@ final class WarmUp {
 
     /**
      * Loads what a session needs on a thread of its own, while the caller waits for the GPU: for a worker that has no
-     * time to warm up. Returns at once.
+     * time to warm up.
+     *
+     * @return that thread, which opens files: it must have ended before a jail closes.
      */
-    static void loadBeside() {
-        Thread.ofPlatform().daemon().name("load").start(() -> {
+    static Thread loadBeside() {
+        return Thread.ofPlatform().daemon().name("load").start(() -> {
             try {
                 SocketMessages.load();
                 new ControlCodec().decode(assign("\"carrier\":\"tcp\""));

@@ -81,15 +81,14 @@ public final class WorkerMain {
                 train(options);
                 return;
             }
-            boolean warmsUp = !"off".equals(System.getenv(WARM_UP));
-            if (!warmsUp) {
-                WarmUp.loadBeside();
-            }
+            Thread loading = "off".equals(System.getenv(WARM_UP)) ? WarmUp.loadBeside() : null;
             GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
             ControlSocket control = new ControlSocket(options.controlFd());
             Worker worker = new Worker(control, backend);
-            if (warmsUp) {
+            if (loading == null) {
                 worker.warmUp();
+            } else {
+                loading.join();
             }
             worker.confine(options.jail());
             status = worker.run() ? 0 : 1;
