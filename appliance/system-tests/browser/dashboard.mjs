@@ -18,7 +18,7 @@ const dialog = page => page.getByRole('dialog');
 async function detailViews(page) {
     const session = await page.evaluate(async () => (await (await fetch('/api/v1/sessions')).json())[0]);
     const gpu = await page.evaluate(async () => (await (await fetch('/api/v1/gpus')).json())[0]);
-    return [...VIEWS, ['#/sessions/' + session.id, new RegExp('Session ' + session.id)], ['#/gpus/' + gpu.uuid, gpu.name]];
+    return [...VIEWS, ['#/sessions/' + session.id, new RegExp('Session ' + session.id)], ['#/gpus/' + gpu.uuid, 'GPU ' + gpu.index + ' · ' + gpu.name]];
 }
 
 const tests = {

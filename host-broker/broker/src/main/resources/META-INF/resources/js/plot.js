@@ -176,7 +176,7 @@ function niceTop(most, binary) {
     const unit = binary ? 1024 ** Math.floor(Math.log(most) / Math.log(1024)) : 1;
     const left = most / unit;
     const ten = 10 ** Math.floor(Math.log10(left));
-    const step = [1, 2, 4, 5, 8, 10].find(factor => factor * ten >= left);
+    const step = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find(factor => factor * ten >= left);
     return step * ten * unit;
 }
 

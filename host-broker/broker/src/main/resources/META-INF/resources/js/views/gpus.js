@@ -1,7 +1,7 @@
 // The GPUs: cards of all, and one with its plots.
 import {fill, matchesVgpu, sessionColumns, tone, vgpuColumns} from '../columns.js';
 import {Meter, h, setText} from '../dom.js';
-import {bytes, percent, shortUuid} from '../format.js';
+import {bytes, percent} from '../format.js';
 import {model} from '../model.js';
 import {LiveTable} from '../table.js';
 import {EventList, Facts, HistoryPlots, pageHead, panel, view} from './parts.js';
@@ -105,13 +105,14 @@ export function gpu(uuid) {
     if (!first) {
         return null;
     }
+    const title = 'GPU ' + first.index + ' · ' + first.name;
     const facts = new Facts([
         ['UUID', () => uuid, true], ['Backend', () => of().backend], ['PCI address', () => of().pciBusId || '–'],
         ['Compute capability', () => of().computeCapability], ['Health', () => of().healthDetail || of().health || 'ok'],
         ['Memory', () => bytes(of().totalBytes)], ['Reserved by vGPUs', () => bytes(of().reservedBytes || 0)],
         ['Held by sessions', () => bytes(of().usedBytes)],
         ['Used on the device', () => bytes(of().memoryUsedBytes)],
-        ['A worker’s context', () => bytes(of().contextBytes)],
+        ['A worker’s context', () => bytes(of().contextBytes || null)],
         ['Temperature', () => known(of().temperatureCelsius) ? of().temperatureCelsius + ' °C' : '–'],
         ['Power', () => known(of().powerWatts) ? Math.round(of().powerWatts) + ' W' : '–'],
         ['Utilisation', () => percent(of().utilizationPercent)]]);
@@ -124,11 +125,11 @@ export function gpu(uuid) {
         sort: [6, true], empty: 'No session has this GPU.'});
     const events = new EventList(event => event.kind === 'gpu' && event.text.includes(uuid), 20,
         'Nothing of this GPU.');
-    const element = h('div', {}, pageHead(first.name, {crumb: ['GPUs', '#/gpus'], sub: shortUuid(uuid)}),
+    const element = h('div', {}, pageHead(title, {crumb: ['GPUs', '#/gpus']}),
         h('div', {class: 'stack'}, panel('Device', facts.element), plots.element,
             panel('vGPUs', vgpus.element, h('span', {class: 'more'}, vgpus.filter)),
             panel('Sessions', sessions.element), panel('Events', events.element)));
-    return view(first.name, element, {change() {
+    return view(title, element, {change() {
         if (of()) {
             facts.update();
         }
