@@ -18,7 +18,8 @@ const dialog = page => page.getByRole('dialog');
 async function detailViews(page) {
     const session = await page.evaluate(async () => (await (await fetch('/api/v1/sessions')).json())[0]);
     const gpu = await page.evaluate(async () => (await (await fetch('/api/v1/gpus')).json())[0]);
-    return [...VIEWS, ['#/sessions/' + session.id, new RegExp('Session ' + session.id)], ['#/gpus/' + gpu.uuid, 'GPU ' + gpu.index + ' · ' + gpu.name]];
+    return [...VIEWS, ['#/sessions/' + session.id, new RegExp('Session ' + session.id)],
+        ['#/gpus/' + gpu.uuid, 'GPU ' + gpu.index + ' · ' + gpu.name]];
 }
 
 const tests = {
@@ -86,6 +87,8 @@ const tests = {
             await page.getByRole('heading', {level: 1, name: 'from-page'}).waitFor();
             await page.getByText('0 B / 64.0 MiB').or(page.getByText('0 / 64.0 MiB')).first().waitFor();
 
+            // The broker looks each second: what is made and changed in one is seen as made.
+            await page.getByText('vGPU from-page was made', {exact: true}).first().waitFor();
             await page.getByRole('button', {name: 'Change'}).click();
             await dialog(page).getByLabel('Compute share').fill('70');
             await dialog(page).getByRole('button', {name: 'Apply'}).click();
