@@ -57,7 +57,7 @@ const tests = {
             await page.getByText(/Session \d+ started: hold/).first().waitFor();
             await row.getByRole('link', {name: /· hold/}).click();
             await page.getByRole('heading', {level: 1, name: /Session \d+ · hold/}).waitFor();
-            const line = page.locator('figure', {hasText: 'Calls and round trips'}).locator('path.line').first();
+            const line = page.locator('figure', {hasText: 'round trips'}).locator('path.line').first();
             await until('a plot', async () => (await line.getAttribute('d')).split('L').length > 3);
             const before = await line.getAttribute('d');
             await until('a plot that goes on', async () => await line.getAttribute('d') !== before);

@@ -159,11 +159,21 @@ final class BrokerProcess implements AutoCloseable {
             .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1))).sum();
     }
 
+    /** Makes something by the REST interface, and answers with what was made. */
+    JsonNode create(String path, JsonNode wanted) throws IOException, InterruptedException {
+        return JSON.readTree(call("POST", path, wanted.toString(), 201));
+    }
+
     private String call(String method, String path, int expected) throws IOException, InterruptedException {
-        String token = adminToken();
+        return call(method, path, "", expected);
+    }
+
+    private String call(String method, String path, String body, int expected)
+            throws IOException, InterruptedException {
         HttpRequest request = HttpRequest.newBuilder(URI.create(http + path)).timeout(HTTP_LIMIT)
-            .header("Authorization", "Bearer " + token)
-            .method(method, HttpRequest.BodyPublishers.noBody()).build();
+            .header("Authorization", "Bearer " + adminToken()).header("Content-Type", "application/json")
+            .method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody()
+                : HttpRequest.BodyPublishers.ofString(body)).build();
         HttpResponse<String> response = client.send(request, HttpResponse.BodyHandlers.ofString());
         if (response.statusCode() != expected) {
             throw new IOException(method + " " + path + " answered " + response.statusCode() + ": " + response.body());

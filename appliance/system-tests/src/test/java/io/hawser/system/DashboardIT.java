@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -22,6 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The page in a real browser, with a real broker and programs that run on the software GPU. */
 class DashboardIT {
+    private static final ObjectMapper JSON = new ObjectMapper();
     private static final String VIEWER_PASSWORD = "only-looks-at-it";
 
     @TempDir
@@ -119,14 +121,30 @@ class DashboardIT {
     void shouldTakePicturesWhenAsked() throws Exception {
         String folder = System.getProperty("hawser.pictures", "");
         assumeTrue(!folder.isEmpty(), "no -Dhawser.pictures");
-        try (GuestProgram one = hold(Carrier.SHM, "--memory", "180"); GuestProgram two = hold(Carrier.TCP, "--memory",
-                "96"); GuestProgram three = hold(Carrier.TCP, "--idle", "1", "--memory", "32")) {
-            Browser.run("pictures", given().put("pictures", folder).put("pictureSeconds", 40)
-                .put("pictureVgpu", "default"));
-            for (GuestProgram program : List.of(one, two, three)) {
+        try (GuestProgram one = tenant("training", 384, 60, "--memory", "250");
+                GuestProgram two = tenant("inference", 256, 30, "--memory", "140");
+                GuestProgram three = tenant("notebook-anna", 128, 10, "--memory", "48", "--idle", "1");
+                GuestProgram four = hold(Carrier.SHM, "--memory", "96", "--idle", "1")) {
+            Browser.run("pictures", given().put("pictures", folder).put("pictureSeconds", 30)
+                .put("pictureVgpu", "training"));
+            for (GuestProgram program : List.of(one, two, three, four)) {
                 program.release();
                 program.await();
             }
         }
+    }
+
+    /** A vGPU with a token, and a program that runs on it. */
+    private static GuestProgram tenant(String name, long mebibytes, int share, String... arguments) throws Exception {
+        broker.create("/api/v1/vgpus", JSON.createObjectNode().put("name", name).put("memoryBytes", mebibytes << 20)
+            .put("computeShare", share));
+        Path token = stateDir.resolve(name + ".token");
+        Files.writeString(token, broker.create("/api/v1/vgpus/" + name + "/tokens", JSON.createObjectNode())
+            .path("token").asText());
+        Map<String, String> environment = new HashMap<>(Carrier.TCP.environment(broker));
+        environment.put("HAWSER_TOKEN_FILE", token.toString());
+        GuestProgram program = GuestProgram.start(environment, "hold", arguments);
+        program.awaitLine("READY");
+        return program;
     }
 }

@@ -177,7 +177,7 @@ const PLOTS = [
         of: ['usedBytes']},
     {name: 'utilization', title: 'Utilisation', series: [{label: 'GPU'}], format: percent, least: 100,
         of: ['utilizationPercent']},
-    {name: 'calls', title: 'Calls and round trips', series: [{label: 'calls'}, {label: 'round trips'}],
+    {name: 'calls', title: 'Calls', series: [{label: 'calls'}, {label: 'round trips'}],
         format: rate, least: 10, of: ['callsPerSecond', 'roundTripsPerSecond']},
     {name: 'bytes', title: 'Bytes', series: [{label: 'in'}, {label: 'out'}], format: byteRate, binary: true,
         of: ['bytesInPerSecond', 'bytesOutPerSecond']},

@@ -25,7 +25,7 @@ class SessionPlots {
 
     constructor(id) {
         this.id = id;
-        this.calls = new Plot({title: 'Calls and round trips', series: [{label: 'calls'}, {label: 'round trips'}],
+        this.calls = new Plot({title: 'Calls', series: [{label: 'calls'}, {label: 'round trips'}],
             format: rate, least: 10});
         this.bytes = new Plot({title: 'Bytes', series: [{label: 'in'}, {label: 'out'}], format: byteRate, binary: true});
         this.memory = new Plot({title: 'Device memory', series: [{label: 'used'}], format: bytes, binary: true});
