@@ -8,6 +8,7 @@ import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.turns.TurnPage;
 import io.hawser.worker.calls.Calls;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.shm.SharedRegion;
@@ -31,6 +32,8 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -45,6 +48,7 @@ public final class Worker {
 
     private static final long STATS_INTERVAL_MS = 500;
     private static final int UNCHANGED_STATS_EVERY = 8; // intervals
+    private static final long NO_LIMIT = Long.MAX_VALUE / 2; // of a rehearsal's memory
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
     private static final String UNTRIED = "nvidia"; // a backend whose workers are jailed only when they must be
@@ -84,8 +88,21 @@ public final class Worker {
      * A worker that serves a guest of its own and tells nobody, so that all code that stands between a guest and its
      * answers has run once. The backend stays the caller's.
      */
-    static Worker rehearsal(GpuBackend backend) {
-        return new Worker(null, backend);
+    static Worker rehearsal(GpuBackend backend) throws IOException {
+        Worker worker = new Worker(null, backend);
+        // What the broker says before a session.
+        worker.devices = Collections.nCopies(backend.deviceCount(), "any");
+        int ledger = Descriptors.memory("hawser-rehearsal", LedgerLayout.bytes(1));
+        new Ledger(SharedMemory.mapWhileReachable(ledger, LedgerLayout.bytes(1)), 1).limit(0, NO_LIMIT, NO_LIMIT);
+        worker.takeLedger((BrokerMessage.Ledger) worker.decode("ledger\",\"slots\":1,\"slot\":0,\"gpus\":[\"any\"]"),
+            ledger);
+        worker.takeTurns(worker.decode("turns\""), TurnPage.create());
+        worker.takeTurns(worker.decode("turnbell\""), EventFd.create().fd());
+        return worker;
+    }
+
+    private BrokerMessage decode(String typeAndRest) throws IOException {
+        return codec.decode(("{\"type\":\"" + typeAndRest + "}").getBytes(StandardCharsets.US_ASCII));
     }
 
     /**
@@ -207,6 +224,7 @@ public final class Worker {
             freed.get(limitMs, TimeUnit.MILLISECONDS);
         } finally {
             link.shutdown(limitMs);
+            seat.close();
             if (region != null) {
                 region.close();
             }
