@@ -16,6 +16,7 @@ typedef struct hws_settings {
     char carrier[16];
     char region[512];
     char broker[300];
+    char ca_file[512];
     char token[400];
     char token_file[512];
 } hws_settings_t;
@@ -57,6 +58,9 @@ static int take_value(hws_settings_t *settings, const char *key, char *value) {
     }
     if (strcmp(key, "broker") == 0) {
         return settings->broker[0] ? 0 : copy_text(settings->broker, sizeof settings->broker, value);
+    }
+    if (strcmp(key, "ca_file") == 0) {
+        return settings->ca_file[0] ? 0 : copy_text(settings->ca_file, sizeof settings->ca_file, value);
     }
     if (strcmp(key, "token") == 0) {
         return settings->token[0] ? 0 : copy_text(settings->token, sizeof settings->token, value);
@@ -142,8 +146,12 @@ static int split_token(hws_config_t *config, char *token) {
         && copy_text(config->secret, sizeof config->secret, dot + 1) == 0 ? 0 : -1;
 }
 
-/* host, host:port, [v6] or [v6]:port. */
+/* host, host:port, [v6] or [v6]:port, and before it tls:// or, as without, tcp://. */
 static int split_broker(hws_config_t *config, char *broker) {
+    if (strncmp(broker, "tls://", 6) == 0 || strncmp(broker, "tcp://", 6) == 0) {
+        config->tls = broker[1] == 'l';
+        broker += 6;
+    }
     char *host = broker, *port = NULL;
     if (*broker == '[') {
         char *end = strchr(broker, ']');
@@ -160,7 +168,7 @@ static int split_broker(hws_config_t *config, char *broker) {
         }
     }
     if (port == NULL) {
-        port = HWS_DEFAULT_PORT;
+        port = config->tls ? HWS_DEFAULT_TLS_PORT : HWS_DEFAULT_PORT;
     }
     size_t digits = strspn(port, "0123456789");
     if (*host == '\0' || digits == 0 || digits > 5 || port[digits] != '\0' || atoi(port) < 1 || atoi(port) > 65535) {
@@ -230,7 +238,7 @@ static int take_broker(hws_config_t *config, hws_settings_t *settings, char *err
         return -1;
     }
     if (split_broker(config, settings->broker) != 0) {
-        snprintf(error, capacity, "a broker must read host:port or [v6 address]:port");
+        snprintf(error, capacity, "a broker must read host:port, tls://host:port or [v6 address]:port");
         return -1;
     }
     return 0;
@@ -247,6 +255,7 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
         {"HAWSER_CARRIER", settings.carrier, sizeof settings.carrier},
         {"HAWSER_REGION", settings.region, sizeof settings.region},
         {"HAWSER_BROKER", settings.broker, sizeof settings.broker},
+        {"HAWSER_CA_FILE", settings.ca_file, sizeof settings.ca_file},
         {"HAWSER_TOKEN", settings.token, sizeof settings.token},
         {"HAWSER_TOKEN_FILE", settings.token_file, sizeof settings.token_file},
         {"HAWSER_SYSFS", config.sysfs, sizeof config.sysfs},
@@ -268,6 +277,7 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
         return -1;
     }
     memcpy(config.region, settings.region, sizeof config.region);
+    memcpy(config.ca_file, settings.ca_file, sizeof config.ca_file);
     *config_p = config;
     return 0;
 }

@@ -1,15 +1,17 @@
 /*
  * Where our vGPU is and who we are, from HAWSER_CARRIER, HAWSER_REGION, HAWSER_BROKER, HAWSER_TOKEN or
- * HAWSER_TOKEN_FILE, HAWSER_CONNECT_TIMEOUT_MS; what they leave open, from the [guest] table of /etc/hawser/guest.toml
+ * HAWSER_TOKEN_FILE, HAWSER_CA_FILE, HAWSER_CONNECT_TIMEOUT_MS; what they leave open, from the [guest] table of /etc/hawser/guest.toml
  * (HAWSER_CONFIG names another file). A set-uid program ignores the environment.
  */
 #ifndef HWS_CONFIG_H
 #define HWS_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define HWS_DEFAULT_PORT "7654"
+#define HWS_DEFAULT_TLS_PORT "7656"
 #define HWS_DEFAULT_CONNECT_TIMEOUT_MS 5000u
 
 typedef enum hws_carrier_choice {
@@ -24,6 +26,8 @@ typedef struct hws_config {
     char sysfs[256];             /* where devices are looked for: /sys, or HAWSER_SYSFS for tests */
     char host[256];              /* of the broker; "" when `missing` is a sentence */
     char port[8];
+    bool tls;                    /* the broker reads tls://... */
+    char ca_file[512];           /* authorities to trust; "": those of the machine */
     char key_id[128];
     char secret[256];
     char missing[256];           /* what to set before TCP can be used; "" when nothing */

@@ -15,6 +15,8 @@
 #define SERVER_NONCE_BYTES HWS_NONCE_SERVER_BYTES
 /* The longest record that belongs into a handshake is a REFUSED with its sentence: stops a broker that floods us. */
 #define MAX_HANDSHAKE_PAYLOAD_BYTES 4096
+/* How a TLS alert begins: its type of content, 21, and version 3.3 (RFC 8446, 5.1). */
+#define TLS_ALERT 0x030315
 
 typedef struct hws_reader {
     hws_record_header_t header;
@@ -56,6 +58,10 @@ static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t
     int rc = receive_exactly(carrier, &reader->header, sizeof reader->header, deadline_ms);
     if (rc == 0) {
         int32_t bytes = reader->header.length_bytes;
+        if ((bytes & 0xffffff) == TLS_ALERT) {
+            snprintf(error, capacity, "this port of the broker speaks TLS: set HAWSER_BROKER=tls://host:port");
+            return -1;
+        }
         if (bytes < HWS_HEADER_BYTES || bytes % 8 != 0 || (uint32_t) bytes > HWS_HEADER_BYTES + reader->capacity) {
             snprintf(error, capacity, "the broker does not speak Hawser's protocol (record of %d bytes)", (int) bytes);
             return -1;

@@ -1,9 +1,9 @@
 #include "hws_status.h"
 
+#include "hws_broker.h"
 #include "hws_handshake.h"
 #include "hws_record.h"
 #include "shm/hws_shm_internal.h"
-#include "tcp/hws_tcp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,7 @@ int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_st
         snprintf(error_p, error_capacity, "%s", config->missing);
         return -1;
     }
-    hws_carrier_t *carrier = hws_tcp_connect(config->host, config->port, config->connect_timeout_ms, error_p,
-                                             error_capacity);
+    hws_carrier_t *carrier = hws_broker_connect(config, error_p, error_capacity);
     if (carrier == NULL) {
         return -1;
     }

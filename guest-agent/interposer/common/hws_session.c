@@ -1,12 +1,12 @@
 /* The process's session: connecting at cuInit, and what fork, exit and a lost broker make of later calls. */
 #include "hws_driver.h"
 
+#include "hws_broker.h"
 #include "hws_config.h"
 #include "hws_cuda_opcodes.h"
 #include "hws_device.h"
 #include "hws_hostcall.h"
 #include "shm/hws_shm.h"
-#include "tcp/hws_tcp.h"
 
 #include <pthread.h>
 
@@ -79,11 +79,10 @@ __attribute__((destructor)) static void at_exit(void) {
     }
 }
 
-/* Over TCP. Returns the carrier, or NULL after saying why. */
+/* Over TCP, with TLS or without. Returns the carrier, or NULL after saying why. */
 static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
     char error[512];
-    hws_carrier_t *carrier = hws_tcp_connect(config->host, config->port, config->connect_timeout_ms, error,
-                                             sizeof error);
+    hws_carrier_t *carrier = hws_broker_connect(config, error, sizeof error);
     if (carrier == NULL) {
         hws_log(HWS_ERROR, "no GPU: %s", error);
         return NULL;

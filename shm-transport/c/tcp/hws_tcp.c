@@ -161,14 +161,13 @@ static void set_options(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &vanished, sizeof vanished);
 }
 
-hws_carrier_t *hws_tcp_connect(const char *host, const char *port, uint32_t timeout_ms, char *error_p,
-                               size_t error_capacity) {
+int hws_tcp_open(const char *host, const char *port, uint32_t timeout_ms, char *error_p, size_t error_capacity) {
     int64_t deadline_ms = now_ms() + timeout_ms;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses = NULL;
     int rc = getaddrinfo(host, port, &hints, &addresses);
     if (rc != 0) {
         snprintf(error_p, error_capacity, "no address for the broker %s: %s", host, gai_strerror(rc));
-        return NULL;
+        return -1;
     }
     int error = ETIMEDOUT, fd = -1;
     for (struct addrinfo *each = addresses; each != NULL; each = each->ai_next) {
@@ -192,9 +191,18 @@ hws_carrier_t *hws_tcp_connect(const char *host, const char *port, uint32_t time
     }
     if (fd < 0) {
         snprintf(error_p, error_capacity, "no connection to the broker %s:%s: %s", host, port, strerror(error));
-        return NULL;
+        return -1;
     }
     set_options(fd);
+    return fd;
+}
+
+hws_carrier_t *hws_tcp_connect(const char *host, const char *port, uint32_t timeout_ms, char *error_p,
+                               size_t error_capacity) {
+    int fd = hws_tcp_open(host, port, timeout_ms, error_p, error_capacity);
+    if (fd < 0) {
+        return NULL;
+    }
     hws_carrier_t *carrier = hws_tcp_adopt(fd);
     if (carrier == NULL) {
         snprintf(error_p, error_capacity, "no memory for the connection");

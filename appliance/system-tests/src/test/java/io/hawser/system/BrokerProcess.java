@@ -26,15 +26,18 @@ final class BrokerProcess implements AutoCloseable {
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
 
-    private final HttpClient client = HttpClient.newBuilder().connectTimeout(HTTP_LIMIT).build();
+    private final HttpClient client;
     private final Path stateDir;
     private final Path log;
     private final Process process;
     private final RegionFile region;
     private String guest;
+    private String guestTls;
     private String http;
 
-    private BrokerProcess(Path stateDir, Path log, Process process, RegionFile region) {
+    private BrokerProcess(Path stateDir, Path log, Process process, RegionFile region, Certificates trusted) {
+        HttpClient.Builder builder = HttpClient.newBuilder().connectTimeout(HTTP_LIMIT);
+        client = (trusted == null ? builder : builder.sslContext(trusted.trusting())).build();
         this.stateDir = stateDir;
         this.log = log;
         this.process = process;
@@ -49,6 +52,22 @@ final class BrokerProcess implements AutoCloseable {
     /** Starts one that serves the given region, too. */
     static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings)
             throws IOException {
+        return start(name, stateDir, region, settings, null);
+    }
+
+    /** Starts one whose REST interface has a certificate of these. */
+    static BrokerProcess start(String name, Path stateDir, Map<String, String> settings, Certificates trusted)
+            throws IOException {
+        return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, trusted);
+    }
+
+    /** Starts one whose REST interface cannot be asked, since its certificate is no good; it may have no worker yet. */
+    static BrokerProcess startUnasked(String name, Path stateDir, Map<String, String> settings) throws IOException {
+        return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, null);
+    }
+
+    private static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings,
+            Certificates trusted) throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path log = Chain.OUTPUT.resolve("broker-" + name + ".log");
         List<String> command = new ArrayList<>();
@@ -63,9 +82,10 @@ final class BrokerProcess implements AutoCloseable {
         command.addAll(List.of("-jar", Chain.BROKER.toString()));
         Process process = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
-        BrokerProcess broker = new BrokerProcess(stateDir, log, process, region);
+        BrokerProcess broker = new BrokerProcess(stateDir, log, process, region, trusted);
         try {
-            broker.awaitStart(!"0".equals(settings.get("hawser.worker.pool-size")));
+            boolean asked = trusted != null || !settings.containsKey("hawser.tls.certificate");
+            broker.awaitStart(asked && !"0".equals(settings.get("hawser.worker.pool-size")));
         } catch (AssertionError e) {
             broker.close();
             throw e;
@@ -84,8 +104,9 @@ final class BrokerProcess implements AutoCloseable {
             }
             JsonNode node = JSON.readTree(endpoints.toFile());
             guest = node.path("guest").asText();
+            guestTls = node.path("guestTls").asText();
             http = node.path("http").asText();
-            if (metric("hawser_workers{state=\"ready\"}") < 1 && withPool) {
+            if (withPool && metric("hawser_workers{state=\"ready\"}") < 1) {
                 return "no worker is ready";
             }
             return "";
@@ -110,6 +131,11 @@ final class BrokerProcess implements AutoCloseable {
     /** The administrator's token. */
     String adminToken() throws IOException {
         return Files.readString(stateDir.resolve("admin.token")).strip();
+    }
+
+    /** {@code host:port} for guests by TLS; empty where there is none. */
+    String guestTls() {
+        return guestTls;
     }
 
     /** The port for guests. */

@@ -157,7 +157,7 @@ public final class Broker {
         pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), this::gpus);
         gpuMonitor = new GpuMonitor(new Monitored());
         StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
-        door = new FrontDoor(loop, config.listen(), tokens, sessions, pools, status, listener, descriptionHash);
+        door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
         loop.scheduleAtFixedRate(ledgers::sweep, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash);
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
@@ -204,6 +204,7 @@ public final class Broker {
         } catch (IOException | SQLException | DatabaseException | RegionException | IllegalArgumentException e) {
             if (broker != null) {
                 broker.door.close();
+                broker.door.closeRelays();
                 broker.closeRegions(e.getMessage());
                 broker.turns.close();
                 broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
@@ -278,12 +279,23 @@ public final class Broker {
 
     /** Writes {@code endpoints.json}. */
     public void publishEndpoints(String http) throws IOException {
-        stateDir.writeEndpoints(guestEndpoint(), http);
+        stateDir.writeEndpoints(guestEndpoint(), guestTlsEndpoint(), http);
     }
 
-    /** Where guests connect, {@code host:port}. */
+    /** Where guests connect, {@code host:port}; empty when they may come by TLS only. */
     public String guestEndpoint() {
-        InetSocketAddress address = door.address();
+        return text(door.address());
+    }
+
+    /** Where guests connect by TLS, {@code host:port}; empty when they cannot. */
+    public String guestTlsEndpoint() {
+        return text(door.tlsAddress());
+    }
+
+    private static String text(InetSocketAddress address) {
+        if (address == null) {
+            return "";
+        }
         String host = address.getAddress().getHostAddress();
         return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + address.getPort();
     }
@@ -378,6 +390,11 @@ public final class Broker {
         return pulse.silence();
     }
 
+    /** Addresses that have connections or sessions at the doors for guests. */
+    public int guestPeers() {
+        return door.peers();
+    }
+
     /** Whether the event loop answers within a second. Not on the event loop. */
     public boolean answers() {
         return group.next().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);
@@ -402,6 +419,7 @@ public final class Broker {
         acts.close();
         database.close();
         turns.close();
+        door.closeRelays();
         loop.submit(ledgers::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         command.confinement().close();

@@ -1,5 +1,6 @@
 package io.hawser.broker;
 
+import io.hawser.broker.access.Exposure;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.events.EventFeed;
@@ -15,6 +16,7 @@ import io.quarkus.runtime.ShutdownEvent;
 import io.quarkus.runtime.StartupEvent;
 import io.quarkus.vertx.http.HttpServer;
 import io.quarkus.vertx.http.HttpServerStart;
+import io.quarkus.vertx.http.HttpsServerStart;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.enterprise.event.Observes;
 import jakarta.enterprise.event.ObservesAsync;
@@ -51,10 +53,11 @@ public class BrokerLifecycle {
                 LOG.warnf("%s%s", finding.level() == Finding.Level.MISSING ? "MISSING " : "", finding.text());
             }
         }
+        Exposure.check(config).forEach(LOG::warn);
         UsersFile users = users();
         EventFeed feed = new EventFeed(watch.events(), metrics);
         broker = Broker.start(config, System.getenv(), feed, ApiDescription.HASH);
-        gate.open(broker.adminToken(), users);
+        gate.open(broker.adminToken(), users, broker.database());
         metrics.watch(broker);
         watch.start(feed);
     }
@@ -68,8 +71,15 @@ public class BrokerLifecycle {
     }
 
     void listening(@ObservesAsync HttpServerStart event) throws IOException {
-        String host = event.options().getHost();
-        httpEndpoint = "http://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + httpServer.getPort();
+        publish("http", event.options().getHost(), httpServer.getPort());
+    }
+
+    void listening(@ObservesAsync HttpsServerStart event) throws IOException {
+        publish("https", event.options().getHost(), httpServer.getSecurePort());
+    }
+
+    private void publish(String scheme, String host, int port) throws IOException {
+        httpEndpoint = scheme + "://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port;
         broker.publishEndpoints(httpEndpoint);
         broker.gpuKnown().thenAccept(this::banner);
     }
@@ -77,8 +87,9 @@ public class BrokerLifecycle {
     private void banner(PoolState pool) {
         String gpus = pool.devices().isEmpty() ? "none" : pool.devices().stream().map(WorkerMessage.Device::name)
             .collect(Collectors.joining(", "));
-        LOG.infof("Hawser broker is ready: guests=%s http=%s gpu=%s (%s) pool=%d state=%s", broker.guestEndpoint(),
-            httpEndpoint, gpus, pool.backend(), pool.size(), config.stateDir().toAbsolutePath());
+        LOG.infof("Hawser broker is ready: guests=%s%s http=%s gpu=%s (%s) pool=%d state=%s", broker.guestEndpoint(),
+            broker.guestTlsEndpoint().isEmpty() ? "" : " tls://" + broker.guestTlsEndpoint(), httpEndpoint,
+            gpus, pool.backend(), pool.size(), config.stateDir().toAbsolutePath());
     }
 
     void stop(@Observes ShutdownEvent event) {

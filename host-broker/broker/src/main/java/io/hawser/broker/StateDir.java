@@ -79,9 +79,9 @@ final class StateDir implements AutoCloseable {
     }
 
     /** Writes where the broker can be reached; readers see the old file or the new. */
-    void writeEndpoints(String guest, String http) throws IOException {
+    void writeEndpoints(String guest, String guestTls, String http) throws IOException {
         PrivateFile.write(resolve("endpoints.json"),
-            "{\"guest\":\"" + guest + "\",\"http\":\"" + http + "\"}\n");
+            "{\"guest\":\"" + guest + "\",\"guestTls\":\"" + guestTls + "\",\"http\":\"" + http + "\"}\n");
     }
 
     @Override

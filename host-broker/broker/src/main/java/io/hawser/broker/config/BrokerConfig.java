@@ -23,8 +23,14 @@ public interface BrokerConfig {
     /** The REST interface and the page. */
     Http http();
 
+    /** Certificate and key, for the REST interface and the page, and for guests. */
+    Tls tls();
+
     /** Metrics for Prometheus. */
     Metrics metrics();
+
+    /** The log of administrative acts. */
+    Audit audit();
 
     /** An issuer of bearer tokens (OpenID Connect); none unless {@code hawser.oidc.issuer} is set. */
     Oidc oidc();
@@ -92,6 +98,19 @@ public interface BrokerConfig {
         @WithDefault("7654")
         int port();
 
+        /** Whether guests may come without TLS; false needs {@link #tlsPort()}. */
+        @WithDefault("true")
+        boolean plain();
+
+        /**
+         * TCP port where guests come by TLS ({@code HAWSER_BROKER=tls://host:port}), with {@code hawser.tls.*}; none
+         * unless it is set. 0 takes any.
+         */
+        Optional<Integer> tlsPort();
+
+        /** Address of that port. Default: {@link #host()}. */
+        Optional<String> tlsHost();
+
         /**
          * Connections that have not proved who they are, over all peers; stops a flood of connects from taking
          * descriptors.
@@ -136,6 +155,29 @@ public interface BrokerConfig {
         /** Time after which each login of the page is over. */
         @WithDefault("12h")
         Duration loginLife();
+    }
+
+    /** Certificate and key, for the REST interface and the page, and for guests. */
+    interface Tls {
+        /**
+         * The certificate, and those between it and its authority, as PEM. With it the port of the REST interface
+         * speaks TLS (1.3 and 1.2) and nothing else. Read again when it has changed.
+         */
+        Optional<Path> certificate();
+
+        /** Its private key, PKCS #8 as PEM, not encrypted. */
+        Optional<Path> key();
+
+        /** How often is looked whether the files have changed. */
+        @WithDefault("30s")
+        Duration reloadPeriod();
+    }
+
+    /** The log of administrative acts. */
+    interface Audit {
+        /** Entries that are kept; the oldest go. */
+        @WithDefault("100000")
+        long maxEntries();
     }
 
     /** Metrics for Prometheus. */

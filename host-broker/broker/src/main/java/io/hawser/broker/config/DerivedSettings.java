@@ -34,7 +34,25 @@ public final class DerivedSettings implements ConfigSourceFactory {
             derived.put("quarkus.oidc.token.audience", value(context, "hawser.oidc.audience", "hawser"));
             derived.put("quarkus.oidc.roles.role-claim-path", value(context, "hawser.oidc.roles-claim", "roles"));
         }
+        tls(context, derived);
         return derived;
+    }
+
+    /** With a certificate the one port of the interface speaks TLS and nothing else. */
+    private static void tls(ConfigSourceContext context, Map<String, String> derived) {
+        String certificate = value(context, "hawser.tls.certificate", "");
+        String key = value(context, "hawser.tls.key", "");
+        if (certificate.isEmpty() || key.isEmpty()) {
+            return; // one without the other is refused by Exposure, which can say why
+        }
+        derived.put("quarkus.http.tls-configuration-name", "hawser");
+        derived.put("quarkus.tls.hawser.key-store.pem.hawser.cert", certificate);
+        derived.put("quarkus.tls.hawser.key-store.pem.hawser.key", key);
+        derived.put("quarkus.tls.hawser.protocols", "TLSv1.3,TLSv1.2");
+        derived.put("quarkus.tls.hawser.reload-period", value(context, "hawser.tls.reload-period", "30s"));
+        derived.put("quarkus.http.ssl-port", value(context, "hawser.http.port", "7655"));
+        derived.put("quarkus.http.test-ssl-port", "0");
+        derived.put("quarkus.http.insecure-requests", "disabled");
     }
 
     private static String value(ConfigSourceContext context, String name, String otherwise) {

@@ -3,7 +3,10 @@ package io.hawser.broker.door;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Counts connections, over all and by peer address. Event loop only. */
+/**
+ * Counts connections, over all and by peer address. Thread-safe: the TLS door has several event loops; the front door,
+ * which has one, never waits here.
+ */
 final class ConnectionLimits {
     private final int maxHalfOpen;
     private final int maxPerPeer;
@@ -29,18 +32,22 @@ final class ConnectionLimits {
 
         /** The handshake is over. */
         void opened() {
-            if (opening) {
-                opening = false;
-                halfOpen--;
+            synchronized (ConnectionLimits.this) {
+                if (opening) {
+                    opening = false;
+                    halfOpen--;
+                }
             }
         }
 
         /** The connection, or its session, is over. */
         void release() {
-            opened();
-            if (held) {
-                held = false;
-                perPeer.computeIfPresent(address, (peer, count) -> count == 1 ? null : count - 1);
+            synchronized (ConnectionLimits.this) {
+                opened();
+                if (held) {
+                    held = false;
+                    perPeer.computeIfPresent(address, (peer, count) -> count == 1 ? null : count - 1);
+                }
             }
         }
     }
@@ -50,14 +57,14 @@ final class ConnectionLimits {
      *
      * @param address the peer's IP address.
      */
-    Place enter(String address) {
+    synchronized Place enter(String address) {
         halfOpen++;
         perPeer.merge(address, 1, Integer::sum);
         return new Place(address);
     }
 
     /** Why a peer that has just entered is one too many; null when it is not. */
-    String excess(String address) {
+    synchronized String excess(String address) {
         if (halfOpen > maxHalfOpen) {
             return "half-open connections must be at most " + maxHalfOpen;
         }
@@ -65,15 +72,15 @@ final class ConnectionLimits {
     }
 
     /** Whether so many linger that the next is closed without a word. */
-    boolean flooded() {
+    synchronized boolean flooded() {
         return halfOpen > 2 * maxHalfOpen;
     }
 
-    int halfOpen() {
+    synchronized int halfOpen() {
         return halfOpen;
     }
 
-    int peers() {
+    synchronized int peers() {
         return perPeer.size();
     }
 }

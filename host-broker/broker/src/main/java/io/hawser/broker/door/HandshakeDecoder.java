@@ -9,6 +9,9 @@ import java.util.List;
 
 /** Cuts a peer's bytes into records of the handshake; refuses a bad length as soon as it is there. */
 final class HandshakeDecoder extends ByteToMessageDecoder {
+    /** First bytes of a TLS handshake: its type of content, 22, and the 3 of its version (RFC 8446, 5.1). */
+    private static final int TLS_HANDSHAKE = 0x0316;
+
     private boolean broken;
 
     @Override
@@ -24,6 +27,9 @@ final class HandshakeDecoder extends ByteToMessageDecoder {
         if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > HandshakeRecords.MAX_RECORD_BYTES
             || lengthBytes % RecordLayout.ALIGNMENT_BYTES != 0) {
             broken = true;
+            if ((lengthBytes & 0xffff) == TLS_HANDSHAKE) {
+                throw new CorruptedFrameException("the guest speaks TLS, this port does not (without tls://)");
+            }
             throw new CorruptedFrameException("a record of the handshake must be " + RecordLayout.HEADER_BYTES + " to "
                 + HandshakeRecords.MAX_RECORD_BYTES + " bytes, a multiple of " + RecordLayout.ALIGNMENT_BYTES
                 + ": lengthBytes=" + lengthBytes);

@@ -18,6 +18,7 @@ import io.netty.handler.codec.DecoderException;
 import io.netty.util.ReferenceCountUtil;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.Future;
@@ -41,6 +42,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private final DoorContext door;
     private final HandshakeDecoder decoder;
+    private final InetSocketAddress behind;
     private final long connectedNs = System.nanoTime();
     private Step step = Step.HELLO;
     private ConnectionLimits.Place place;
@@ -53,14 +55,21 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private Session session;
     private Handover handover;
 
-    HandshakeHandler(DoorContext door, HandshakeDecoder decoder) {
+    /**
+     * For one connection.
+     *
+     * @param behind the guest of a relay; null where the peer is the guest.
+     */
+    HandshakeHandler(DoorContext door, HandshakeDecoder decoder, InetSocketAddress behind) {
         this.door = door;
         this.decoder = decoder;
+        this.behind = behind;
     }
 
     @Override
     public void channelActive(ChannelHandlerContext context) {
-        if (!(context.channel().remoteAddress() instanceof InetSocketAddress remote)) {
+        SocketAddress peer = behind == null ? context.channel().remoteAddress() : behind;
+        if (!(peer instanceof InetSocketAddress remote)) {
             // Gone between accept and here.
             context.close();
             return;

@@ -16,6 +16,8 @@ public enum Refusal {
     PROTOCOL(RecordLayout.REFUSED_PROTOCOL),
     /** The handshake took too long. */
     TIMEOUT(RecordLayout.REFUSED_PROTOCOL),
+    /** The TLS handshake failed; the guest sees an alert, not REFUSED. */
+    TLS(RecordLayout.REFUSED_PROTOCOL),
     /** The broker failed. */
     INTERNAL(RecordLayout.REFUSED_INTERNAL);
 

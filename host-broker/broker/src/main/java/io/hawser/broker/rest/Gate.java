@@ -5,7 +5,9 @@ import io.hawser.broker.access.Answer;
 import io.hawser.broker.access.Credentials;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
+import io.hawser.broker.audit.AuditLog;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.store.Database;
 import io.hawser.broker.token.AdminToken;
 import io.quarkus.vertx.http.runtime.filters.Filters;
 import io.vertx.core.http.Cookie;
@@ -42,9 +44,11 @@ public class Gate {
     OidcIssuer issuer;
 
     private volatile Access access;
+    private volatile AuditLog audit;
 
     /** Begins; before requests come. */
-    public void open(AdminToken adminToken, UsersFile users) {
+    public void open(AdminToken adminToken, UsersFile users, Database database) {
+        audit = new AuditLog(database, config.audit().maxEntries());
         BrokerConfig.Http http = config.http();
         access = new Access(adminToken, users, issuer, new Access.Limits(http.maxFailedLogins(), http.loginIdle(),
             http.loginLife(), http.loopbackRead()), System::nanoTime);
@@ -54,12 +58,18 @@ public class Gate {
     public void close() {
         if (access != null) {
             access.close();
+            audit.close();
         }
     }
 
     /** Tells who someone is. */
     public Access access() {
         return access;
+    }
+
+    /** The audit log; null before requests come. */
+    AuditLog audit() {
+        return audit;
     }
 
     /** Who sends a request; the stage does not fail. */

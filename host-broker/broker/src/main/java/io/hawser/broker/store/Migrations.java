@@ -17,7 +17,7 @@ import org.flywaydb.core.api.resource.LoadableResource;
 /** Brings the schema to the present: the files of {@code db/migration}, which never change once they were released. */
 final class Migrations {
     /** Named one by one: the class loader of the packaged broker lists no folders. A test compares. */
-    static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql");
+    static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql");
     /** Where they are. */
     static final String FOLDER = "db/migration/";
 

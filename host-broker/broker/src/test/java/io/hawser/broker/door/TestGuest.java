@@ -17,6 +17,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import javax.net.SocketFactory;
 
 /** The guest's half of the handshake over a plain socket. */
 public final class TestGuest implements AutoCloseable {
@@ -46,8 +47,17 @@ public final class TestGuest implements AutoCloseable {
     }
 
     public TestGuest(String endpoint) throws IOException {
+        this(socket(endpoint, SocketFactory.getDefault()));
+    }
+
+    /** Over TLS, or whatever the factory makes. */
+    public static Socket socket(String endpoint, SocketFactory factory) throws IOException {
         URI uri = URI.create("tcp://" + endpoint);
-        socket = new Socket(uri.getHost(), uri.getPort());
+        return factory.createSocket(uri.getHost(), uri.getPort());
+    }
+
+    public TestGuest(Socket connected) throws IOException {
+        socket = connected;
         socket.setSoTimeout(READ_TIMEOUT_MS);
         socket.setTcpNoDelay(true);
         in = new DataInputStream(socket.getInputStream());

@@ -154,11 +154,26 @@ public final class FakeWorker {
                 if (new String(back, StandardCharsets.US_ASCII).startsWith("die")) {
                     Runtime.getRuntime().halt(9);
                 }
-                write(socket, back);
+                writeAll(socket, back);
             } else if (POSIX.errno() != jnr.constants.platform.Errno.EAGAIN.intValue()) {
                 return;
             } else {
                 java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);
+            }
+        }
+    }
+
+    /** Waits while the other end does not read. */
+    private static void writeAll(int socket, byte[] bytes) {
+        for (int at = 0; at < bytes.length;) {
+            byte[] rest = java.util.Arrays.copyOfRange(bytes, at, bytes.length);
+            int count = POSIX.write(socket, rest, rest.length);
+            if (count > 0) {
+                at += count;
+            } else if (POSIX.errno() == jnr.constants.platform.Errno.EAGAIN.intValue()) {
+                java.util.concurrent.locks.LockSupport.parkNanos(100_000);
+            } else {
+                return;
             }
         }
     }

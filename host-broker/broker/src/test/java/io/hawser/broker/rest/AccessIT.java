@@ -3,18 +3,20 @@ package io.hawser.broker.rest;
 import static io.restassured.RestAssured.given;
 import static org.hamcrest.Matchers.containsString;
 import static org.hamcrest.Matchers.equalTo;
+import static org.hamcrest.Matchers.hasSize;
+import static org.hamcrest.Matchers.lessThan;
 import static org.hamcrest.Matchers.not;
 import static org.hamcrest.Matchers.notNullValue;
 import static org.hamcrest.Matchers.nullValue;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.broker.TestBroker;
 import io.hawser.broker.access.Passwords;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
 import io.quarkus.test.common.QuarkusTestResource;
-import io.quarkus.test.common.QuarkusTestResourceLifecycleManager;
 import io.quarkus.test.junit.QuarkusTest;
 import io.restassured.http.ContentType;
 import io.restassured.http.Cookie;
@@ -23,30 +25,16 @@ import jakarta.inject.Inject;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** Who may do what, as a client sees it. */
 @QuarkusTest
 @QuarkusTestResource(FakeWorkers.class)
-@QuarkusTestResource(value = AccessIT.Issuer.class, restrictToAnnotatedClass = true)
 class AccessIT {
     private static final String PASSWORD = "correct horse";
-    private static TestIssuer issuer;
-
-    /** Trusts the test's issuer. */
-    public static class Issuer implements QuarkusTestResourceLifecycleManager {
-        @Override
-        public Map<String, String> start() {
-            issuer = new TestIssuer();
-            return Map.of("hawser.oidc.issuer", issuer.url());
-        }
-
-        @Override
-        public void stop() {
-            issuer.close();
-        }
-    }
+    private final TestIssuer issuer = FakeWorkers.issuer();
 
     @Inject
     BrokerConfig config;
@@ -180,5 +168,47 @@ class AccessIT {
             assertTrue(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), policy);
             assertFalse(policy.contains("unsafe") || policy.contains("*"), policy);
         }
+    }
+
+    @Test
+    void shouldWriteActsAttemptsAndLoginsIntoTheAuditLogWithoutSecrets() throws IOException {
+        String token = Files.readString(config.stateDir().resolve("admin.token")).strip();
+        login(login("operator-user", "not this password")).then().statusCode(401);
+        login(login("operator-user", PASSWORD)).then().statusCode(200);
+        given().auth().preemptive().basic("viewer-user", PASSWORD).delete("/api/v1/sessions/777001").then()
+            .statusCode(403);
+        given().auth().preemptive().basic("operator-user", PASSWORD).delete("/api/v1/sessions/777002").then()
+            .statusCode(404);
+        given().auth().preemptive().basic("operator-user", PASSWORD).contentType(ContentType.JSON)
+            .body("{\"name\":\"audited\"}").post("/api/v1/vgpus").then().statusCode(201);
+        String secret = given().auth().oauth2(token).contentType(ContentType.JSON).body("{}")
+            .post("/api/v1/vgpus/audited/tokens").then().statusCode(201).extract().path("token");
+        given().auth().oauth2(token).delete("/api/v1/vgpus/audited").then().statusCode(204);
+        TestBroker.await("the last act in the log", () -> audit(token).contains("deleteVgpu"));
+        String log = audit(token);
+        for (String expected : new String[] {"operator-user||127.0.0.1|login||refused|name or password is wrong",
+            "operator-user|operator|127.0.0.1|login||done|",
+            "viewer-user|viewer|127.0.0.1|endSession|id=777001|refused|this needs the role operator: role=viewer",
+            "operator-user|operator|127.0.0.1|endSession|id=777002|refused|there is no such session: id=777002",
+            "operator-user|operator|127.0.0.1|createVgpu|name=audited", "admin.token|admin|127.0.0.1|createToken|",
+            "admin.token|admin|127.0.0.1|deleteVgpu|name=audited|done|"}) {
+            assertTrue(log.contains(expected), () -> expected + " not in\n" + log);
+        }
+        assertFalse(log.contains(PASSWORD) || log.contains("not this password") || log.contains(token)
+            || log.contains(secret.substring(secret.indexOf('.') + 1)), log);
+        given().auth().preemptive().basic("operator-user", PASSWORD).get("/api/v1/audit").then().statusCode(403);
+        given().auth().oauth2(token).get("/api/v1/audit?limit=0").then().statusCode(400);
+        given().auth().oauth2(token).get("/api/v1/audit?limit=1001").then().statusCode(400);
+        long newest = given().auth().oauth2(token).get("/api/v1/audit?limit=1").then().body("", hasSize(1))
+            .extract().jsonPath().getLong("[0].seq");
+        given().auth().oauth2(token).get("/api/v1/audit?limit=1&before=" + newest).then()
+            .body("[0].seq", lessThan((int) newest));
+    }
+
+    private static String audit(String token) {
+        return given().auth().oauth2(token).get("/api/v1/audit?limit=1000").then().statusCode(200).extract()
+            .jsonPath().getList("", Map.class).stream().map(e -> e.get("name") + "|" + e.get("role") + "|"
+                + e.get("peer") + "|" + e.get("action") + "|" + e.get("target") + "|" + e.get("outcome") + "|"
+                + e.get("detail")).collect(Collectors.joining("\n"));
     }
 }

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
 import io.hawser.broker.access.Anyone;
 import io.hawser.broker.access.Needs;
+import io.hawser.broker.audit.AuditEntry;
 import io.hawser.broker.events.Event;
 import io.hawser.broker.history.HistoryInfo;
 import io.hawser.broker.stream.Change;
@@ -42,9 +43,11 @@ class ContractTest {
     private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class, GpuInfo.class,
         SessionInfo.class, SessionInfo.Statistics.class, RegionInfo.class, RegionRequest.class, Problem.class, Me.class,
         LoginRequest.class, VgpuInfo.class, VgpuInfo.Owner.class, Event.class, Picture.class, Change.class,
-        HistoryInfo.class, VgpuRequest.class, VgpuChange.class, TokenInfo.class, TokenRequest.class, NewToken.class);
+        HistoryInfo.class, VgpuRequest.class, VgpuChange.class, TokenInfo.class, TokenRequest.class, NewToken.class,
+        AuditEntry.class);
     /** All interfaces whose operations are in the contract. */
-    private static final List<Class<?>> APIS = List.of(BrokerApi.class, LoginApi.class, StreamApi.class, VgpuApi.class);
+    private static final List<Class<?>> APIS = List.of(BrokerApi.class, LoginApi.class, StreamApi.class, VgpuApi.class,
+        AuditApi.class);
     /** Fields that are left out where there is nothing to say. */
     private static final Set<String> LEFT_OUT = Set.of("Change.broker");
     private static JsonNode contract;

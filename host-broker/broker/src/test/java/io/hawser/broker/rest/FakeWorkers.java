@@ -8,14 +8,22 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 
-/** Gives the application of a test fake workers and a state folder of its own. */
+/** Gives the application of the tests fake workers, a state folder of its own, and an issuer of tokens to trust. */
 public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
+    private static TestIssuer issuer;
+
+    /** The issuer that the application trusts. */
+    static TestIssuer issuer() {
+        return issuer;
+    }
+
     @Override
     public Map<String, String> start() {
         try {
             Path stateDir = Files.createTempDirectory("hawser-rest");
-            return Map.of("hawser.state-dir", stateDir.toString(), "hawser.worker.command",
-                TestBroker.workerCommand("normal"), "hawser.worker.pool-size", "1");
+            issuer = new TestIssuer();
+            return Map.of("hawser.oidc.issuer", issuer.url(), "hawser.state-dir", stateDir.toString(),
+                "hawser.worker.command", TestBroker.workerCommand("normal"), "hawser.worker.pool-size", "1");
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -23,6 +31,7 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
 
     @Override
     public void stop() {
+        issuer.close();
         // The broker frees the folder; what is in it is the test machine's to tidy.
     }
 }

@@ -1,0 +1,136 @@
+package io.hawser.broker.audit;
+
+import io.hawser.broker.door.LogLimiter;
+import io.hawser.broker.pool.Printable;
+import io.hawser.broker.store.Database;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/**
+ * Writes administrative acts to the database and to the log category {@code hawser.audit}. {@link #add} never waits: a
+ * thread of its own writes, several entries in one transaction; what does not fit into its queue, because the database
+ * stands still, is in the log category alone, which says so. Attempts of people without an identity are limited, so
+ * that they cannot push the others out of the log. Thread-safe.
+ */
+public final class AuditLog implements AutoCloseable {
+    private static final Logger LOG = Logger.getLogger(AuditLog.class);
+    private static final Logger LINES = Logger.getLogger("hawser.audit");
+    private static final int QUEUE_ENTRIES = 1024;
+    private static final int BATCH_ENTRIES = 128;
+    /** Of people without an identity; more are counted in the next entry. */
+    private static final int STRANGERS_A_SECOND = 2;
+    private static final int PRUNE_EVERY = 256;
+    private static final long CLOSE_MS = 2000;
+
+    private final Database database;
+    private final long maxEntries;
+    private final BlockingQueue<AuditEntry> queue = new ArrayBlockingQueue<>(QUEUE_ENTRIES);
+    private final LogLimiter strangers = new LogLimiter(STRANGERS_A_SECOND, System::nanoTime);
+    private final Thread writer;
+    private volatile boolean closing;
+    private int sincePruned = PRUNE_EVERY;
+
+    /**
+     * Starts the writer.
+     *
+     * @param maxEntries that are kept; the oldest go.
+     */
+    public AuditLog(Database database, long maxEntries) {
+        this.database = database;
+        this.maxEntries = maxEntries;
+        writer = Thread.ofPlatform().name("hawser-audit").daemon().start(this::write);
+    }
+
+    /** Adds an entry; its number is given when it is written. */
+    public void add(AuditEntry given) {
+        AuditEntry entry = new AuditEntry(0, given.time(), cut(given.name(), AuditEntry.MAX_NAME_CHARACTERS),
+            given.role(), given.peer(), cut(given.action(), AuditEntry.MAX_TARGET_CHARACTERS),
+            cut(given.target(), AuditEntry.MAX_TARGET_CHARACTERS), given.outcome(),
+            cut(given.detail(), AuditEntry.MAX_DETAIL_CHARACTERS));
+        if (entry.role().isEmpty()) {
+            synchronized (strangers) {
+                if (!strangers.allows()) {
+                    return;
+                }
+                long dropped = strangers.takeDropped();
+                if (dropped > 0) {
+                    entry = new AuditEntry(0, entry.time(), entry.name(), "", entry.peer(), entry.action(),
+                        entry.target(), entry.outcome(), cut("(and " + dropped + " more not written) "
+                            + entry.detail(), AuditEntry.MAX_DETAIL_CHARACTERS));
+                }
+            }
+        }
+        boolean queued = queue.offer(entry);
+        LINES.infof("%s by %s (%s) from %s: %s %s%s%s", entry.outcome(), entry.name().isEmpty() ? "?" : entry.name(),
+            entry.role().isEmpty() ? "no identity" : entry.role(), entry.peer(), entry.action(), entry.target(),
+            entry.detail().isEmpty() ? "" : ": " + entry.detail(), queued ? "" : " (NOT in the database: it stands "
+                + "still)");
+    }
+
+    private static String cut(String text, int maxCharacters) {
+        return Printable.text(text, maxCharacters);
+    }
+
+    /**
+     * The newest entries. Waits for the database.
+     *
+     * @param before a number that is not shown, nor what came after it.
+     */
+    public List<AuditEntry> newest(int limit, long before) throws SQLException {
+        return database.read(connection -> AuditStore.newest(connection, limit, before));
+    }
+
+    private void write() {
+        List<AuditEntry> batch = new ArrayList<>();
+        while (!closing || !queue.isEmpty()) {
+            try {
+                AuditEntry first = queue.poll(100, TimeUnit.MILLISECONDS);
+                if (first == null) {
+                    continue;
+                }
+                batch.add(first);
+                queue.drainTo(batch, BATCH_ENTRIES - 1);
+                database.transact(connection -> {
+                    AuditStore.append(connection, batch);
+                    return null;
+                });
+                prune(batch.size());
+            } catch (SQLException e) {
+                LOG.errorf("entries of the audit log could not be written, they are in the log alone: entries=%d: %s",
+                    batch.size(), e.getMessage());
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                return;
+            }
+            batch.clear();
+        }
+    }
+
+    private void prune(int written) throws SQLException {
+        sincePruned += written;
+        if (sincePruned >= PRUNE_EVERY) {
+            sincePruned = 0;
+            database.transact(connection -> {
+                AuditStore.prune(connection, maxEntries);
+                return null;
+            });
+        }
+    }
+
+    /** Writes what is there still, in bounded time; before the database is closed. */
+    @Override
+    public void close() {
+        closing = true;
+        try {
+            writer.join(CLOSE_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        writer.interrupt();
+    }
+}

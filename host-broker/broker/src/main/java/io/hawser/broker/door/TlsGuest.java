@@ -1,0 +1,174 @@
+package io.hawser.broker.door;
+
+import io.hawser.broker.session.Carrier;
+import io.netty.bootstrap.Bootstrap;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.epoll.EpollSocketChannel;
+import io.netty.handler.ssl.NotSslRecordException;
+import io.netty.handler.ssl.SslHandler;
+import io.netty.handler.ssl.SslHandshakeCompletionEvent;
+import io.netty.util.ReferenceCountUtil;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import org.jboss.logging.Logger;
+
+/**
+ * A connection at the TLS door until its relay stands: counts it, waits for the TLS handshake, and connects to the
+ * broker's inner door, where the guest shows its token as any other. On an event loop of the TLS door.
+ */
+final class TlsGuest extends ChannelInboundHandlerAdapter {
+    private static final Logger LOG = Logger.getLogger(TlsGuest.class);
+
+    private static final String SPEAKS_TLS = "this port speaks TLS: HAWSER_BROKER=tls://host:port";
+
+    private final TlsDoor.Shared door;
+    private final Queue<Object> early = new ArrayDeque<>();
+    private ConnectionLimits.Place place;
+    private InetSocketAddress guest;
+    private boolean over;
+
+    TlsGuest(TlsDoor.Shared door) {
+        this.door = door;
+    }
+
+    @Override
+    public void channelActive(ChannelHandlerContext context) {
+        if (!(context.channel().remoteAddress() instanceof InetSocketAddress remote)) {
+            // Gone between accept and here.
+            context.close();
+            return;
+        }
+        guest = remote;
+        String address = remote.getAddress().getHostAddress();
+        place = door.limits().enter(address);
+        String excess = door.limits().excess(address);
+        if (excess != null) {
+            refuse(context, Refusal.CONNECTIONS, excess);
+            return;
+        }
+        context.fireChannelActive();
+    }
+
+    @Override
+    public void userEventTriggered(ChannelHandlerContext context, Object event) {
+        if (event instanceof SslHandshakeCompletionEvent done && !over) {
+            if (done.isSuccess()) {
+                place.opened();
+                connect(context);
+            } else {
+                Throwable cause = done.cause();
+                if (cause instanceof NotSslRecordException) {
+                    // In clear, past the handler of TLS: it is what such a guest understands.
+                    context.pipeline().context(SslHandler.class).writeAndFlush(Unpooled.wrappedBuffer(
+                        HandshakeRecords.refused(Refusal.TLS, SPEAKS_TLS)));
+                    refuse(context, Refusal.TLS, SPEAKS_TLS);
+                } else {
+                    refuse(context, Refusal.TLS, "the TLS handshake failed: " + cause.getMessage());
+                }
+            }
+        }
+    }
+
+    private void connect(ChannelHandlerContext context) {
+        EpollSocketChannel channel = (EpollSocketChannel) context.channel();
+        // What comes now waits in the guest's socket.
+        channel.config().setAutoRead(false);
+        EpollSocketChannel[] made = new EpollSocketChannel[1];
+        ChannelFuture bound = new Bootstrap().group(channel.eventLoop()).channelFactory(() -> {
+            made[0] = new EpollSocketChannel();
+            return made[0];
+        }).option(ChannelOption.TCP_NODELAY, true).option(ChannelOption.ALLOW_HALF_CLOSURE, true)
+            .option(ChannelOption.AUTO_READ, false).option(ChannelOption.RCVBUF_ALLOCATOR, TlsDoor.pieces())
+            .option(ChannelOption.WRITE_BUFFER_WATER_MARK, TlsDoor.WATER_MARK)
+            .handler(new ChannelInboundHandlerAdapter()).bind(new InetSocketAddress(InetAddress.getLoopbackAddress(),
+                0));
+        bound.addListener(done -> {
+            if (!done.isSuccess()) {
+                fail(context, done.cause());
+                return;
+            }
+            EpollSocketChannel inner = made[0];
+            int port = inner.localAddress().getPort();
+            door.arrivals().expect(port, guest);
+            inner.closeFuture().addListener(closed -> door.arrivals().take(port));
+            inner.connect(door.inner()).addListener(connected -> {
+                if (!connected.isSuccess()) {
+                    inner.close();
+                    fail(context, connected.cause());
+                } else if (over || !channel.isActive()) {
+                    inner.close();
+                    context.close();
+                } else {
+                    relay(context, channel, inner);
+                }
+            });
+        });
+    }
+
+    private void relay(ChannelHandlerContext context, EpollSocketChannel channel, EpollSocketChannel inner) {
+        RelayEnd.join(channel, inner);
+        while (!early.isEmpty()) {
+            inner.write(early.remove(), inner.voidPromise());
+        }
+        inner.flush();
+        inner.config().setAutoRead(true);
+        channel.config().setAutoRead(true);
+        context.pipeline().remove(this);
+        ConnectionLimits.Place taken = place;
+        channel.closeFuture().addListener(closed -> taken.release());
+        place = null;
+    }
+
+    private void fail(ChannelHandlerContext context, Throwable cause) {
+        LOG.errorf("a relay could not be made: %s", cause.getMessage());
+        refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
+    }
+
+    /** Closes: the guest sees an alert or the end. */
+    private void refuse(ChannelHandlerContext context, Refusal refusal, String reason) {
+        if (over) {
+            return;
+        }
+        over = true;
+        door.refused(Carrier.TCP, refusal, guest, reason);
+        context.close();
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        if (over) {
+            ReferenceCountUtil.release(message);
+        } else {
+            // At most what one read of the socket held: reading stops when the handshake is over.
+            early.add(message);
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        over = true;
+        if (place != null) {
+            place.release();
+        }
+        context.fireChannelInactive();
+    }
+
+    @Override
+    public void handlerRemoved(ChannelHandlerContext context) {
+        early.forEach(ReferenceCountUtil::release);
+        early.clear();
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+        // A failed handshake has been told already, by its event.
+        LOG.debugf("connection lost: peer=%s: %s", guest, failure.getMessage());
+        context.close();
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the broker: audit. */
+package io.hawser.broker.audit;

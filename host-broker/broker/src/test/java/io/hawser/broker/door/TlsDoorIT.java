@@ -1,0 +1,214 @@
+package io.hawser.broker.door;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.TestCertificates;
+import io.hawser.broker.session.SessionView;
+import io.hawser.shm.RecordLayout;
+import io.netty.buffer.PooledByteBufAllocator;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLSocket;
+import javax.net.ssl.SSLSocketFactory;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Guests that come by TLS, against a broker whose workers are fake but are real processes. */
+class TlsDoorIT {
+    @TempDir
+    static Path folder;
+    private static TestBroker broker;
+    private static TestCertificates certificates;
+    private static String secret;
+
+    @BeforeAll
+    static void start() throws Exception {
+        certificates = new TestCertificates(folder.resolve("certificates"));
+        Path certificate = certificates.certificate("server", "IP:127.0.0.1", 30);
+        Path stateDir = folder.resolve("state");
+        broker = TestBroker.start(stateDir, "normal", Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate",
+            certificate.toString(), "hawser.tls.key", certificates.key("server").toString(),
+            "hawser.listen.max-half-open", "6", "hawser.listen.handshake-timeout", "2s"));
+        secret = TestGuest.secret(stateDir);
+        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+    }
+
+    @AfterAll
+    static void stop() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    private static SSLSocket tls() throws Exception {
+        return (SSLSocket) TestGuest.socket(broker.broker().guestTlsEndpoint(),
+            certificates.trusting().getSocketFactory());
+    }
+
+    private static TestGuest session() throws Exception {
+        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        TestGuest guest = new TestGuest(tls());
+        guest.handshake("default", secret);
+        assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+        return guest;
+    }
+
+    private static List<SessionView> sessions() {
+        return broker.broker().sessions().list();
+    }
+
+    @Test
+    void shouldRelayBothWaysAndFreeEverythingWhenTheGuestLeaves() throws Exception {
+        try (TestGuest guest = session()) {
+            SessionView session = sessions().getFirst();
+            assertEquals("127.0.0.1:" + guest.socket().getLocalPort(), session.guest().peer(), "the guest's, not the "
+                + "relay's");
+            byte[] sent = "some bytes".getBytes(StandardCharsets.US_ASCII);
+            guest.send(sent);
+            assertArrayEquals(sent, guest.bytes(sent.length));
+            assertEquals(0, broker.broker().halfOpenConnections());
+        }
+        TestBroker.await("the end of the session", () -> sessions().isEmpty());
+        TestBroker.await("the end of the relay", () -> broker.broker().guestPeers() == 0);
+    }
+
+    @Test
+    void shouldHoldLittleForAGuestThatSendsMoreThanItReads() throws Exception {
+        int total = 64 << 20;
+        int piece = 64 * 1024;
+        try (TestGuest guest = session()) {
+            CountDownLatch begun = new CountDownLatch(64);
+            CompletableFuture<Void> sender = CompletableFuture.runAsync(() -> {
+                Random random = new Random(7);
+                byte[] bytes = new byte[piece];
+                try {
+                    OutputStream out = guest.socket().getOutputStream();
+                    for (int sent = 0; sent < total; sent += piece) {
+                        random.nextBytes(bytes);
+                        out.write(bytes);
+                        begun.countDown();
+                    }
+                } catch (IOException e) {
+                    throw new AssertionError(e);
+                }
+            });
+            assertTrue(begun.await(60, TimeUnit.SECONDS));
+            Random random = new Random(7);
+            byte[] expected = new byte[piece];
+            InputStream in = guest.socket().getInputStream();
+            for (int received = 0; received < total; received += piece) {
+                random.nextBytes(expected);
+                assertArrayEquals(expected, in.readNBytes(piece), "at " + received);
+            }
+            sender.get(60, TimeUnit.SECONDS);
+        }
+        long held = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory();
+        assertTrue(held <= 24 << 20, "direct memory of the relay: " + held);
+    }
+
+    @Test
+    void shouldEndWithTheWorkerAndWithTheSession() throws Exception {
+        try (TestGuest guest = session()) {
+            guest.send("die".getBytes(StandardCharsets.US_ASCII));
+            assertTrue(guest.closed());
+        }
+        try (TestGuest guest = session()) {
+            long id = sessions().getLast().id();
+            assertTrue(broker.broker().sessions().end(id, "test").get(60, TimeUnit.SECONDS));
+            assertTrue(guest.closed());
+        }
+        TestBroker.await("the end of the sessions", () -> sessions().isEmpty());
+        TestBroker.await("the end of the relays", () -> broker.broker().guestPeers() == 0);
+    }
+
+    @Test
+    void shouldNotKeepThePlaceOfAGuestThatNeverCloses() throws Exception {
+        try (TestGuest guest = session()) {
+            assertTrue(broker.broker().sessions().end(sessions().getLast().id(), "test").get(60, TimeUnit.SECONDS));
+            TestBroker.await("the end of the relay", () -> broker.broker().guestPeers() == 0);
+        }
+    }
+
+    @Test
+    void shouldRefuseAWrongTokenThroughTls() throws Exception {
+        try (TestGuest guest = new TestGuest(tls())) {
+            guest.handshake("default", "wrong");
+            TestGuest.Answer answer = guest.receive();
+            assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
+            assertTrue(answer.refusedMessage().contains("the token is not known"), answer.refusedMessage());
+            assertTrue(guest.closed());
+        }
+    }
+
+    @Test
+    void shouldRefuseWhoeverDoesNotSpeakTls() throws Exception {
+        int before = broker.refusals(Refusal.TLS);
+        try (TestGuest guest = new TestGuest(broker.broker().guestTlsEndpoint())) {
+            guest.send(TestGuest.hello(RecordLayout.PROTOCOL_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
+            TestGuest.Answer answer = guest.receive();
+            assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
+            assertTrue(answer.refusedMessage().contains("this port speaks TLS"), answer.refusedMessage());
+            assertTrue(guest.closed());
+        }
+        TestBroker.await("the refusal", () -> broker.refusals(Refusal.TLS) > before);
+    }
+
+    @Test
+    void shouldTellAPlainPortFromTls() throws Exception {
+        int before = broker.refusals(Refusal.PROTOCOL);
+        SSLSocketFactory factory = certificates.trusting().getSocketFactory();
+        try (SSLSocket socket = (SSLSocket) TestGuest.socket(broker.broker().guestEndpoint(), factory)) {
+            assertThrows(SSLException.class, socket::startHandshake);
+        }
+        TestBroker.await("the refusal", () -> broker.refusals(Refusal.PROTOCOL) > before);
+    }
+
+    @Test
+    void shouldEndSlowTlsHandshakesAndKeepTheirNumber() throws Exception {
+        TestBroker.await("no lingering connection", () -> broker.broker().halfOpenConnections() == 0);
+        Socket[] slow = new Socket[6];
+        for (int i = 0; i < slow.length; i++) {
+            slow[i] = TestGuest.socket(broker.broker().guestTlsEndpoint(), javax.net.SocketFactory.getDefault());
+        }
+        TestBroker.await("all connected", () -> broker.broker().halfOpenConnections() == slow.length);
+        int before = broker.refusals(Refusal.CONNECTIONS);
+        try (SSLSocket socket = tls()) {
+            assertThrows(IOException.class, socket::startHandshake);
+        }
+        TestBroker.await("the refusal", () -> broker.refusals(Refusal.CONNECTIONS) > before);
+        for (Socket socket : slow) {
+            socket.getInputStream().readAllBytes();
+            socket.close();
+        }
+        TestBroker.await("their places to be free", () -> broker.broker().halfOpenConnections() == 0);
+    }
+
+    @Test
+    void shouldExpectEachRelayOnce() {
+        Arrivals arrivals = new Arrivals();
+        assertNull(arrivals.take(4711), "a stranger at the inner door");
+        InetSocketAddress guest = new InetSocketAddress("192.0.2.1", 1);
+        arrivals.expect(4711, guest);
+        assertEquals(guest, arrivals.take(4711));
+        assertNull(arrivals.take(4711));
+    }
+}

@@ -1,0 +1,13 @@
+/* The way to the broker that the configuration names: TCP, or TLS over it. */
+#ifndef HWS_BROKER_H
+#define HWS_BROKER_H
+
+#include "hws_carrier.h"
+#include "hws_config.h"
+
+#include <stddef.h>
+
+/* Connects within the configuration's time. Returns the carrier, or NULL with a sentence in error_p. */
+hws_carrier_t *hws_broker_connect(const hws_config_t *config, char *error_p, size_t error_capacity);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The TLS carrier: TLS 1.3 or 1.2 over one TCP connection, with the machine's OpenSSL. The broker's certificate must be
+ * of a trusted authority and for the broker's name or address.
+ */
+#ifndef HWS_TLS_H
+#define HWS_TLS_H
+
+#include "../hws_carrier.h"
+
+#include <stddef.h>
+
+/*
+ * Connects to host:port and shakes hands within timeout_ms each.
+ *
+ * ca_file: PEM of the authorities to trust; "" for those of the machine.
+ * Returns the carrier, or NULL with a sentence in error_p.
+ */
+hws_carrier_t *hws_tls_connect(const char *host, const char *port, const char *ca_file, uint32_t timeout_ms,
+                               char *error_p, size_t error_capacity);
+
+#endif
