@@ -38,7 +38,9 @@ public class BrokerResource implements BrokerApi {
         PoolState pool = broker.pool();
         return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(ApiDescription.HASH),
             broker.started(), broker.guestEndpoint(), lifecycle.httpEndpoint(), pool.backend(),
-            broker.config().sessions().max(), broker.jail(), new BrokerInfo.Pool(pool.size(), pool.ready(),
+            broker.config().sessions().max(), broker.jail(), broker.config().placement(), broker.config().overcommit(),
+            broker.turnMode().label(), broker.database().kind().label(),
+            lifecycle.httpEndpoint().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure()));
     }
 

@@ -2,13 +2,13 @@
 import {sessionColumns, vgpuColumns} from '../columns.js';
 import {createVgpu} from '../actions.js';
 import {h, setText} from '../dom.js';
-import {byteRate, bytes, count, percent, rate} from '../format.js';
+import {byteRate, bytes, count, duration, percent, rate} from '../format.js';
 import {model, waitedPercent} from '../model.js';
 import {Spark} from '../plot.js';
 import {may} from '../rights.js';
 import {LiveTable} from '../table.js';
 import {GpuCards} from './gpus.js';
-import {EventList, pageHead, panel, view} from './parts.js';
+import {EventList, Facts, pageHead, panel, view} from './parts.js';
 
 const SHOWN = 8;
 
@@ -56,6 +56,15 @@ export function overview() {
     const events = new EventList(() => true, 14);
     const moreVgpus = h('a', {href: '#/vgpus', class: 'more'});
     const moreSessions = h('a', {href: '#/sessions', class: 'more'});
+    const of = () => model.broker;
+    const about = new Facts([
+        ['Guests connect to', () => of().guestEndpoint], ['Running for', () => duration(model.now()
+            - Date.parse(of().started))],
+        ['Version', () => of().version], ['Spare workers', () => of().pool.ready + ' of ' + of().pool.size + ' ready'],
+        ['Placement', () => of().placement + (of().overcommit > 1 ? ', overcommit ' + of().overcommit : '')],
+        ['GPU time', () => ({turns: 'by turns', mps: 'by MPS', off: 'by the driver'})[of().turns] || of().turns],
+        ['Database', () => of().database], ['TLS for this page', () => of().tls ? 'on' : 'off'],
+        ['The workers’ jail', () => of().jail, true]]);
     const sub = h('span');
     const element = h('div', {},
         pageHead('Overview', {sub, actions: may('operator')
@@ -66,7 +75,8 @@ export function overview() {
             h('div', {class: 'grid split'},
                 h('div', {class: 'stack'}, panel('vGPUs', vgpus.element, moreVgpus),
                     panel('Sessions', sessions.element, moreSessions)),
-                panel('Events', events.element, h('a', {href: '#/events', class: 'more'}, 'All')))));
+                panel('Events', events.element, h('a', {href: '#/events', class: 'more'}, 'All'))),
+            panel('Broker', about.element)));
     return view('Overview', element, {change() {
         all.forEach(tile => tile.update());
         cards.update();
@@ -77,9 +87,9 @@ export function overview() {
         setText(moreSessions, 'All ' + count(model.sessions.size));
         const broker = model.broker;
         if (broker) {
-            setText(sub, 'Guests connect to ' + broker.guestEndpoint + ' · ' + broker.pool.ready + ' of '
-                + broker.pool.size + ' spare workers ready · version ' + broker.version
-                + (broker.pool.lastFailure ? ' · last failure: ' + broker.pool.lastFailure : ''));
+            about.update();
+            setText(sub, 'Guests connect to ' + broker.guestEndpoint + (broker.pool.lastFailure
+                ? ' · workers do not start: ' + broker.pool.lastFailure : ''));
         }
     }});
 }

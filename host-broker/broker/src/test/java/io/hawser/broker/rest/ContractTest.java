@@ -38,7 +38,7 @@ class ContractTest {
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
         int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
         "integer/int64", boolean.class, "boolean", List.class, "array",
-        Double.class, "number/double");
+        Double.class, "number/double", double.class, "number/double");
     /** All shapes of the contract. */
     private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class, GpuInfo.class,
         SessionInfo.class, SessionInfo.Statistics.class, RegionInfo.class, RegionRequest.class, Problem.class, Me.class,

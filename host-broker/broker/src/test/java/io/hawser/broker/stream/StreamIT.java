@@ -196,6 +196,32 @@ class StreamIT {
     }
 
     @Test
+    void shouldEndWithTheLoginOfWhoWatches() throws Exception {
+        String cookie = given().contentType("application/json").body(JSON.createObjectNode().put("token", adminToken())
+            .toString()).post("/api/v1/login").then().statusCode(200).extract().cookie("hawser_session");
+        HttpURLConnection connection = (HttpURLConnection) URI.create(lifecycle.httpEndpoint() + "/api/v1/stream")
+            .toURL().openConnection();
+        connection.setRequestProperty("Cookie", "hawser_session=" + cookie);
+        connection.setReadTimeout(LIMIT_MS);
+        assertEquals(200, connection.getResponseCode());
+        try (BufferedReader lines = new BufferedReader(new InputStreamReader(connection.getInputStream(),
+                StandardCharsets.UTF_8))) {
+            assertTrue(lines.readLine().startsWith("event:"));
+            given().cookie("hawser_session", cookie).header("X-Hawser-Request", "1").delete("/api/v1/login").then()
+                .statusCode(204);
+            // At the next look, which is each 15 s; a stream that goes on would have a heartbeat past the limit.
+            int heartbeats = 0;
+            String line;
+            while ((line = lines.readLine()) != null) {
+                heartbeats += line.startsWith(":") ? 1 : 0;
+                assertTrue(heartbeats < 3, "it goes on");
+            }
+        }
+        TestBroker.await("its end", () -> watch.clients() == 0);
+        given().cookie("hawser_session", cookie).get("/api/v1/stream").then().statusCode(401);
+    }
+
+    @Test
     void shouldServeNoMoreThanSettingsAllow() throws Exception {
         List<Watcher> watchers = new ArrayList<>();
         try {

@@ -1,0 +1,62 @@
+package io.hawser.broker.events;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.door.Refusal;
+import io.hawser.broker.session.Carrier;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class EventFeedTest {
+    private final List<String> passed = new ArrayList<>();
+    private final EventLog log = new EventLog(System::nanoTime);
+    private final EventFeed feed = new EventFeed(log, new Broker.Listener() {
+        @Override
+        public void refused(Carrier carrier, Refusal refusal) {
+            passed.add("refused " + refusal);
+        }
+
+        @Override
+        public void sessionStarted(Carrier carrier, Duration time) {
+            passed.add("started " + carrier);
+        }
+
+        @Override
+        public void workerStarted(Duration time) {
+            passed.add("worker");
+        }
+
+        @Override
+        public void workerFailed(String reason) {
+            passed.add("failed " + reason);
+        }
+    });
+
+    private List<String> told() {
+        return log.take().stream().map(e -> e.kind() + " " + e.severity() + " " + e.vgpu() + " " + e.text()).toList();
+    }
+
+    @Test
+    void shouldTellOfRefusalsAndCountEachOnce() {
+        feed.refused(Carrier.TCP, Refusal.CAPACITY, "v", "10.0.0.1:5", "all in use");
+        feed.refused(Carrier.SHM, Refusal.INTERNAL, "", "region r slot 0", "no worker");
+        feed.refused(Carrier.TCP, Refusal.CONNECTIONS); // a flood: only counted
+        assertEquals(List.of("refused warning v A guest was refused (capacity, tcp 10.0.0.1:5): all in use",
+            "refused error  A guest was refused (internal, shm region r slot 0): no worker"), told());
+        assertEquals(List.of("refused CAPACITY", "refused INTERNAL", "refused CONNECTIONS"), passed);
+    }
+
+    @Test
+    void shouldTellOfWorkersThatFailAndPassOnWhatGoesWell() {
+        feed.workerStarted(Duration.ZERO);
+        feed.sessionStarted(Carrier.TCP, Duration.ZERO);
+        feed.workerFailed("killed by signal 9");
+        assertEquals(List.of("worker error  A worker failed before it had a session: killed by signal 9"), told());
+        assertEquals(List.of("worker", "started TCP", "failed killed by signal 9"), passed);
+        assertNull(feed.pollOver());
+    }
+}
