@@ -51,6 +51,12 @@ final class BrokerChild implements AutoCloseable {
      */
     static BrokerChild start(Installation installation, Children children, Workplace workplace,
         Map<String, String> environment, String backend, String name, int poolSize) {
+        return start(installation, children, workplace, environment, backend, name, poolSize, List.of());
+    }
+
+    /** The same with further settings. */
+    static BrokerChild start(Installation installation, Children children, Workplace workplace,
+        Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
         Path state = workplace.folder().resolve(name);
         Path log = workplace.folder().resolve(name + ".log");
         List<String> command = new ArrayList<>(List.of(installation.launcher().toString(),
@@ -60,6 +66,7 @@ final class BrokerChild implements AutoCloseable {
             "-Dhawser.vgpus.default.gpus=all",
             // A machine that does much else at the same time is slow, not wrong.
             "-Dhawser.worker.start-timeout=120s"));
+        command.addAll(settings);
         Path region = workplace.region();
         if (region != null) {
             command.addAll(List.of("-Dhawser.regions.check.path=" + region, "-Dhawser.regions.check.size="

@@ -28,6 +28,7 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
 
     private final Map<Refusal, Integer> refused = new EnumMap<>(Refusal.class);
     private final Broker broker;
+    private volatile Runnable whenRefused = () -> { };
 
     private TestBroker(BrokerConfig config) {
         broker = Broker.start(config, System.getenv(), this, DESCRIPTION_HASH);
@@ -116,14 +117,22 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         }
     }
 
+    /** Run on the event loop at each refusal, which so can be held up; null for nothing. */
+    public void whenRefused(Runnable action) {
+        whenRefused = action == null ? () -> { } : action;
+    }
+
     /** Guests refused so far for a reason. */
     public synchronized int refusals(Refusal refusal) {
         return refused.getOrDefault(refusal, 0);
     }
 
     @Override
-    public synchronized void refused(Carrier carrier, Refusal refusal) {
-        refused.merge(refusal, 1, Integer::sum);
+    public void refused(Carrier carrier, Refusal refusal) {
+        synchronized (this) {
+            refused.merge(refusal, 1, Integer::sum);
+        }
+        whenRefused.run();
     }
 
     @Override

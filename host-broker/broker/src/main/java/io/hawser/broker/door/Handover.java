@@ -24,13 +24,16 @@ final class Handover {
      */
     private static final int MAX_WORKERS = 3;
 
-    /** Told how it ended; at most one of the two ends, once. */
+    /** Told how it ended; at most one of the three ends, once. */
     interface Outcome {
         /** Whether the guest still waits and has sent nothing. */
         boolean ready();
 
         /** A worker has the socket. */
         void handedOver();
+
+        /** The guest has gone before a worker had it. */
+        void left();
 
         /** No worker has it. */
         void failed(Refusal refusal, String reason);
@@ -85,11 +88,15 @@ final class Handover {
     }
 
     private void assign(Worker worker) {
-        if (!channel.isOpen() || !outcome.ready()) {
+        if (!channel.isOpen()) {
+            // Closed while it left the event loop: Netty has removed its handlers, so that nobody else tells of it.
             worker.kill("its guest has left");
-            if (channel.isOpen()) {
-                outcome.failed(Refusal.PROTOCOL, "the guest must send nothing between PROOF and WELCOME");
-            }
+            outcome.left();
+            return;
+        }
+        if (!outcome.ready()) {
+            worker.kill("its guest has left");
+            outcome.failed(Refusal.PROTOCOL, "the guest must send nothing between PROOF and WELCOME");
             return;
         }
         try {

@@ -185,6 +185,12 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             }
 
             @Override
+            public void left() {
+                giveUp();
+                place.release();
+            }
+
+            @Override
             public void failed(Refusal refusal, String reason) {
                 refuse(context, refusal, reason);
             }

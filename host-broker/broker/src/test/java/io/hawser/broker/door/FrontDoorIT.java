@@ -19,11 +19,14 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Guests against a broker whose workers are fake but are real processes. */
 class FrontDoorIT {
@@ -212,6 +215,43 @@ class FrontDoorIT {
             assertTrue(guest.closed());
             assertFalse(broker.broker().sessions().end(id, "test").get(60, TimeUnit.SECONDS));
         }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldForgetAGuestThatVanishesWithItsProof(boolean abruptly) throws Exception {
+        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        CountDownLatch held = new CountDownLatch(1);
+        CountDownLatch goOn = new CountDownLatch(1);
+        try (TestGuest vanishing = connect(); TestGuest refused = connect()) {
+            byte[] challenge = vanishing.challenge("default");
+            byte[] proof = HandshakeProof.of(HandshakeProof.key(secret), challenge, TestGuest.NONCE, "default");
+            // The proof and the end come in one turn of the event loop, which is held up until both are there.
+            broker.whenRefused(() -> {
+                held.countDown();
+                try {
+                    goOn.await(30, TimeUnit.SECONDS);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            });
+            refused.send(new byte[RecordLayout.HEADER_BYTES]);
+            assertTrue(held.await(30, TimeUnit.SECONDS));
+            if (abruptly) {
+                vanishing.socket().setSoLinger(true, 0);
+            }
+            vanishing.send(TestGuest.proof(proof));
+        } finally {
+            broker.whenRefused(null);
+            goOn.countDown();
+        }
+        TestBroker.await("the end of the handshake", () -> broker.broker().halfOpenConnections() == 0);
+        TestBroker.await("the end of the session", () -> sessions().isEmpty());
+        try (TestGuest next = connect()) {
+            next.handshake("default", secret);
+            next.receive(); // WELCOME: the broker goes on
+        }
+        TestBroker.await("the end of the next session", () -> sessions().isEmpty());
     }
 
     @Test

@@ -1,0 +1,96 @@
+package io.hawser.check;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * What a broker has of the machine, at one moment.
+ *
+ * @param workers its processes.
+ * @param descriptors that it has open.
+ * @param threads of it.
+ * @param residentKib its memory that is there.
+ * @param sessions as REST shows them.
+ * @param deviceBytes of all sessions, as REST shows them.
+ * @param sharedMemory names in /dev/shm.
+ */
+record BrokerBelongings(long workers, long descriptors, long threads, long residentKib, int sessions, long deviceBytes,
+    Set<String> sharedMemory) {
+    /** REST keeps connections for a moment; a few descriptors come and go with them. */
+    private static final int DESCRIPTOR_MARGIN = 6;
+    /** Pools of threads that grow when they are used. */
+    private static final int THREAD_MARGIN = 8;
+    /** A heap that has not been collected; a leak of every session would be more. */
+    private static final long RESIDENT_MARGIN_KIB = 64 * 1024;
+
+    /** Looks. */
+    static BrokerBelongings of(BrokerChild broker) {
+        Path process = Path.of("/proc/" + broker.process().pid());
+        long deviceBytes = 0;
+        for (var gpu : broker.get("/api/v1/gpus")) {
+            deviceBytes += gpu.path("usedBytes").asLong();
+        }
+        return new BrokerBelongings(broker.process().descendants().count(), count(process.resolve("fd")),
+            count(process.resolve("task")), residentKib(process), broker.get("/api/v1/sessions").size(), deviceBytes,
+            names(Path.of("/dev/shm")));
+    }
+
+    private static long count(Path folder) {
+        return names(folder).size();
+    }
+
+    private static Set<String> names(Path folder) {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.map(file -> file.getFileName().toString()).collect(Collectors.toCollection(TreeSet::new));
+        } catch (IOException e) {
+            throw new CheckException("a folder must be readable: " + folder, e);
+        }
+    }
+
+    private static long residentKib(Path process) {
+        try (Stream<String> lines = Files.lines(process.resolve("status"))) {
+            return lines.filter(line -> line.startsWith("VmRSS:"))
+                .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", ""))).findFirst().orElseThrow();
+        } catch (IOException e) {
+            throw new CheckException("the broker's memory must be readable: " + process, e);
+        }
+    }
+
+    /** What there is now that was not there before and should be gone; empty when nothing has leaked. */
+    List<String> leaksSince(BrokerBelongings before) {
+        List<String> leaks = new ArrayList<>();
+        check(leaks, "workers", before.workers, workers, 0);
+        check(leaks, "descriptors", before.descriptors, descriptors, DESCRIPTOR_MARGIN);
+        check(leaks, "threads", before.threads, threads, THREAD_MARGIN);
+        check(leaks, "resident memory in KiB", before.residentKib, residentKib, RESIDENT_MARGIN_KIB);
+        check(leaks, "sessions", 0, sessions, 0);
+        check(leaks, "device memory in bytes", 0, deviceBytes, 0);
+        Set<String> more = new TreeSet<>(sharedMemory);
+        more.removeAll(before.sharedMemory);
+        more.removeIf(name -> !name.startsWith("hawser")); // other programs' come and go
+        if (!more.isEmpty()) {
+            leaks.add("shared memory: " + more);
+        }
+        return leaks;
+    }
+
+    private static void check(List<String> leaks, String what, long before, long after, long margin) {
+        if (after > before + margin) {
+            leaks.add(what + ": " + before + " before, " + after + " after, at most " + margin + " more are right");
+        }
+    }
+
+    @Override
+    public String toString() {
+        return String.format("%3d workers  %4d descriptors  %3d threads  %7d KiB  %d sessions  %d bytes of the GPU  "
+            + "%d names in /dev/shm", workers, descriptors, threads, residentKib, sessions, deviceBytes,
+            sharedMemory.size());
+    }
+}

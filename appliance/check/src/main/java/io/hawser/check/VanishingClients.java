@@ -1,0 +1,150 @@
+package io.hawser.check;
+
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
+import io.hawser.shm.RecordWriter;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Clients that connect at once and vanish, each at a stage of the handshake of its own. */
+final class VanishingClients {
+    private static final byte[] NONCE = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
+    private static final int TIMEOUT_MS = 20_000;
+    private static final int MAX_BYTES = 64 * 1024;
+
+    /** Where a client leaves. */
+    private enum Stage { CONNECTED, HALF_HELLO, HELLO, CHALLENGE, NOISE, WRONG_PROOF, PROOF, WELCOME }
+
+    private final InetSocketAddress broker;
+    private final long descriptionHash;
+    private final String keyId;
+    private final byte[] key;
+
+    /**
+     * Makes clients of a broker.
+     *
+     * @param token as guests have it.
+     */
+    VanishingClients(String endpoint, long descriptionHash, String token) {
+        int colon = endpoint.lastIndexOf(':');
+        broker = new InetSocketAddress(InetAddress.getLoopbackAddress(),
+            Integer.parseInt(endpoint.substring(colon + 1)));
+        this.descriptionHash = descriptionHash;
+        String[] parts = token.strip().split("\\.", 2);
+        keyId = parts[0];
+        key = HandshakeProof.key(parts[1]);
+    }
+
+    /**
+     * So many, all at once. Of them a few prove who they are, and so get a worker each.
+     *
+     * @return how many got as far as they wanted; the broker may refuse the others.
+     */
+    int run(int count, int withWorkers) {
+        AtomicInteger done = new AtomicInteger();
+        CountDownLatch begin = new CountDownLatch(1);
+        try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
+            for (int i = 0; i < count; i++) {
+                Stage stage = i < withWorkers ? i % 2 == 0 ? Stage.PROOF : Stage.WELCOME
+                    : Stage.values()[i % Stage.PROOF.ordinal()];
+                boolean abrupt = i % 3 == 0;
+                threads.submit(() -> {
+                    begin.await();
+                    try (Socket socket = new Socket()) {
+                        if (abrupt) {
+                            socket.setSoLinger(true, 0); // a reset instead of an end
+                        }
+                        socket.setSoTimeout(TIMEOUT_MS);
+                        socket.connect(broker, TIMEOUT_MS);
+                        goTo(stage, socket);
+                        done.incrementAndGet();
+                    }
+                    return null;
+                });
+            }
+            begin.countDown();
+        }
+        return done.get();
+    }
+
+    private void goTo(Stage stage, Socket socket) throws IOException {
+        if (stage == Stage.CONNECTED) {
+            return;
+        }
+        if (stage == Stage.NOISE) {
+            socket.getOutputStream().write(NONCE);
+            socket.getInputStream().readAllBytes(); // until it is thrown out
+            return;
+        }
+        byte[] hello = hello();
+        if (stage == Stage.HALF_HELLO) {
+            socket.getOutputStream().write(hello, 0, hello.length / 2);
+            return;
+        }
+        socket.getOutputStream().write(hello);
+        if (stage == Stage.HELLO) {
+            return;
+        }
+        byte[] challenge = receive(socket.getInputStream());
+        if (stage == Stage.CHALLENGE) {
+            return;
+        }
+        byte[] nonce = Arrays.copyOfRange(challenge, RecordLayout.HEADER_BYTES, challenge.length);
+        byte[] proof = HandshakeProof.of(key, nonce, NONCE, keyId);
+        if (stage == Stage.WRONG_PROOF) {
+            proof[0] ^= 1;
+        }
+        socket.getOutputStream().write(proof(proof));
+        if (stage != Stage.PROOF) {
+            receive(socket.getInputStream()); // REFUSED, or the worker's WELCOME
+        }
+    }
+
+    private byte[] hello() {
+        RecordWriter writer = new RecordWriter(256);
+        writer.begin(RecordLayout.CONTROL_HELLO, 1, 0, 0, 0);
+        writer.fixed(RecordLayout.HELLO_FIXED_BYTES);
+        writer.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET, RecordLayout.PROTOCOL_VERSION);
+        writer.i32(RecordLayout.HELLO_PID_OFFSET, 1);
+        writer.i64(RecordLayout.HELLO_DESCRIPTION_HASH_OFFSET, descriptionHash);
+        writer.struct(RecordLayout.HELLO_CLIENT_NONCE_OFFSET, MemorySegment.ofArray(NONCE), 0, NONCE.length);
+        writer.string(RecordLayout.HELLO_KEY_ID_OFFSET, keyId);
+        writer.string(RecordLayout.HELLO_PROGRAM_OFFSET, "vanishing");
+        writer.string(RecordLayout.HELLO_HOST_OFFSET, "nowhere");
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
+    private static byte[] proof(byte[] hmac) {
+        RecordWriter writer = new RecordWriter(128);
+        writer.begin(RecordLayout.CONTROL_PROOF, 2, 0, 0, 0);
+        writer.fixed(RecordLayout.PROOF_FIXED_BYTES);
+        writer.struct(RecordLayout.PROOF_HMAC_OFFSET, MemorySegment.ofArray(hmac), 0, hmac.length);
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
+    private static byte[] receive(InputStream stream) throws IOException {
+        DataInputStream in = new DataInputStream(stream);
+        byte[] head = new byte[Integer.BYTES];
+        in.readFully(head);
+        int lengthBytes = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN).getInt();
+        if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > MAX_BYTES) {
+            throw new IOException("a record must have a length: lengthBytes=" + lengthBytes);
+        }
+        byte[] record = Arrays.copyOf(head, lengthBytes);
+        in.readFully(record, head.length, lengthBytes - head.length);
+        return record;
+    }
+}
