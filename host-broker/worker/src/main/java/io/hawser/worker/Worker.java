@@ -310,6 +310,7 @@ public final class Worker {
             return;
         }
         ready = DeviceList.ready(backend, "");
+        backend.loadAhead();
         Preload.run(codec, ready);
         Jail.Report report = Jail.enter(options);
         if (report.listener() >= 0) {

@@ -284,6 +284,11 @@ public interface GpuBackend extends AutoCloseable {
     /** Whether a result means that the context is lost (CUDA_ERROR_ILLEGAL_ADDRESS and its like). */
     boolean isPoisoned(int cuResult);
 
+    /** Loads what would be loaded from files later: the process opens none from now on. Once, before any session. */
+    default void loadAhead() {
+        // A backend that is all there has nothing to do.
+    }
+
     /** Frees everything, whatever still runs. */
     @Override
     void close();

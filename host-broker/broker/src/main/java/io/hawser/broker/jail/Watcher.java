@@ -55,8 +55,9 @@ public final class Watcher {
     private static final int MAX_LINES = 20;
     /** Refusals after which a worker is ended; stops one from keeping a processor of the broker's busy. */
     private static final int MAX_REFUSALS = 10_000;
-    /** The C library asks this when it gives memory back, and goes on without an answer. */
-    private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory");
+    /** The C library asks these, for what to do with its memory and for processors, and goes on without an answer. */
+    private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory", "/proc/stat",
+        "/sys/devices/system/cpu/online");
     private static final long STACK_BYTES = 256 * 1024;
 
     private final long worker;

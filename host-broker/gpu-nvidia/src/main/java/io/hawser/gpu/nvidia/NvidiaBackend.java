@@ -547,6 +547,11 @@ final class NvidiaBackend implements GpuBackend {
     }
 
     @Override
+    public void loadAhead() {
+        JitCompiler.load();
+    }
+
+    @Override
     public void close() {
         markers.close();
     }

@@ -77,6 +77,8 @@ enum SystemCall {
     SCHED_GETAFFINITY(204, "JVM, C library: number of processors", ALWAYS),
     SCHED_GETPARAM(143, "C library: a thread's attributes", ALWAYS),
     SCHED_GETSCHEDULER(145, "C library: a thread's attributes", ALWAYS),
+    SCHED_GET_PRIORITY_MAX(146, "NVIDIA's driver: its threads", ALWAYS),
+    SCHED_GET_PRIORITY_MIN(147, "NVIDIA's driver: its threads", ALWAYS),
     GETPRIORITY(140, "JVM: threads' priorities", ALWAYS),
     PRLIMIT64(302, "JVM, C library: reading limits, never setting them", argumentIsZero(2)),
     GETRLIMIT(97, "NVIDIA's driver: reading limits", ALWAYS),
