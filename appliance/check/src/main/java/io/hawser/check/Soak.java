@@ -55,6 +55,10 @@ final class Soak {
         try {
             round(); // what a first round loads and opens is no leak
             BrokerBelongings before = idle();
+            programs = 0;
+            killedGuests = 0;
+            killedWorkers = 0;
+            clients = 0;
             System.out.println("before  " + before);
             int rounds = 0;
             do {
@@ -69,9 +73,6 @@ final class Soak {
             killBroker(before);
         } finally {
             broker.close();
-        }
-        if (Files.exists(workplace.region())) {
-            faults.add("the region's file is left behind: " + workplace.region());
         }
         faults.forEach(fault -> System.out.println("LEAK OR FAULT: " + fault));
         System.out.println(faults.isEmpty() ? "soak: nothing has leaked" : "soak: failed");
