@@ -2,9 +2,11 @@
 #include "hws_wait.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,6 +21,7 @@
 #define PATIENCE_NS 10000000u
 #define SHORTEST_PATIENCE_NS 50000u
 #define CROWD_LOOK_NS 100000u /* between two looks at the thread's own time, each a system call */
+#define CROWD_KNOWN_NS 5000000u /* so long one look at the machine's load is believed */
 #define CROWDED_NS 200000u    /* so much less than the time that has passed: the scheduler has let others run */
 #define SMALLEST_NS 1000u     /* below this a spin is not worth its looks at the clock */
 #define SLEEPS_A_TRY 16       /* after so many, one wait spins up to LIMIT_NS, in which the other end can wake up */
@@ -138,17 +141,42 @@ void hws_patience_init(hws_patience_t *patience) {
     atomic_init(&patience->misses, 0);
 }
 
+bool hws_is_crowded(const char *loadavg, int cpus) {
+    /* "0.20 0.18 0.12 1/80 11206": the fourth says how many threads run, or would. */
+    int running;
+    return sscanf(loadavg, "%*s %*s %*s %d/", &running) == 1 && running * 8 > cpus * 3;
+}
+
+/* Looks now and then only, since it costs some microseconds. Any thread. */
+static bool is_crowded(uint64_t now) {
+    static _Atomic uint64_t looked_ns;
+    static _Atomic bool crowded;
+    uint64_t last_ns = atomic_load_explicit(&looked_ns, memory_order_relaxed);
+    if (now - last_ns > CROWD_KNOWN_NS && atomic_compare_exchange_strong(&looked_ns, &last_ns, now)) {
+        char line[128];
+        int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+        ssize_t bytes = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+        if (fd >= 0) {
+            close(fd);
+        }
+        line[bytes < 0 ? 0 : bytes] = '\0';
+        atomic_store_explicit(&crowded, hws_is_crowded(line, spinning_cpus()), memory_order_relaxed);
+    }
+    return atomic_load_explicit(&crowded, memory_order_relaxed);
+}
+
 void hws_patient_begin(hws_patient_t *wait, hws_patience_t *patience) {
     *wait = (hws_patient_t) {.patience = patience};
     if (patience->limit_ns != 0) {
         wait->looked_ns = wait->began_ns = now_ns();
-        wait->began_ran_ns = time_ns(CLOCK_THREAD_CPUTIME_ID);
+        wait->over = is_crowded(wait->began_ns);
+        wait->began_ran_ns = wait->over ? 0 : time_ns(CLOCK_THREAD_CPUTIME_ID);
     }
 }
 
 bool hws_patient_once(hws_patient_t *wait) {
     uint32_t budget_ns = atomic_load_explicit(&wait->patience->budget_ns, memory_order_relaxed);
-    if (wait->patience->limit_ns == 0) {
+    if (wait->patience->limit_ns == 0 || wait->over) {
         return false;
     }
     pause_cpu();

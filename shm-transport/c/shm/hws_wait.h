@@ -119,13 +119,14 @@ typedef struct hws_patient {
     hws_patience_t *patience;
     uint64_t began_ns, began_ran_ns, looked_ns; /* ran: the thread's own processor time */
     uint32_t turns;
-    bool crowded;
+    bool crowded; /* while it spun, others were let run */
+    bool over;    /* before it began */
 } hws_patient_t;
 
 /* Sets the limit for the processors that this thread may use. */
 void hws_patience_init(hws_patience_t *patience);
 
-/* Begins a wait. */
+/* Begins a wait; where the machine is crowded it is over at once. */
 void hws_patient_begin(hws_patient_t *wait, hws_patience_t *patience);
 
 /* Spins a little; false when it is time to sleep instead. */
@@ -133,6 +134,13 @@ bool hws_patient_once(hws_patient_t *wait);
 
 /* Ends the wait; whether what was waited for has come meanwhile. */
 void hws_patient_end(hws_patient_t *wait, bool granted);
+
+/*
+ * Whether so many threads run that one which only looks takes a processor, or the half of a core, from another: more
+ * than three eighths of the processors. Fewer than what a worker bears, so that of two ends that both spin the guest's
+ * gives way. `loadavg` is the line of /proc/loadavg.
+ */
+bool hws_is_crowded(const char *loadavg, int cpus);
 
 /* What such a wait teaches: the next budget. */
 uint32_t hws_patience_learn(uint32_t budget_ns, uint32_t limit_ns, bool granted, bool crowded, uint32_t misses);

@@ -176,6 +176,8 @@ static void shouldBePatientWhereProcessorsAreToSpareOnly(void) {
         budget = hws_patience_learn(budget, limit, true, false, 0);
     }
     HWS_CHECK(budget == limit);
+    HWS_CHECK(!hws_is_crowded("0.20 0.18 0.12 6/80 11206\n", 16) && hws_is_crowded("0.20 0.18 0.12 7/80 11206\n", 16));
+    HWS_CHECK(!hws_is_crowded("", 16) && !hws_is_crowded("0.20 0.18", 16) && !hws_is_crowded("a b c d", 16));
     HWS_CHECK(hws_patience_learn(50000, limit, false, false, 15) == 50000);
     HWS_CHECK(hws_patience_learn(50000, limit, false, false, 16) == limit); /* the others may have gone */
 }
