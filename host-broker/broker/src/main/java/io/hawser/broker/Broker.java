@@ -140,9 +140,14 @@ public final class Broker {
         ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
         turnMode = TurnMode.of(config, environment);
-        turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns())),
-            this::weight) : SessionTurns.none();
+        turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns()),
+            this::leavesEqualShares), this::weight) : SessionTurns.none();
         sessions.useTurns(turns);
+        vgpus.addListener((before, after) -> {
+            if (after != null && (before == null || before.vgpu().computeShare() != after.vgpu().computeShare())) {
+                turns.weigh(after.vgpu().name(), after.vgpu().computeShare());
+            }
+        });
         sessions.listen(new SessionRegistry.Listener() {
             @Override
             public void runs(SessionView session) {
@@ -206,8 +211,8 @@ public final class Broker {
                 broker.door.close();
                 broker.door.closeRelays();
                 broker.closeRegions(e.getMessage());
+                broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
                 broker.turns.close();
-                broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
                 broker.command.confinement().close();
             }
             if (database != null) {
@@ -216,6 +221,12 @@ public final class Broker {
             closeQuietly(stateDir);
             throw new StartException(e.getMessage());
         }
+    }
+
+    /** NVIDIA's driver gives processes equal time, and does it better than turns; other shares are ours to give. */
+    private boolean leavesEqualShares() {
+        PoolState known = gpuKnown.getNow(null);
+        return known != null && known.backend().equals("nvidia") && config.turns().mode().equals("auto");
     }
 
     private int weight(String vgpu) {
@@ -418,12 +429,12 @@ public final class Broker {
         tokenService.noteUses();
         acts.close();
         database.close();
-        turns.close();
         door.closeRelays();
         loop.submit(ledgers::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         loop.submit(images::close).awaitUninterruptibly(1, TimeUnit.SECONDS);
         command.confinement().close();
         group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
+        turns.close(); // after the last call of the event loop
         closeQuietly(stateDir);
     }
 

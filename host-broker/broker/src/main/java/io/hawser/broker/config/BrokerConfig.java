@@ -335,7 +335,8 @@ public interface BrokerConfig {
     interface Turns {
         /**
          * {@code on}, {@code off} (each launches when it likes; the driver slices time between processes), or
-         * {@code auto}: on, except where NVIDIA's MPS runs, which lets processes use the GPU together.
+         * {@code auto}: on, except for equal shares on NVIDIA GPUs, which the driver treats alike, and except where
+         * NVIDIA's MPS runs, which lets processes use the GPU together.
          */
         @WithDefault("auto")
         String mode();

@@ -5,6 +5,6 @@ interface Seat {
     /** {@code IDLE}, {@code WANTS} or {@code BUSY} of {@link io.hawser.shm.turns.TurnPage}. */
     int state();
 
-    /** Tells it {@code FREE}, {@code OPEN}, {@code TURN} or {@code WAIT}. */
+    /** Tells it {@code FREE}, {@code OPEN}, {@code TURN}, {@code WAIT} or {@code NEXT}. */
     void permit(int permit);
 }

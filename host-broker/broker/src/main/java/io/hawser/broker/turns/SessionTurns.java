@@ -55,6 +55,13 @@ public final class SessionTurns {
         place.begin();
     }
 
+    /** A vGPU has another weight from now on, 1 or more. */
+    public void weigh(String vgpu, int weight) {
+        if (scheduler != null) {
+            scheduler.weigh(vgpu, weight);
+        }
+    }
+
     /** A worker is gone, or did not take its session. */
     public void gone(Worker worker) {
         TurnScheduler.Place place = places.remove(worker);

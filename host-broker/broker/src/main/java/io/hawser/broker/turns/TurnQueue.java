@@ -5,6 +5,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
+import org.jboss.logging.Logger;
 
 /**
  * Turns on one GPU, or on GPUs that sessions use together. Whoever has used least for its weight is next; the time
@@ -12,10 +14,16 @@ import java.util.Map;
  * worker says decides only when it is looked at again. One thread.
  */
 final class TurnQueue {
+    private static final Logger LOG = Logger.getLogger(TurnQueue.class);
     private static final int LOOKS = 8; // at once; a permit that is changed may change what a worker says
     private static final long SOON_NS = 20_000;
+    private static final long NOTICE_NS = 200_000;
+    private static final long WAKE_UP_NS = 1_000_000; // what a worker may take to launch, at the cost of nobody
+    private static final int LOOKS_A_WAKE_UP = 20;
 
     private final TurnRules rules;
+    private final BooleanSupplier leavesEqual;
+    private boolean left; // to the driver: no turns
     private final List<TurnShare> shares = new ArrayList<>();
     private final Map<String, Double> debts = new HashMap<>(); // virtual time of those who have left with too much
     private TurnShare holder;
@@ -27,8 +35,14 @@ final class TurnQueue {
     private long lastNs;
     private boolean hasLooked;
 
-    TurnQueue(TurnRules rules) {
+    /**
+     * Starts without workers.
+     *
+     * @param leavesEqual whether vGPUs of one weight are left to the driver, which gives their processes equal time.
+     */
+    TurnQueue(TurnRules rules, BooleanSupplier leavesEqual) {
         this.rules = rules;
+        this.leavesEqual = leavesEqual;
     }
 
     /** A worker comes; {@link #look} next. */
@@ -40,6 +54,9 @@ final class TurnQueue {
             share.virtualNs(debts.getOrDefault(vgpu, clockNs));
             debts.remove(vgpu);
             debts.values().removeIf(debt -> debt <= clockNs);
+            if (shares.isEmpty()) {
+                holder = share;
+            }
             shares.add(share);
         }
         share.weigh(weight);
@@ -113,12 +130,19 @@ final class TurnQueue {
      */
     long look(long nowNs) {
         account(nowNs);
-        if (shares.size() < 2) {
-            holder = shares.isEmpty() ? null : shares.getFirst();
+        if (shares.size() < 2 || isLeft()) {
+            left = shares.size() > 1;
+            holder = left || shares.isEmpty() ? null : shares.getFirst();
             ending = false;
             lingers = false;
-            shares.forEach(share -> share.permit(TurnPage.FREE));
+            for (int i = 0; i < shares.size(); i++) {
+                shares.get(i).permit(TurnPage.FREE);
+            }
             return Long.MAX_VALUE;
+        }
+        if (left) {
+            left = false;
+            shares.forEach(share -> share.permit(TurnPage.WAIT)); // from here on by turns
         }
         for (int i = 0; i < LOOKS; i++) {
             read(nowNs);
@@ -130,27 +154,41 @@ final class TurnQueue {
         return nowNs + SOON_NS;
     }
 
+    /** Whether all have one weight, and the driver does for them what turns would. */
+    private boolean isLeft() {
+        for (int i = 1; i < shares.size(); i++) {
+            if (shares.get(i).weight() != shares.getFirst().weight()) {
+                return false;
+            }
+        }
+        return leavesEqual.getAsBoolean();
+    }
+
     private void account(long nowNs) {
         long passed = hasLooked ? Math.max(0, nowNs - lastNs) : 0;
         hasLooked = true;
         lastNs = nowNs;
         int running = 0;
         for (int i = 0; i < shares.size(); i++) {
-            running += isRunning(shares.get(i)) ? 1 : 0;
+            running += isRunning(shares.get(i), nowNs) ? 1 : 0;
         }
-        if (running == 0 || passed == 0 || shares.size() < 2) {
+        if (running == 0 || passed == 0 || left || shares.size() < 2) {
             return;
         }
         for (int i = 0; i < shares.size(); i++) {
-            if (isRunning(shares.get(i))) {
+            if (isRunning(shares.get(i), nowNs)) {
                 shares.get(i).charge((double) passed / running);
             }
         }
     }
 
-    /** By what was seen last: the holder is charged whether it launches or not, the others for what still runs. */
-    private boolean isRunning(TurnShare share) {
-        return share == holder ? share.wants() || lingers : share.busy();
+    /** By what was seen last: the others are charged for what still runs, the holder but for the time to wake up. */
+    private boolean isRunning(TurnShare share, long nowNs) {
+        return share.busy() || share == holder && (lingers || share.wants() && !mayWakeUp(nowNs));
+    }
+
+    private boolean mayWakeUp(long nowNs) {
+        return nowNs - turnSinceNs < WAKE_UP_NS;
     }
 
     private void read(long nowNs) {
@@ -202,7 +240,7 @@ final class TurnQueue {
             return Long.MAX_VALUE;
         }
         if (holder == null) {
-            return grant(other, nowNs);
+            return grant(other, nowNs, "first");
         }
         if (!holder.wants()) {
             return passOrLinger(other, nowNs);
@@ -210,16 +248,23 @@ final class TurnQueue {
         lingers = false;
         if (ending) {
             if (!holder.busy()) {
-                return grant(best(null), nowNs);
+                return grant(best(null), nowNs, "drained");
             }
             long limit = endingSinceNs + rules.graceNs();
-            return nowNs >= limit ? grant(other, nowNs) : limit;
+            return nowNs >= limit ? grant(other, nowNs, "grace") : limit;
         }
         if (holder.permit() != TurnPage.TURN) {
             holder.permit(TurnPage.TURN);
             return -1;
         }
         long due = due(other, nowNs);
+        if (nowNs < due - NOTICE_NS) {
+            boolean isAwaited = !holder.busy() && mayWakeUp(nowNs); // its time begins with its first launch
+            return isAwaited ? Math.min(due - NOTICE_NS, nowNs + WAKE_UP_NS / LOOKS_A_WAKE_UP) : due - NOTICE_NS;
+        }
+        if (other.permit() != TurnPage.NEXT) {
+            announce(other); // it takes about so long to wake up
+        }
         if (nowNs < due) {
             return due;
         }
@@ -239,6 +284,16 @@ final class TurnQueue {
         return due <= nowNs ? due : Math.max(due, nowNs + SOON_NS);
     }
 
+    /** Tells one that its turn is the next, and whoever was told before that it is not. */
+    private void announce(TurnShare next) {
+        for (int i = 0; i < shares.size(); i++) {
+            if (shares.get(i).permit() == TurnPage.NEXT) {
+                shares.get(i).permit(TurnPage.WAIT);
+            }
+        }
+        next.permit(TurnPage.NEXT);
+    }
+
     private long passOrLinger(TurnShare other, long nowNs) {
         long limit = holder.idleSinceNs() + rules.lingerNs();
         boolean isBehind = !ending && holder.virtualNs() <= other.virtualNs();
@@ -253,11 +308,17 @@ final class TurnQueue {
         if (lingers) {
             holder.stayedAway(rules.lingerNs());
         }
-        return grant(other, nowNs);
+        return grant(other, nowNs, lingers ? "away" : "idle");
     }
 
-    private long grant(TurnShare next, long nowNs) {
+    private long grant(TurnShare next, long nowNs, String reason) {
         TurnShare before = holder;
+        if (LOG.isDebugEnabled()) {
+            LOG.debugf("turn of %s after %s: %s, turnUs=%d endingUs=%d aheadUs=%d", next.vgpu,
+                before == null ? "-" : before.vgpu, reason, (nowNs - turnSinceNs) / 1000,
+                ending ? (nowNs - endingSinceNs) / 1000 : 0,
+                before == null ? 0 : (long) (before.virtualNs() - next.virtualNs()) / 1000);
+        }
         ending = false;
         lingers = false;
         holder = next;

@@ -14,6 +14,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jboss.logging.Logger;
 
@@ -33,6 +34,7 @@ public final class TurnScheduler implements AutoCloseable {
     private static final long FAILURE_PAUSE_NS = 1_000_000_000;
 
     private final TurnRules rules;
+    private final BooleanSupplier leavesEqual;
     private final boolean spins;
     private final Thread thread;
     private final EventFd wakeUp;
@@ -44,9 +46,14 @@ public final class TurnScheduler implements AutoCloseable {
     private boolean isChanged = true;
     private volatile boolean closed;
 
-    /** Starts the thread. */
-    public TurnScheduler(TurnRules rules) throws IOException {
+    /**
+     * Starts the thread.
+     *
+     * @param leavesEqual whether vGPUs of one weight are left to the driver; asked on this thread, often.
+     */
+    public TurnScheduler(TurnRules rules, BooleanSupplier leavesEqual) throws IOException {
         this.rules = rules;
+        this.leavesEqual = leavesEqual;
         spins = Runtime.getRuntime().availableProcessors() >= SPINNING_CPUS;
         wakeUp = EventFd.create();
         thread = new Thread(this::run, "hawser-turns");
@@ -140,7 +147,7 @@ public final class TurnScheduler implements AutoCloseable {
             return;
         }
         if (queue == null) {
-            queue = new TurnQueue(rules);
+            queue = new TurnQueue(rules, leavesEqual);
             queues.add(queue);
         }
         members.put(ticket, queue);
@@ -179,7 +186,7 @@ public final class TurnScheduler implements AutoCloseable {
             return at;
         };
         for (TurnTicket ticket : members.keySet()) {
-            TurnQueue own = new TurnQueue(rules);
+            TurnQueue own = new TurnQueue(rules, leavesEqual);
             for (String gpu : ticket.gpus) {
                 TurnQueue there = byGpu.get(gpu);
                 if (there != null && root.apply(there) != own) {
@@ -190,7 +197,7 @@ public final class TurnScheduler implements AutoCloseable {
         }
         for (Map.Entry<TurnTicket, TurnQueue> member : members.entrySet()) {
             TurnTicket ticket = member.getKey();
-            TurnQueue queue = ticket.gpus.isEmpty() ? new TurnQueue(rules)
+            TurnQueue queue = ticket.gpus.isEmpty() ? new TurnQueue(rules, leavesEqual)
                 : root.apply(byGpu.get(ticket.gpus.getFirst()));
             member.setValue(queue);
             queues.add(queue);
@@ -206,7 +213,7 @@ public final class TurnScheduler implements AutoCloseable {
                 LOG.error("turns could not be given; all may launch until their sessions end", e);
                 members.keySet().forEach(ticket -> ticket.permit(TurnPage.FREE));
                 queues.clear();
-                members.replaceAll((ticket, queue) -> new TurnQueue(rules));
+                members.replaceAll((ticket, queue) -> new TurnQueue(rules, leavesEqual));
                 LockSupport.parkNanos(FAILURE_PAUSE_NS); // what fails again is not to fill the log
             }
         }

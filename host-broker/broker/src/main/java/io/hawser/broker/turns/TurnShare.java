@@ -34,6 +34,10 @@ final class TurnShare {
         weight = newWeight;
     }
 
+    int weight() {
+        return weight;
+    }
+
     void join(Seat seat) {
         seats.add(seat);
         seat.permit(permit);

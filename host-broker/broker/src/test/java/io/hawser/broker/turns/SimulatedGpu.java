@@ -17,9 +17,12 @@ final class SimulatedGpu {
     private long nowNs = 1;
     private long dueNs;
     private boolean rung;
+    private boolean leavesEqual;
+    private int grants;
+    private int announced;
 
     SimulatedGpu(TurnRules rules) {
-        queue = new TurnQueue(rules);
+        queue = new TurnQueue(rules, () -> leavesEqual);
     }
 
     /** A worker with one guest. */
@@ -52,6 +55,8 @@ final class SimulatedGpu {
 
         @Override
         public void permit(int told) {
+            grants += TurnPage.isWait(permit) && !TurnPage.isWait(told) ? 1 : 0;
+            announced += permit == TurnPage.NEXT && !TurnPage.isWait(told) ? 1 : 0;
             permit = told;
         }
 
@@ -100,7 +105,7 @@ final class SimulatedGpu {
         }
 
         private void launch() {
-            boolean may = isLiar || permit != TurnPage.WAIT;
+            boolean may = isLiar || !TurnPage.isWait(permit);
             while (may && hasWork() && inFlight < window) {
                 inFlight++;
                 if (leftNs <= 0) {
@@ -133,8 +138,8 @@ final class SimulatedGpu {
             }
             leftNs = 0;
             wakesNs = nowNs + thinkNs;
-            state = hasWork() && permit == TurnPage.WAIT ? TurnPage.WANTS : TurnPage.IDLE;
-            rung |= permit == TurnPage.WAIT || permit == TurnPage.TURN;
+            state = hasWork() && TurnPage.isWait(permit) ? TurnPage.WANTS : TurnPage.IDLE;
+            rung |= TurnPage.isWait(permit) || permit == TurnPage.TURN;
         }
     }
 
@@ -154,6 +159,16 @@ final class SimulatedGpu {
         queue.join(tenant, vgpu, weight, nowNs);
         rung = true;
         return tenant;
+    }
+
+    /** As on a GPU whose driver slices time. */
+    void leaveEqual() {
+        leavesEqual = true;
+    }
+
+    /** How many turns were announced, of all that began. */
+    double announced() {
+        return (double) announced / grants;
     }
 
     /** Gives a vGPU another weight. */

@@ -36,6 +36,7 @@ class TurnQueueTest {
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
         assertRatio(4.0 * S, all, 0.03, "the GPU is kept busy");
+        assertTrue(gpu.announced() > 0.95, "who is next has been woken: " + gpu.announced());
     }
 
     @Test
@@ -185,6 +186,24 @@ class TurnQueueTest {
         gpu.run(MS);
         assertEquals(TurnPage.OPEN, one.permit(), "the other one wants nothing");
         assertEquals(TurnPage.WAIT, other.permit());
+    }
+
+    @Test
+    void shouldLeaveEqualSharesToTheDriverAndGiveTurnsToOthers() {
+        gpu.leaveEqual();
+        Tenant one = gpu.flood("one", 50, 50_000, 8);
+        Tenant two = gpu.flood("two", 50, 50_000, 8);
+        gpu.run(S);
+        assertEquals(TurnPage.FREE, one.permit());
+        assertEquals(TurnPage.FREE, two.permit());
+        Tenant three = gpu.flood("three", 100, 50_000, 8);
+        double before = one.ranNs();
+        gpu.run(4 * S);
+        assertRatio(2, three.ranNs() / (one.ranNs() - before), 0.05, "two to one");
+        three.kill();
+        gpu.run(S);
+        assertEquals(TurnPage.FREE, one.permit());
+        assertEquals(TurnPage.FREE, two.permit());
     }
 
     @Test

@@ -333,8 +333,10 @@ public final class Session implements RecordHandler {
     public void polled(boolean polled) {
         asks = polled;
         if (!polled) {
-            turns.markAll();
-            wakeForTurn();
+            if (!ended) {
+                turns.markAll(); // what has ended must be known to the broker while this sleeps
+                wakeForTurn(true);
+            }
             backend.seal(); // what is asked on this thread alone
         }
         backend.polled(polled);
@@ -348,19 +350,21 @@ public final class Session implements RecordHandler {
                 completions.run();
             }
             order.settle();
-            turns.served(asks);
+            if (!ended) {
+                turns.served(asks);
+            }
         } while (completions.isWaiting());
         completions.end();
-        if (!asks) {
-            wakeForTurn();
+        if (!asks && !ended) {
+            wakeForTurn(false);
         }
         flush();
     }
 
     /** The session thread will not ask: it must be told when it is its turn. */
-    private void wakeForTurn() {
-        if (!ended && turns.isWaiting()) {
-            seat.wake(link, this::settleAndFlush);
+    private void wakeForTurn(boolean polls) {
+        if (turns.isWaiting()) {
+            seat.wake(polls && turns.spins(), link, this::settleAndFlush);
         }
     }
 

@@ -114,6 +114,11 @@ public final class StreamState {
         return launchesDone < launches;
     }
 
+    /** Whether a marker that is not reached is set behind some of them. */
+    boolean isWatched() {
+        return launchesWatched > launchesDone;
+    }
+
     /** Launches that no marker covers. */
     long unwatched() {
         return launches - launchesWatched;

@@ -21,7 +21,8 @@ public final class TurnSeat implements AutoCloseable {
 
     private final TurnPage page;
     private final EventFd bell;
-    private Thread thread; // the session thread's, as the next two
+    private Thread thread; // the session thread's, as the next three
+    private boolean notice;
     private Link link;
     private Runnable turnCame;
     private volatile boolean armed;
@@ -65,13 +66,15 @@ public final class TurnSeat implements AutoCloseable {
     /**
      * Has an action run on the session thread when the permit is not WAIT any more. Session thread.
      *
+     * @param early whether NEXT is enough: the session thread asks then until its turn has come.
      * @param on the session's link.
      * @param action run there, once for each call or less.
      */
-    void wake(Link on, Runnable action) {
+    void wake(boolean early, Link on, Runnable action) {
+        notice = early;
         link = on;
         turnCame = action;
-        armed = true; // after the two above, which the thread reads after this
+        armed = true; // after the three above, which the thread reads after this
         if (thread == null) {
             thread = new Thread(this::run, "turns");
             thread.setDaemon(true);
@@ -85,8 +88,8 @@ public final class TurnSeat implements AutoCloseable {
         while (!closed) {
             if (!armed) {
                 LockSupport.park(this);
-            } else if (page.permit() == TurnPage.WAIT) {
-                page.awaitPermit(SLEEP_NS);
+            } else if (page.permit() == TurnPage.WAIT || page.permit() == TurnPage.NEXT && !notice) {
+                page.awaitPermit(notice, SLEEP_NS);
             } else {
                 armed = false;
                 try {

@@ -17,6 +17,8 @@ import java.util.function.LongSupplier;
 public final class Turns {
     /** What is issued and not done should take about so long: enough that a GPU never waits for the next launch. */
     private static final long TARGET_NS = 500_000;
+    /** Up to this length a launch is issued behind the one that runs, so that the GPU does not wait for it. */
+    private static final long PAIR_NS = 2_000_000;
     /** Launches in flight; what a session that has only launched short kernels can have of long ones at most. */
     static final int MAX_WINDOW = 128;
     private static final int FIRST_WINDOW = 2;
@@ -32,6 +34,8 @@ public final class Turns {
 
     /** How long a session thread asks rather than sleeps, and on how many processors. */
     private static final long PATIENCE_NS = 20_000_000;
+    /** The same of one that waits for its turn and is not the next: turns that pass quickly come back sooner. */
+    private static final long WAITING_PATIENCE_NS = 1_000_000;
     private static final boolean IS_SMALL_MACHINE = Runtime.getRuntime().availableProcessors() < 8;
 
     /** What the rest of the session does for this. Session thread. */
@@ -63,6 +67,7 @@ public final class Turns {
     private int seenPermit;
     private long busySinceNs;
     private long waitSinceNs;
+    private long nextSinceNs;
     private long gpuTimeNs;
     private long waitedNs;
 
@@ -94,14 +99,14 @@ public final class Turns {
 
     private boolean ask(int first) {
         int permit = first;
-        boolean hasSaid = permit != TurnPage.WAIT && !busy;
+        boolean hasSaid = !TurnPage.isWait(permit) && !busy;
         if (hasSaid) {
             page.state(TurnPage.BUSY); // and then looks again: pairs with the broker's look after it stores WAIT
             permit = page.permit();
         }
         seenPermit = permit;
         long now = clock.getAsLong();
-        if (permit == TurnPage.WAIT) {
+        if (TurnPage.isWait(permit)) {
             await(now, hasSaid);
             return false;
         }
@@ -199,7 +204,14 @@ public final class Turns {
             if (running.isEmpty()) {
                 drained(now);
             }
+        } else if (isAwaited(seenPermit) && !stream.isWatched()) {
+            around.mark(stream);
         }
+    }
+
+    /** Whether others wait for the end of what runs. */
+    private static boolean isAwaited(int permit) {
+        return permit == TurnPage.TURN || TurnPage.isWait(permit);
     }
 
     /**
@@ -224,7 +236,7 @@ public final class Turns {
         progressNs = now;
         stallNs = Math.min(Math.max(STALL_NS, 4 * costNs), 4 * MAX_STALL_NS);
         long fitting = TARGET_NS / costNs;
-        window = (int) Math.clamp(Math.min(fitting, 2L * window), 1, MAX_WINDOW);
+        window = (int) Math.clamp(Math.min(fitting, 2L * window), costNs < PAIR_NS ? 2 : 1, MAX_WINDOW);
     }
 
     private void drained(long now) {
@@ -233,7 +245,7 @@ public final class Turns {
         gpuTimeNs += now - busySinceNs;
         page.state(holding ? TurnPage.WANTS : TurnPage.IDLE);
         int permit = page.permit(); // pairs with the broker's look at the state after it stores the permit
-        if (permit == TurnPage.WAIT || permit == TurnPage.TURN && !holding) {
+        if (TurnPage.isWait(permit) || permit == TurnPage.TURN && !holding) {
             around.ring();
         }
     }
@@ -256,9 +268,12 @@ public final class Turns {
         if (!busy) {
             return;
         }
-        int permit = page.permit();
-        if (permit == TurnPage.TURN || permit == TurnPage.WAIT) {
-            markAll();
+        if (isAwaited(page.permit())) {
+            for (int i = running.size() - 1; i >= 0; i--) {
+                if (!running.get(i).isWatched()) { // else the next one follows when that one is reached
+                    around.mark(running.get(i));
+                }
+            }
         } else if (!asks && !lateLook) {
             lateLook = true;
             around.lookAgain(LATE_LOOK_MS);
@@ -280,10 +295,16 @@ public final class Turns {
             return false;
         }
         seenPermit = permit;
-        if (permit == TurnPage.TURN || permit == TurnPage.WAIT) {
+        if (isAwaited(permit)) {
             markAll(); // somebody waits for the end of what runs
         }
-        return waiting && permit != TurnPage.WAIT;
+        nextSinceNs = permit == TurnPage.NEXT ? clock.getAsLong() : nextSinceNs;
+        return waiting && !TurnPage.isWait(permit);
+    }
+
+    /** Whether a thread may ask rather than sleep on this machine. */
+    boolean spins() {
+        return !IS_SMALL_MACHINE;
     }
 
     /** Whether a launch is held until it is this vGPU's turn. */
@@ -296,9 +317,13 @@ public final class Turns {
      * end of its work, or it for its turn, so that the time to wake up would be the GPU's.
      */
     boolean isWorthPolling() {
-        return waiting && !IS_SMALL_MACHINE && clock.getAsLong() - waitSinceNs < PATIENCE_NS
-            || busy && !IS_SMALL_MACHINE && (holding || seenPermit == TurnPage.TURN || seenPermit == TurnPage.WAIT)
-            && clock.getAsLong() - progressNs < PATIENCE_NS;
+        if (IS_SMALL_MACHINE || !waiting && !busy) {
+            return false;
+        }
+        long now = clock.getAsLong();
+        return waiting && (now - waitSinceNs < WAITING_PATIENCE_NS
+                || seenPermit == TurnPage.NEXT && now - nextSinceNs < PATIENCE_NS)
+            || busy && (holding || isAwaited(seenPermit)) && now - progressNs < PATIENCE_NS;
     }
 
     /** Time in which launches of this session were running or waiting behind others of it, in milliseconds. */

@@ -17,7 +17,7 @@ import java.nio.ByteOrder;
  *
  * <pre>
  * offset  who writes  word
- *      0  broker      permit: {@link #FREE}, {@link #OPEN}, {@link #TURN} or {@link #WAIT}
+ *      0  broker      permit: {@link #FREE}, {@link #OPEN}, {@link #TURN}, {@link #WAIT} or {@link #NEXT}
  *      4  both        signal: a futex, counted up by the broker after a permit that the worker sleeps for
  *    128  worker      state: {@link #IDLE}, {@link #WANTS} or {@link #BUSY}
  *    132  worker      waiting: not 0 while the worker sleeps until the permit changes; the broker takes it back to 0
@@ -41,6 +41,8 @@ public final class TurnPage implements AutoCloseable {
     public static final int TURN = 2;
     /** Permit: launch nothing; say when something is to be launched, and when all that was launched is done. */
     public static final int WAIT = 3;
+    /** Permit: as {@link #WAIT}, and the turn comes soon: be awake. */
+    public static final int NEXT = 4;
 
     /** State: nothing is launched, nothing is to be. */
     public static final int IDLE = 0;
@@ -93,6 +95,11 @@ public final class TurnPage implements AutoCloseable {
         return (int) I32.getVolatile(page, PERMIT_OFFSET);
     }
 
+    /** Whether a permit lets nothing be launched. */
+    public static boolean isWait(int permit) {
+        return permit == WAIT || permit == NEXT;
+    }
+
     /** Says what the worker may do, and wakes it if it sleeps for that. Broker. */
     public void permit(int permit) {
         I32.setVolatile(page, PERMIT_OFFSET, permit);
@@ -111,13 +118,15 @@ public final class TurnPage implements AutoCloseable {
     }
 
     /**
-     * Sleeps while the permit is {@link #WAIT}. Worker; may return early.
+     * Sleeps while the permit is {@link #WAIT}, or {@link #NEXT}. Worker; may return early.
      *
+     * @param notice returns as well when the permit is NEXT.
      * @param timeoutNs at most so long.
      */
-    public void awaitPermit(long timeoutNs) {
+    public void awaitPermit(boolean notice, long timeoutNs) {
         int seen = sleeper.prepare();
-        if (permit() == WAIT) {
+        int permit = permit();
+        if (permit == WAIT || permit == NEXT && !notice) {
             sleeper.sleep(seen, timeoutNs);
         }
     }

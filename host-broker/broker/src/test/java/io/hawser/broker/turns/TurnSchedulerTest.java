@@ -1,0 +1,190 @@
+package io.hawser.broker.turns;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.shm.os.EventFd;
+import io.hawser.shm.turns.TurnPage;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The scheduler's thread with pages and bells, whose other ends this test has. */
+class TurnSchedulerTest {
+    private static final long LIMIT_NS = 20_000_000_000L;
+    private static final List<String> GPU = List.of("gpu-0");
+
+    private TurnScheduler scheduler;
+
+    /** The worker's end. */
+    private static final class Worker implements AutoCloseable {
+        private final TurnScheduler.Place place;
+        private final TurnPage page;
+        private final int bell;
+
+        Worker(TurnScheduler scheduler, String vgpu, List<String> gpus) throws IOException {
+            place = scheduler.place(vgpu, 100, gpus);
+            page = TurnPage.map(place.pageDescriptor());
+            bell = place.bellDescriptor();
+            place.begin();
+        }
+
+        void says(int state) throws IOException {
+            page.state(state);
+            EventFd.of(bell).signal(); // the scheduler's own copy, as this is its process
+        }
+
+        int permit() {
+            return page.permit();
+        }
+
+        @Override
+        public void close() {
+            place.end();
+            page.close();
+        }
+    }
+
+    @BeforeEach
+    void start() throws IOException {
+        scheduler = new TurnScheduler(new TurnRules(1_000_000, 5_000_000, 0), () -> false);
+    }
+
+    @AfterEach
+    void stop() {
+        scheduler.close();
+    }
+
+    private static void await(String what, BooleanSupplier condition) {
+        long end = System.nanoTime() + LIMIT_NS;
+        while (!condition.getAsBoolean()) {
+            assertTrue(System.nanoTime() < end, what);
+            Thread.onSpinWait();
+        }
+    }
+
+    private static void await(Worker worker, int permit) {
+        await("permit " + permit + " instead of " + worker.permit(), () -> worker.permit() == permit);
+    }
+
+    @Test
+    void shouldGiveTheTurnToWhoeverRings() throws Exception {
+        try (Worker one = new Worker(scheduler, "one", GPU); Worker other = new Worker(scheduler, "other", GPU)) {
+            await(one, TurnPage.OPEN);
+            await(other, TurnPage.WAIT);
+            other.says(TurnPage.WANTS);
+            await(other, TurnPage.OPEN);
+            await(one, TurnPage.WAIT);
+            other.says(TurnPage.BUSY);
+            one.says(TurnPage.WANTS);
+            await(one, TurnPage.NEXT);
+            await(other, TurnPage.WAIT); // after its quantum
+            other.says(TurnPage.WANTS);
+            await(one, TurnPage.TURN);
+        }
+    }
+
+    @Test
+    void shouldLeaveTheLastOneFree() throws Exception {
+        try (Worker one = new Worker(scheduler, "one", GPU)) {
+            try (Worker other = new Worker(scheduler, "other", GPU)) {
+                await(one, TurnPage.OPEN);
+                other.says(TurnPage.WANTS);
+                await(one, TurnPage.WAIT);
+            }
+            await(one, TurnPage.FREE);
+        }
+    }
+
+    @Test
+    void shouldGoOnBesideOneThatNeverEnds() throws Exception {
+        try (Worker hung = new Worker(scheduler, "hung", GPU); Worker other = new Worker(scheduler, "other", GPU)) {
+            await(hung, TurnPage.OPEN);
+            hung.says(TurnPage.BUSY);
+            other.says(TurnPage.WANTS);
+            await(other, TurnPage.TURN);
+            assertEquals(TurnPage.WAIT, hung.permit());
+            other.says(TurnPage.BUSY);
+            await("it is charged: it has the GPU", () -> charged("hung") > 0);
+        }
+    }
+
+    private long charged(String vgpu) {
+        try {
+            return scheduler.chargedNs(vgpu).get(20, TimeUnit.SECONDS);
+        } catch (Exception e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
+    void shouldKeepGpusApartUntilASessionHasBoth() throws Exception {
+        try (Worker first = new Worker(scheduler, "first", List.of("gpu-0"));
+            Worker second = new Worker(scheduler, "second", List.of("gpu-1"))) {
+            first.says(TurnPage.BUSY);
+            second.says(TurnPage.BUSY);
+            assertEquals(0, charged("first"));
+            assertEquals(TurnPage.FREE, first.permit());
+            assertEquals(TurnPage.FREE, second.permit());
+            try (Worker both = new Worker(scheduler, "both", List.of("gpu-1", "gpu-0"))) {
+                await("one of the three at most may launch", () -> Stream.of(first, second, both)
+                    .filter(worker -> !TurnPage.isWait(worker.permit())).count() == 1);
+            }
+            await(first, TurnPage.FREE);
+            await(second, TurnPage.FREE);
+        }
+    }
+
+    @Test
+    void shouldNotBeKeptFromOthersByABellThatAlwaysRings() throws Exception {
+        try (Worker noisy = new Worker(scheduler, "noisy", GPU); Worker other = new Worker(scheduler, "other", GPU)) {
+            await(noisy, TurnPage.OPEN);
+            EventFd bell = EventFd.of(noisy.bell);
+            Thread ringer = new Thread(() -> {
+                try {
+                    for (int i = 0; i < 200_000; i++) {
+                        bell.signal();
+                    }
+                } catch (IOException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            ringer.start();
+            other.says(TurnPage.WANTS);
+            await(other, TurnPage.OPEN);
+            ringer.join();
+        }
+    }
+
+    @Test
+    void shouldKeepNothingOfThoseThatHaveGone() throws Exception {
+        charged("nobody"); // the thread runs
+        long before = descriptors();
+        for (int i = 0; i < 50; i++) {
+            new Worker(scheduler, "vgpu" + i % 3, GPU).close();
+        }
+        TurnScheduler.Place unused = scheduler.place("unused", 100, GPU);
+        unused.end();
+        charged("nobody");
+        assertEquals(before, descriptors());
+    }
+
+    private static long descriptors() throws IOException {
+        try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
+            return open.map(link -> {
+                try {
+                    return Files.readSymbolicLink(link).toString();
+                } catch (IOException e) {
+                    return ""; // the listing's own
+                }
+            }).filter(target -> target.contains("hawser-turns") || target.contains("[eventfd]")).count();
+        }
+    }
+}

@@ -1,0 +1,226 @@
+package io.hawser.worker.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.shm.turns.TurnPage;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import org.junit.jupiter.api.Test;
+
+class TurnsTest {
+    private static final long CONTEXT = 7;
+    private static final long MS = 1_000_000;
+
+    private final TurnPage page = TurnPage.alone();
+    private final StreamState stream = new StreamState(CONTEXT, 1);
+    private final Queue<Runnable> marks = new ArrayDeque<>(); // what is run when the GPU has come so far
+    private long nowNs = 1;
+    private int rings;
+    private int looks;
+    private final Turns turns = new Turns(new Turns.Surroundings() {
+        @Override
+        public void mark(StreamState of) {
+            long launches = of.watch();
+            marks.add(() -> turns().reached(of, launches));
+        }
+
+        @Override
+        public void lookAgain(long delayMs) {
+            looks++;
+        }
+
+        @Override
+        public void ring() {
+            rings++;
+        }
+    }, () -> nowNs);
+
+    TurnsTest() {
+        turns.use(page);
+    }
+
+    private Turns turns() {
+        return turns;
+    }
+
+    private boolean launch() {
+        boolean may = turns.mayLaunch();
+        if (may) {
+            turns.issued(stream);
+        }
+        return may;
+    }
+
+    /** Launches as many as go at once. */
+    private int launchAll(int limit) {
+        int count = 0;
+        while (count < limit && launch()) {
+            count++;
+        }
+        return count;
+    }
+
+    /** The GPU does all that has been watched, which takes so long. */
+    private void finish(long ns) {
+        nowNs += ns;
+        for (Runnable mark = marks.poll(); mark != null; mark = marks.poll()) {
+            mark.run();
+        }
+    }
+
+    @Test
+    void shouldLaunchWithoutLimitOrBellWhileAlone() {
+        assertEquals(10_000, launchAll(10_000));
+        assertEquals(TurnPage.BUSY, page.state());
+        turns.markAll();
+        finish(MS);
+        assertEquals(TurnPage.IDLE, page.state());
+        assertEquals(0, rings);
+        assertEquals(1, turns.gpuTimeMs());
+    }
+
+    @Test
+    void shouldHoldAndRingOnceWithoutATurn() {
+        page.permit(TurnPage.WAIT);
+        assertFalse(launch());
+        assertFalse(launch());
+        assertEquals(TurnPage.WANTS, page.state());
+        assertEquals(1, rings);
+        nowNs += 5 * MS;
+        assertEquals(5, turns.waitedMs());
+        page.permit(TurnPage.NEXT);
+        assertFalse(turns.poll());
+        assertFalse(launch());
+        page.permit(TurnPage.TURN);
+        assertTrue(turns.poll());
+        assertTrue(launch());
+        nowNs += 5 * MS;
+        assertEquals(5, turns.waitedMs());
+        assertEquals(TurnPage.BUSY, page.state());
+    }
+
+    @Test
+    void shouldSayThatItIsDoneWhenItsTurnIsOver() {
+        page.permit(TurnPage.TURN);
+        assertTrue(launch());
+        page.permit(TurnPage.WAIT);
+        assertFalse(launch());
+        assertEquals(TurnPage.BUSY, page.state(), "what runs cannot be taken back");
+        assertEquals(0, rings);
+        finish(MS);
+        assertEquals(TurnPage.WANTS, page.state());
+        assertEquals(1, rings);
+    }
+
+    @Test
+    void shouldSayThatItHasNothingMoreInItsTurn() {
+        page.permit(TurnPage.TURN);
+        assertTrue(launch());
+        turns.served(true);
+        finish(MS);
+        assertEquals(TurnPage.IDLE, page.state());
+        assertEquals(1, rings);
+    }
+
+    @Test
+    void shouldWatchOneEndAtATimeWhileLaunchesCome() {
+        page.permit(TurnPage.TURN);
+        for (int i = 0; i < 8; i++) { // until the window is large
+            launchAll(1000);
+            finish(10_000);
+        }
+        for (int i = 0; i < 10; i++) {
+            assertTrue(launch());
+            turns.served(true);
+        }
+        assertEquals(1, marks.size());
+        finish(10_000); // the rest is watched when the first is reached
+        assertEquals(TurnPage.IDLE, page.state());
+    }
+
+    @Test
+    void shouldNotRingWhereNobodyWaits() {
+        page.permit(TurnPage.OPEN);
+        assertTrue(launch());
+        turns.markAll();
+        finish(MS);
+        assertEquals(TurnPage.IDLE, page.state());
+        assertEquals(0, rings);
+    }
+
+    @Test
+    void shouldKeepLittleInFlightOfLongKernels() {
+        page.permit(TurnPage.OPEN);
+        int most = 0;
+        for (int i = 0; i < 20; i++) {
+            most = Math.max(most, launchAll(1000));
+            finish(most * 100 * MS);
+        }
+        assertTrue(most <= 2, "launches at once: " + most);
+    }
+
+    @Test
+    void shouldKeepEnoughInFlightOfShortKernels() {
+        page.permit(TurnPage.OPEN);
+        int last = 0;
+        for (int i = 0; i < 20; i++) {
+            last = launchAll(1000);
+            finish(last * 5_000L);
+        }
+        assertTrue(last >= 64 && last <= Turns.MAX_WINDOW, "launches at once: " + last);
+    }
+
+    @Test
+    void shouldGoOnWhenWhatRunsWaitsForWhatIsHeld() {
+        page.permit(TurnPage.TURN);
+        int first = launchAll(1000);
+        assertFalse(launch());
+        assertTrue(looks > 0, "it looks again without being asked");
+        int all = first;
+        for (int i = 0; i < 10; i++) {
+            nowNs += 1000 * MS;
+            int more = launchAll(1000);
+            assertTrue(more > 0 && more <= first, "a window more each time: " + more);
+            all += more;
+        }
+        assertTrue(all >= first + 10);
+    }
+
+    @Test
+    void shouldFindAllOfAContextDone() {
+        page.permit(TurnPage.OPEN);
+        StreamState other = new StreamState(CONTEXT, 2);
+        assertTrue(turns.mayLaunch());
+        turns.issued(stream);
+        assertTrue(turns.mayLaunch());
+        turns.issued(other);
+        long before = turns.last();
+        turns.contextReached(CONTEXT + 1, before);
+        assertEquals(TurnPage.BUSY, page.state());
+        turns.contextReached(CONTEXT, before);
+        assertEquals(TurnPage.IDLE, page.state());
+    }
+
+    @Test
+    void shouldNotBeBusyForALaunchThatWasRefused() {
+        page.permit(TurnPage.TURN);
+        assertTrue(turns.mayLaunch());
+        turns.issued(null);
+        assertEquals(TurnPage.IDLE, page.state());
+        assertEquals(1, rings);
+    }
+
+    @Test
+    void shouldWatchWhatRunsWhenOthersBeginToWait() {
+        page.permit(TurnPage.OPEN);
+        assertTrue(launch());
+        assertTrue(marks.size() <= 1);
+        page.permit(TurnPage.TURN);
+        turns.poll();
+        finish(MS);
+        assertEquals(TurnPage.IDLE, page.state());
+        assertEquals(1, rings);
+    }
+}
