@@ -4,7 +4,7 @@ import java.time.Instant;
 
 /** The broker itself; see openapi.yml. */
 public record BrokerInfo(String version, int protocolVersion, String descriptionHash, Instant started,
-    String guestEndpoint, String httpEndpoint, String backend, int maxSessions, String jail,
+    String guestEndpoint, String guestTlsEndpoint, String httpEndpoint, String backend, int maxSessions, String jail,
     String placement, double overcommit, String turns, String database, boolean tls, Pool pool) {
 
     /** Its workers; see openapi.yml. */

@@ -37,9 +37,9 @@ public class BrokerResource implements BrokerApi {
         Broker broker = lifecycle.broker();
         PoolState pool = broker.pool();
         return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(ApiDescription.HASH),
-            broker.started(), broker.guestEndpoint(), lifecycle.httpEndpoint(), pool.backend(),
-            broker.config().sessions().max(), broker.jail(), broker.config().placement(), broker.config().overcommit(),
-            broker.turnMode().label(), broker.database().kind().label(),
+            broker.started(), broker.guestEndpoint(), broker.guestTlsEndpoint(), lifecycle.httpEndpoint(),
+            pool.backend(), broker.config().sessions().max(), broker.jail(), broker.config().placement(),
+            broker.config().overcommit(), broker.turnMode().label(), broker.database().kind().label(),
             lifecycle.httpEndpoint().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure()));
     }

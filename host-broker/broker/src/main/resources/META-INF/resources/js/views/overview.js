@@ -58,7 +58,8 @@ export function overview() {
     const moreSessions = h('a', {href: '#/sessions', class: 'more'});
     const of = () => model.broker;
     const about = new Facts([
-        ['Guests connect to', () => of().guestEndpoint], ['Running for', () => duration(model.now()
+        ['Guests connect to', () => [of().guestEndpoint, of().guestTlsEndpoint && 'tls://' + of().guestTlsEndpoint]
+            .filter(e => e).join(', ')], ['Running for', () => duration(model.now()
             - Date.parse(of().started))],
         ['Version', () => of().version], ['Spare workers', () => of().pool.ready + ' of ' + of().pool.size + ' ready'],
         ['Placement', () => of().placement + (of().overcommit > 1 ? ', overcommit ' + of().overcommit : '')],
