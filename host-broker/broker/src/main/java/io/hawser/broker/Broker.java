@@ -30,6 +30,7 @@ import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.turns.TurnRules;
 import io.hawser.broker.turns.TurnScheduler;
 import io.hawser.broker.vgpu.Acts;
+import io.hawser.broker.vgpu.GpuWatch;
 import io.hawser.broker.vgpu.Placement;
 import io.hawser.broker.vgpu.VgpuLoader;
 import io.hawser.broker.vgpu.VgpuService;
@@ -61,6 +62,7 @@ public final class Broker {
     private static final Duration STOP_MARGIN = Duration.ofSeconds(3);
     /** How old the database's knowledge of when a token was used can be. */
     private static final int TOKEN_USES_SECONDS = 60;
+    private static final long GPU_LOOK_MS = 1000;
 
     private static final long LEDGER_SWEEP_MS = 1000;
 
@@ -107,6 +109,7 @@ public final class Broker {
     private final Acts acts;
     private final VgpuTable vgpus;
     private final VgpuService vgpuService;
+    private final GpuWatch gpuWatch;
     private final TokenTable tokens = new TokenTable();
     private final TokenService tokenService;
     private final WorkerPools pools;
@@ -168,6 +171,8 @@ public final class Broker {
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
             table -> pools.need(table.sets()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
+        gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
+        loop.scheduleWithFixedDelay(gpuWatch::look, GPU_LOOK_MS, GPU_LOOK_MS, TimeUnit.MILLISECONDS);
         loop.scheduleWithFixedDelay(tokenService::noteUses, TOKEN_USES_SECONDS, TOKEN_USES_SECONDS,
             TimeUnit.SECONDS);
     }
@@ -180,8 +185,9 @@ public final class Broker {
         return pools.state().devices();
     }
 
-    private void gpus(List<WorkerMessage.Device> devices) {
-        vgpuService.gpus(devices);
+    /** These GPUs there are. Event loop only. */
+    void gpus(List<WorkerMessage.Device> devices) {
+        gpuWatch.told(devices);
     }
 
     /**
@@ -404,6 +410,11 @@ public final class Broker {
     /** Addresses that have connections or sessions at the doors for guests. */
     public int guestPeers() {
         return door.peers();
+    }
+
+    /** Does something on the event loop. */
+    void onLoop(Runnable work) {
+        group.next().submit(work).syncUninterruptibly();
     }
 
     /** Whether the event loop answers within a second. Not on the event loop. */

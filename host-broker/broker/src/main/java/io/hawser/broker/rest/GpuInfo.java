@@ -5,9 +5,11 @@ import io.hawser.broker.nvml.GpuReading;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.session.SessionView;
+import io.hawser.broker.vgpu.GpuLoad;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 
 /** A GPU; see openapi.yml. What is null is not known. */
 public record GpuInfo(int index, String name, String uuid, String backend, long totalBytes, long usedBytes,
@@ -36,13 +38,14 @@ public record GpuInfo(int index, String name, String uuid, String backend, long 
             health = GpuReading.Health.FAILING;
             detail = "no worker can be started: " + broker.workerFailure(device.uuid());
         }
-        // A session tells one figure for all its GPUs: it is shown with the first.
-        long used = users.stream().filter(s -> s.gpus().getFirst().equals(device.uuid()))
-            .mapToLong(s -> s.statistics().deviceBytes()).sum();
+        Optional<GpuLoad> load = broker.vgpus().gpus().stream().filter(g -> g.device().uuid().equals(device.uuid()))
+            .findFirst();
+        long used = users.stream().map(s -> s.guest().vgpu()).distinct()
+            .mapToLong(vgpu -> broker.ledgers().usedBytes(vgpu, device.uuid())).sum();
         return new GpuInfo(index, device.name(), device.uuid(), backend, device.totalBytes(), used, device.pciBusId(),
-            device.computeCapability(), users.size(), users.stream().mapToLong(SessionView::memoryBytes).sum(),
+            device.computeCapability(), users.size(), load.map(GpuLoad::reservedBytes).orElse(0L),
             broker.gpuMonitor().contextBytes(device.uuid()),
-            (int) users.stream().map(s -> s.guest().vgpu()).distinct().count(), health.name().toLowerCase(Locale.ROOT),
+            load.map(GpuLoad::vgpus).orElse(0), health.name().toLowerCase(Locale.ROOT),
             detail, reading.utilizationPercent(), reading.memoryUsedBytes(), reading.temperatureCelsius(),
             reading.powerWatts());
     }

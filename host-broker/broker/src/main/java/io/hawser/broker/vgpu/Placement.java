@@ -87,11 +87,14 @@ public record Placement(Policy policy, double overcommit) {
         }
         return possible.stream().min(Comparator.comparing(GpuLoad::failing).thenComparing(policy.order))
             .orElseThrow(() -> new NoPlaceException("no GPU has a place for the vGPU: vgpu=" + vgpu.name() + ": "
-                + String.join("; ", objections)));
+                + (gpus.isEmpty() ? "there is none any more" : String.join("; ", objections))));
     }
 
     private static List<String> named(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
         List<WorkerMessage.Device> devices = gpus.stream().map(GpuLoad::device).toList();
+        if (devices.isEmpty()) {
+            throw new NoPlaceException("a vGPU's GPU must be there: vgpu=" + vgpu.name() + ": there is none any more");
+        }
         try {
             return vgpu.gpus().named(devices).stream().map(WorkerMessage.Device::uuid).toList();
         } catch (GpuChoice.NoGpuException e) {

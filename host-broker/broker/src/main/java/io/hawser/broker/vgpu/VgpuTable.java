@@ -81,6 +81,7 @@ public final class VgpuTable {
     private final ConcurrentSkipListMap<String, VgpuView> pictures = new ConcurrentSkipListMap<>();
     private final Map<String, Long> contextBytes = new HashMap<>();
     private List<WorkerMessage.Device> devices = List.of();
+    private boolean known; // which GPUs there are
     private volatile List<GpuLoad> gpuPicture = List.of();
 
     /**
@@ -189,8 +190,10 @@ public final class VgpuTable {
 
     /** What a worker's context costs on a GPU, as somebody has measured. */
     public void contextCost(String uuid, long bytes) {
-        contextBytes.put(uuid, bytes);
-        gpuPicture = loads(null);
+        if (contextBytes.getOrDefault(uuid, 0L) != bytes) {
+            contextBytes.put(uuid, bytes);
+            gpuPicture = loads(null);
+        }
     }
 
     /** One that is in the database; settled by {@link #gpus(List)}. */
@@ -203,10 +206,11 @@ public final class VgpuTable {
     /**
      * These GPUs there are from now on: each vGPU stays where it was, or is placed.
      *
-     * @param present in the workers' order; not empty.
+     * @param present in the workers' order; empty when all are lost.
      */
     Settled gpus(List<WorkerMessage.Device> present) {
         devices = List.copyOf(present);
+        known = true;
         return settle();
     }
 
@@ -221,7 +225,7 @@ public final class VgpuTable {
         Set<String> uuids = new HashSet<>();
         devices.forEach(device -> uuids.add(device.uuid()));
         List<Entry> homeless = new ArrayList<>();
-        for (Entry entry : devices.isEmpty() ? List.<Entry>of() : some) {
+        for (Entry entry : known ? some : List.<Entry>of()) {
             boolean all = entry.vgpu.gpus().kind() == GpuChoice.Kind.ALL
                 && !entry.home.equals(devices.stream().map(WorkerMessage.Device::uuid).toList());
             boolean present = !entry.home.isEmpty() && uuids.containsAll(entry.home);
@@ -321,7 +325,7 @@ public final class VgpuTable {
     }
 
     private List<String> place(Vgpu vgpu, Entry except) throws VgpuException {
-        if (devices.isEmpty()) {
+        if (!known) {
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE,
                 "no worker has told yet which GPUs there are; a vGPU can be placed when one has");
         }

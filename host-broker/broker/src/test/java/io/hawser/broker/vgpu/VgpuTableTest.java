@@ -84,6 +84,20 @@ class VgpuTableTest {
     }
 
     @Test
+    void shouldHaveNothingToGiveWhenAllGpusAreLost() throws VgpuException {
+        table.gpus(BOTH);
+        add("any", 400, "any");
+        add("all", 0, "all");
+        assertEquals(Set.of("any", "all"), table.gpus(List.of()).lost());
+        assertTrue(table.objection("any", Carrier.TCP).contains("there is none any more"));
+        VgpuException none = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 0, "all")));
+        assertEquals(VgpuException.Kind.CONFLICT, none.kind(), "known to be none is not unknown");
+        table.gpus(BOTH);
+        assertEquals(VgpuState.READY, find("any").state());
+        assertEquals(List.of(FIRST.uuid(), SECOND.uuid()), find("all").placedGpus());
+    }
+
+    @Test
     void shouldPlaceTheUnplacedWhenThereIsRoom() throws VgpuException {
         table.load(vgpu("a", 900, "any"), List.of());
         table.load(vgpu("b", 900, "any"), List.of());
