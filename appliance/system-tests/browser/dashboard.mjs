@@ -114,6 +114,12 @@ const tests = {
             await dialog(page).getByRole('button', {name: 'Delete vGPU'}).click();
             await page.getByRole('heading', {level: 1, name: 'vGPUs'}).waitFor();
             await until('its row to go', async () => await page.getByRole('row', {name: /from-page/}).count() === 0);
+
+            await goTo(page, '#/audit', 'Audit log');
+            await page.getByLabel('Filter: Audit log').fill('from-page');
+            await page.getByRole('row', {name: /createVgpu.*refused/}).first().waitFor();
+            await page.getByRole('row', {name: /createVgpu.*done/}).waitFor();
+            await page.getByRole('row', {name: /deleteVgpu.*done/}).waitFor();
         });
     },
 
@@ -234,7 +240,7 @@ const tests = {
                 await page.getByRole('heading', {name: 'Sign in to this broker'}).waitFor();
                 await checkAccessibility(page, 'login, ' + colorScheme);
                 await logIn(page);
-                for (const [hash, heading] of await detailViews(page)) {
+                for (const [hash, heading] of [...await detailViews(page), ['#/audit', 'Audit log']]) {
                     await goTo(page, hash, heading);
                     await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => resolve())));
                     await checkAccessibility(page, hash + ', ' + colorScheme);
