@@ -89,8 +89,10 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
     }
     if (verdict != 0) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
-        /* A program that asked for the log shows it itself, or tries what works, as compilers' drivers do. */
-        hws_level_t level = jit != NULL && jit->error_log != NULL ? HWS_INFO : HWS_WARN;
+        /* A program that asked for the log shows it itself, or tries what works, as compilers' drivers do. Where memory
+         * is missing nothing is wrong with the code. */
+        bool is_expected = (jit != NULL && jit->error_log != NULL) || verdict == CUDA_ERROR_OUT_OF_MEMORY;
+        hws_level_t level = is_expected ? HWS_INFO : HWS_WARN;
         hws_log(level, "device code was refused: %s", log[0] != '\0' ? log : "no reason given");
         return (CUresult) verdict;
     }

@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 record Installation(Path launcher, Path libraries, Path programs) {
     static final String BENCHMARK = "hawser_benchmark";
     /** Programs that others start for their own purpose; they do not check a result by themselves. */
-    private static final List<String> HELPERS = List.of("hold", "tenant", "static_cudart", BENCHMARK);
+    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_cudart", BENCHMARK);
 
     /** As the launcher script passes it. @throws CheckException when something is missing. */
     static Installation ofLauncher() {

@@ -123,11 +123,6 @@ final class BrokerProcess implements AutoCloseable {
         return guest;
     }
 
-    /** Where the page and the REST interface are. */
-    String http() {
-        return http;
-    }
-
     /** The administrator's token. */
     String adminToken() throws IOException {
         return Files.readString(stateDir.resolve("admin.token")).strip();
@@ -171,6 +166,11 @@ final class BrokerProcess implements AutoCloseable {
     /** The GPUs as the REST interface shows them. */
     JsonNode gpus() throws IOException, InterruptedException {
         return JSON.readTree(call("GET", "/api/v1/gpus", 200));
+    }
+
+    /** A vGPU as the REST interface shows it. */
+    JsonNode vgpu(String name) throws IOException, InterruptedException {
+        return JSON.readTree(call("GET", "/api/v1/vgpus/" + name, 200));
     }
 
     /** Ends a session by its id. */

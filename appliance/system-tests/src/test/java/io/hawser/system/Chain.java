@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 final class Chain {
     static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
     /** Programs that a test starts for its own purpose; they do not check a result by themselves. */
-    private static final List<String> HELPERS = List.of("hold", "tenant", "static_cudart", "hawser_benchmark");
+    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_cudart", "hawser_benchmark");
 
     static final Path BROKER = ROOT.resolve("host-broker/broker/target/quarkus-app/quarkus-run.jar");
     static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");

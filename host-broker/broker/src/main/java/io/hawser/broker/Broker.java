@@ -5,7 +5,9 @@ import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.ledger.Amount;
 import io.hawser.broker.ledger.Ledgers;
+import io.hawser.broker.ledger.OutsideLook;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.Worker;
@@ -46,6 +48,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -115,6 +118,7 @@ public final class Broker {
     private final WorkerPools pools;
     private final ImageStore images;
     private final Ledgers ledgers;
+    private final OutsideLook outsideLook = new OutsideLook(new Memory());
     private final SessionRegistry sessions;
     private final TurnMode turnMode;
     private final SessionTurns turns;
@@ -140,7 +144,7 @@ public final class Broker {
         acts = new Acts(loop, database);
         images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
             config.images().maxSize().asLongValue()));
-        ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount);
+        ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
         turnMode = TurnMode.of(config, environment);
         turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns()),
@@ -166,7 +170,7 @@ public final class Broker {
         gpuMonitor = new GpuMonitor(new Monitored());
         StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
-        loop.scheduleAtFixedRate(ledgers::sweep, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
+        loop.scheduleAtFixedRate(this::lookAtMemory, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash);
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
             table -> pools.need(table.sets()));
@@ -273,6 +277,49 @@ public final class Broker {
             stateDir.close();
         } catch (IOException e) {
             LOG.warnf("the state folder could not be tidied: %s", e.getMessage());
+        }
+    }
+
+    private long contextBytes(String gpu) {
+        return gpuMonitor.contextBytes(gpu);
+    }
+
+    /** Each second, on the event loop. */
+    private void lookAtMemory() {
+        ledgers.sweep();
+        outsideLook.look();
+    }
+
+    /** What is compared with what the driver says. */
+    private final class Memory implements OutsideLook.Watched {
+        @Override
+        public List<SessionView> sessions() {
+            return sessions.list();
+        }
+
+        @Override
+        public List<WorkerMessage.Device> devices() {
+            return Broker.this.devices();
+        }
+
+        @Override
+        public Amount amount(String vgpu, WorkerMessage.Device device) {
+            return vgpus.amount(vgpu, device);
+        }
+
+        @Override
+        public OptionalLong processBytes(String gpu, long pid) {
+            return gpuMonitor.processBytes(gpu, pid);
+        }
+
+        @Override
+        public long contextBytes(String gpu) {
+            return gpuMonitor.contextBytes(gpu);
+        }
+
+        @Override
+        public void end(long session, String reason) {
+            sessions.end(session, reason);
         }
     }
 

@@ -249,8 +249,14 @@ public final class Worker {
         }
         try {
             MemorySegment memory = SharedMemory.mapWhileReachable(descriptor, LedgerLayout.bytes(message.slots()));
-            quota = new MemoryQuota(new LedgerAccount(new Ledger(memory, message.slots()), message.slot()),
-                columns(message.gpus()));
+            int[] columns = columns(message.gpus());
+            long[] contextBytes = new long[columns.length];
+            for (int device = 0; device < columns.length; device++) {
+                contextBytes[device] = columns[device] < message.contextBytes().size()
+                    ? message.contextBytes().get(columns[device]) : 0;
+            }
+            quota = new MemoryQuota(new LedgerAccount(new Ledger(memory, message.slots()), message.slot()), columns,
+                contextBytes);
         } finally {
             Descriptors.close(descriptor); // the mapping stays
         }

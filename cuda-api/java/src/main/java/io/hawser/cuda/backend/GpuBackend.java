@@ -118,6 +118,45 @@ public interface GpuBackend extends AutoCloseable {
         return loadImage(image, out, log);
     }
 
+    /**
+     * Device memory that code will take in each context that uses it, for its variables above all.
+     *
+     * @param image as for {@link #loadImage}, of any content.
+     * @return bytes, 0 or more; 0 where {@link #codeBytes} tells.
+     */
+    default long imageBytes(MemorySegment image) {
+        return 0;
+    }
+
+    /**
+     * Device memory that a loaded module or library takes in each context that uses it.
+     *
+     * @return bytes; 0 where {@link #imageBytes} tells.
+     */
+    default long codeBytes(long module) {
+        return 0;
+    }
+
+    /**
+     * Device memory that a context takes for a limit (CUlimit) beyond what every context takes, when that has a value.
+     * A kernel's local memory counts as a limit on the stack of so many bytes.
+     *
+     * @return bytes, 0 or more.
+     */
+    default long limitBytes(int device, int limit, long value) {
+        return 0;
+    }
+
+    /**
+     * Device memory that an allocation takes.
+     *
+     * @param bytes as asked for, over 0.
+     * @return no less; a driver takes whole pages.
+     */
+    default long allocationBytes(long bytes) {
+        return bytes;
+    }
+
     /** Unloads a module or library; its functions are gone. */
     int unloadImage(long module);
 

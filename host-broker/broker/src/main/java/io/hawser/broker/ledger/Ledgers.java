@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
 import org.jboss.logging.Logger;
 
 /**
@@ -49,6 +50,7 @@ public final class Ledgers implements AutoCloseable {
     private final int slotCount;
     private final Supplier<List<WorkerMessage.Device>> devices;
     private final Quotas quotas;
+    private final ToLongFunction<String> contextBytes;
     private final Map<String, Book> books = new ConcurrentHashMap<>();
     private final Map<Worker, Seat> seats = new HashMap<>();
 
@@ -58,8 +60,11 @@ public final class Ledgers implements AutoCloseable {
      * @param maxSessions of the broker; workers that are ending have slots as well.
      * @param devices the GPUs, those that vGPUs may use.
      * @param quotas asked when a session begins, and by {@link #refresh}.
+     * @param contextBytes what a context costs on a GPU, by its UUID; 0 while that is not known.
      */
-    public Ledgers(int maxSessions, Supplier<List<WorkerMessage.Device>> devices, Quotas quotas) {
+    public Ledgers(int maxSessions, Supplier<List<WorkerMessage.Device>> devices, Quotas quotas,
+            ToLongFunction<String> contextBytes) {
+        this.contextBytes = contextBytes;
         slotCount = (int) Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS);
         this.devices = devices;
         this.quotas = quotas;
@@ -90,7 +95,8 @@ public final class Ledgers implements AutoCloseable {
         }
         book.ledger.clear(slot); // whoever had it may have left a child that still writes
         book.taken.set(slot);
-        return new Seat(vgpu, book.descriptor, book.ledger, slot, book.gpus);
+        return new Seat(vgpu, book.descriptor, book.ledger, slot, book.gpus,
+            book.gpus.stream().map(contextBytes::applyAsLong).toList());
     }
 
     private Book open(String vgpu) throws IOException {

@@ -13,13 +13,15 @@ public final class Seat {
     private final Ledger ledger;
     private final int slot;
     private final List<String> gpus;
+    private final List<Long> contextBytes;
 
-    Seat(String vgpu, int descriptor, Ledger ledger, int slot, List<String> gpus) {
+    Seat(String vgpu, int descriptor, Ledger ledger, int slot, List<String> gpus, List<Long> contextBytes) {
         this.vgpu = vgpu;
         this.descriptor = descriptor;
         this.ledger = ledger;
         this.slot = slot;
         this.gpus = List.copyOf(gpus);
+        this.contextBytes = List.copyOf(contextBytes);
     }
 
     String vgpu() {
@@ -44,6 +46,11 @@ public final class Seat {
     /** UUIDs of the columns' GPUs, in order. */
     public List<String> gpus() {
         return gpus;
+    }
+
+    /** What a context costs on each of them; 0 while that is not known. */
+    public List<Long> contextBytes() {
+        return contextBytes;
     }
 
     /** What the session holds now on all GPUs, as its worker says, bounded. */

@@ -170,6 +170,7 @@ public final class Worker {
         ObjectNode ledger = JSON.createObjectNode().put("type", "ledger").put("slots", seat.slots())
             .put("slot", seat.slot());
         seat.gpus().forEach(ledger.putArray("gpus")::add);
+        seat.contextBytes().forEach(ledger.putArray("contextBytes")::add);
         pass(ledger, seat.descriptor());
         ObjectNode message = JSON.createObjectNode().put("type", "assign");
         assignment.describe(message);

@@ -23,9 +23,12 @@ class LedgersIT {
 
     @Test
     void shouldShowWhatWorkersHoldAndNothingOnceTheyAreKilled() throws Exception {
-        try (TestBroker broker = TestBroker.start(stateDir, "normal", Map.of("hawser.vgpus.default.memory-bytes",
-            "1000")); TestGuest first = new TestGuest(broker.broker()); TestGuest second =
-            new TestGuest(broker.broker()); TestGuest third = new TestGuest(broker.broker())) {
+        // Starting a worker in between takes as long as it takes.
+        Map<String, String> settings = Map.of("hawser.vgpus.default.memory-bytes", "1000",
+            "hawser.listen.handshake-timeout", "60s");
+        try (TestBroker broker = TestBroker.start(stateDir, "normal", settings);
+            TestGuest first = new TestGuest(broker.broker()); TestGuest second = new TestGuest(broker.broker());
+            TestGuest third = new TestGuest(broker.broker())) {
             for (TestGuest guest : List.of(first, second, third)) {
                 guest.handshake("default", TestGuest.secret(stateDir));
                 guest.receive();

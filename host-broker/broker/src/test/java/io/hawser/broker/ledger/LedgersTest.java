@@ -27,7 +27,7 @@ class LedgersTest {
     private final List<WorkerMessage.Device> devices = new ArrayList<>(List.of(device("a", 1000)));
     private final Map<String, Amount> amounts = new HashMap<>(Map.of("one a", Amount.quota(600, 1000)));
     private final Ledgers ledgers = new Ledgers(8, () -> devices,
-        (vgpu, device) -> amounts.getOrDefault(vgpu + " " + device.uuid(), Amount.NONE));
+        (vgpu, device) -> amounts.getOrDefault(vgpu + " " + device.uuid(), Amount.NONE), gpu -> 7);
 
     private static WorkerMessage.Device device(String uuid, long bytes) {
         return new WorkerMessage.Device("GPU", uuid, bytes, "", "");
@@ -86,6 +86,7 @@ class LedgersTest {
         Seat after = ledgers.take("one");
         assertEquals(List.of("a"), before.gpus());
         assertEquals(List.of("a", "b"), after.gpus(), "columns keep their places");
+        assertEquals(List.of(7L, 7L), after.contextBytes());
         LedgerAccount worker = account(after);
         assertEquals(2000, worker.ledger().totalBytes(1), "no more than there is");
         assertTrue(worker.claim(1, 2000));
@@ -148,7 +149,7 @@ class LedgersTest {
 
     @Test
     void shouldRefuseMoreWorkersThanSlots() throws IOException {
-        Ledgers small = new Ledgers(0, () -> devices, (vgpu, device) -> Amount.NONE);
+        Ledgers small = new Ledgers(0, () -> devices, (vgpu, device) -> Amount.NONE, gpu -> 0);
         List<Seat> taken = new ArrayList<>();
         for (int i = 0; i < 64; i++) {
             taken.add(small.take("one"));

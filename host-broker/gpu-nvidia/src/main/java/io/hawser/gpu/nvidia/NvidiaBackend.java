@@ -371,6 +371,21 @@ final class NvidiaBackend implements GpuBackend {
         return result;
     }
 
+    @Override
+    public long imageBytes(MemorySegment image) {
+        return MemoryCosts.ofCode(CodeMemory.bytes(image));
+    }
+
+    @Override
+    public long limitBytes(int device, int limit, long value) {
+        return MemoryCosts.ofLimit(device, limit, value);
+    }
+
+    @Override
+    public long allocationBytes(long bytes) {
+        return MemoryCosts.ofAllocation(bytes);
+    }
+
     private void notePrinting(MemorySegment image, MemorySegment out) {
         if (PrintSearch.mayPrint(image)) {
             printing.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));

@@ -10,6 +10,7 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -47,9 +48,18 @@ final class ContextCalls implements ContextManualCalls {
             call.fail(CudaResult.INVALID_DEVICE);
             return;
         }
+        // Each worker's first is counted when vGPUs are placed; a program that makes more pays for them.
+        MemoryQuota.Charge charge = objects.quota().claim(device, primary != 0 ? 0
+            : objects.quota().contextBytes(device));
+        if (charge == null) {
+            call.fail(CudaResult.OUT_OF_MEMORY);
+            return;
+        }
         MemorySegment out = call.scratch(Long.BYTES);
         int result = backend.createContext(device, flags, primary != 0, out);
-        if (result == 0) {
+        if (result != 0) {
+            charge.giveBack();
+        } else {
             long nativeContext = out.get(ValueLayout.JAVA_LONG, 0);
             for (Handle other : objects.handles().all(HandleKind.CONTEXT)) {
                 if (other.nativeHandle() == nativeContext) {
@@ -57,9 +67,15 @@ final class ContextCalls implements ContextManualCalls {
                     return;
                 }
             }
-            objects.registerContext(call, ctx, nativeContext, device);
+            objects.registerContext(call, ctx, nativeContext, device, charge);
         }
         call.finish(result);
+    }
+
+    @Override
+    public void cuCtxSetLimit(CallContext call, int limit, long value) {
+        int result = value < 0 ? CudaResult.OUT_OF_MEMORY : objects.claimLimit(limit, value);
+        call.finish(result != 0 ? result : backend.driver().cuCtxSetLimit(limit, value));
     }
 
     void hwsContextDestroy(Call call) {

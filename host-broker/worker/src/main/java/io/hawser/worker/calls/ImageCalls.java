@@ -11,6 +11,7 @@ import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.LibraryVariables;
 import io.hawser.worker.session.LogText;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import java.io.ByteArrayOutputStream;
 import java.lang.System.Logger;
@@ -30,6 +31,7 @@ final class ImageCalls {
     private static final int MAX_LOG_BYTES = 65536; // of the description; sizes a reply
     private static final int MAX_NAMES_BYTES = 65536; // likewise
     private static final int LIBRARY = 1; // of hwsImageLoad's optionFlags: the code belongs to no context
+    private static final int LOCAL_SIZE_BYTES = 3; // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
     private static final int PARAM_BYTES = 8; // struct HwsParam: offset, size
     private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
@@ -47,8 +49,9 @@ final class ImageCalls {
      * What a launch must bring for a kernel.
      *
      * @param bytes length of its packed parameters.
+     * @param stackBytes device memory that its local memory takes beyond what every context has; mostly 0.
      */
-    record Parameters(int bytes) { }
+    record Parameters(int bytes, long stackBytes) { }
 
     void hwsImageLoad(Call call, long mod, long blobId, int optionFlags, int logCapacity, MemorySegment inline) {
         StringBuilder log = new StringBuilder();
@@ -77,16 +80,22 @@ final class ImageCalls {
     private void load(Call call, long mod, MemorySegment image, boolean library, int logCapacity,
             StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
-        int result = library ? backend.loadLibrary(image, out, log) : backend.loadImage(image, out, log);
-        if (result == 0) {
-            long loaded = out.get(ValueLayout.JAVA_LONG, 0);
-            if (library) {
-                objects.register(call, HandleKind.MODULE, mod, loaded, null, new LibraryVariables());
-            } else {
-                call.register(HandleKind.MODULE, mod, loaded);
-            }
+        Handle context = objects.currentContext();
+        MemoryQuota.Charge charge = context == null ? null
+            : objects.quota().claim(objects.deviceOf(context), backend.imageBytes(image));
+        int result;
+        if (context != null && charge == null) {
+            result = CudaResult.OUT_OF_MEMORY;
         } else {
-            LOG.log(Level.WARNING, "session {0}: an image was not loaded: CUresult={1} bytes={2} log={3}",
+            result = library ? backend.loadLibrary(image, out, log) : backend.loadImage(image, out, log);
+            result = result != 0 ? result : loaded(call, mod, out.get(ValueLayout.JAVA_LONG, 0), library, charge);
+        }
+        if (result != 0) {
+            if (charge != null) {
+                charge.giveBack();
+            }
+            LOG.log(result == CudaResult.OUT_OF_MEMORY ? Level.DEBUG : Level.WARNING,
+                "session {0}: an image was not loaded: CUresult={1} bytes={2} log={3}",
                 session.id(), result, Long.toString(image.byteSize()), LogText.clean(log.toString()));
         }
         byte[] text = log.toString().getBytes(StandardCharsets.UTF_8);
@@ -97,9 +106,46 @@ final class ImageCalls {
         call.finish(0);
     }
 
+    /** Counts what the backend knows now, and registers the code; CUDA_ERROR_OUT_OF_MEMORY when it is too much. */
+    private int loaded(Call call, long mod, long handle, boolean library, MemoryQuota.Charge charge) {
+        long bytes = Math.max(charge == null ? 0 : charge.bytes(), backend.codeBytes(handle));
+        if (charge != null && !charge.grow(bytes)) {
+            session.deferError(backend.unloadImage(handle));
+            return CudaResult.OUT_OF_MEMORY;
+        }
+        if (library) {
+            LibraryVariables variables = new LibraryVariables(bytes);
+            if (charge != null) {
+                variables.keepCharge(objects.currentContext(), charge);
+            }
+            objects.register(call, HandleKind.MODULE, mod, handle, null, variables);
+        } else {
+            call.register(HandleKind.MODULE, mod, handle);
+            if (charge != null && !call.isRejected()) {
+                objects.keepCharge(objects.handles().find(HandleKind.MODULE, mod), charge);
+            }
+        }
+        return 0;
+    }
+
+    /** Claims a library's part of the current context when that uses it for the first time; false when it cannot. */
+    private boolean isPaid(Handle module) {
+        LibraryVariables library = module.info(LibraryVariables.class);
+        Handle context = objects.currentContext();
+        if (library == null || context == null || library.isCharged(context)) {
+            return true;
+        }
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), library.bytes());
+        if (charge != null) {
+            library.keepCharge(context, charge);
+        }
+        return charge != null;
+    }
+
     void hwsImageUnload(Call call) {
         Handle module = call.lastObject();
         // Its names go at once, its code when work that may still run it is done.
+        List<MemoryQuota.Charge> charges = charges(module);
         objects.drop(HandleKind.MODULE, module.id());
         Handle context = module.owner();
         List<Handle> users = context == null
@@ -109,8 +155,15 @@ final class ImageCalls {
             if (context == null || objects.isLive(context)) {
                 session.deferError(backend.unloadImage(module.nativeHandle()));
             }
+            charges.forEach(MemoryQuota.Charge::giveBack);
         });
         call.finish(0);
+    }
+
+    private List<MemoryQuota.Charge> charges(Handle module) {
+        LibraryVariables library = module.info(LibraryVariables.class);
+        MemoryQuota.Charge charge = objects.takeCharge(module);
+        return library != null ? library.takeCharges() : charge == null ? List.of() : List.of(charge);
     }
 
     /** Runs when all work of these contexts is done that has been issued so far. */
@@ -135,7 +188,7 @@ final class ImageCalls {
     void hwsFunctionGet(Call call, String name, long function) {
         Handle module = call.lastObject();
         FunctionInfo info = new FunctionInfo();
-        int result = backend.function(module.nativeHandle(), name, info);
+        int result = isPaid(module) ? backend.function(module.nativeHandle(), name, info) : CudaResult.OUT_OF_MEMORY;
         if (result != 0) {
             call.fail(result);
             return;
@@ -153,16 +206,24 @@ final class ImageCalls {
             for (int i = 0; i < FunctionInfo.ATTRIBUTES; i++) {
                 attributes.setAtIndex(I32, i, info.attribute(i));
             }
-            WireReplies.hwsFunctionGet(call.reply(), count, attributes, params.asSlice(0, (long) count * PARAM_BYTES));
+            WireReplies.hwsFunctionGet(call.reply(), count, attributes,
+                params.asSlice(0, (long) count * PARAM_BYTES));
         }
-        objects.register(call, HandleKind.FUNCTION, function, info.handle(), module, new Parameters(bytes));
+        objects.register(call, HandleKind.FUNCTION, function, info.handle(), module,
+            new Parameters(bytes, stackBytes(info)));
         call.finish(0);
+    }
+
+    private long stackBytes(FunctionInfo info) {
+        Handle context = objects.currentContext();
+        return context == null ? 0 : backend.limitBytes(objects.deviceOf(context), GuestObjects.STACK_LIMIT,
+            info.attribute(LOCAL_SIZE_BYTES));
     }
 
     void hwsGlobalGet(Call call, String name) {
         Handle module = call.lastObject();
         MemorySegment out = call.scratch(2 * Long.BYTES);
-        int result = backend.global(module.nativeHandle(), name, out);
+        int result = isPaid(module) ? backend.global(module.nativeHandle(), name, out) : CudaResult.OUT_OF_MEMORY;
         if (result != 0) {
             call.fail(result);
             return;

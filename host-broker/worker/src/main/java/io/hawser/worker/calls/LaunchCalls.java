@@ -40,8 +40,13 @@ final class LaunchCalls {
         if (!check(call, attributes)) {
             return;
         }
-        if (params.byteSize() < function.info(ImageCalls.Parameters.class).bytes()) {
+        ImageCalls.Parameters wanted = function.info(ImageCalls.Parameters.class);
+        if (params.byteSize() < wanted.bytes()) {
             call.fail(CudaResult.INVALID_VALUE); // the backend would read beyond them
+            return;
+        }
+        if (wanted.stackBytes() > 0 && !session.objects().holdsStack(wanted.stackBytes())) {
+            call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
         session.countKernel();

@@ -41,7 +41,8 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     private int plain(Handle context, long bytes, MemorySegment out) {
-        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), bytes);
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context),
+            backend.allocationBytes(bytes));
         if (charge == null) {
             return CudaResult.OUT_OF_MEMORY;
         }
@@ -76,7 +77,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             return result;
         }
         long bytes = out.get(ValueLayout.JAVA_LONG, Long.BYTES) * height;
-        if (!charge.grow(bytes)) {
+        if (!charge.grow(backend.allocationBytes(bytes))) {
             objects.freeBegins();
             free(context, out.get(ValueLayout.JAVA_LONG, 0), charge);
             return CudaResult.OUT_OF_MEMORY;

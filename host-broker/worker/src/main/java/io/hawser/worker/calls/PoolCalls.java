@@ -21,7 +21,8 @@ import java.util.Map;
  * takes a session beyond its quota; they are trimmed before an allocation is refused for it. Session thread.
  */
 final class PoolCalls implements MemoryQuota.Keeper {
-    private static final int RESERVED_MEM_CURRENT = 5; // CUmemPool_attribute of CUDA 13.0 cuda.h
+    private static final int RELEASE_THRESHOLD = 4; // CUmemPool_attribute of CUDA 13.0 cuda.h
+    private static final int RESERVED_MEM_CURRENT = 5;
     private static final int LAST_ATTRIBUTE = 8; // CU_MEMPOOL_ATTR_USED_MEM_HIGH; later ones need no remote support
     private static final int MAX_POOLS = 1024; // of one session; each costs memory in the driver
 
@@ -150,6 +151,23 @@ final class PoolCalls implements MemoryQuota.Keeper {
             }
         }
         return bytes;
+    }
+
+    /** The driver gives back when a program synchronises, which the guest's synchronising calls are not for it. */
+    @Override
+    public void relax(int device) {
+        if (backend == null || session.gates().isOpen()) {
+            return;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment threshold = arena.allocate(ValueLayout.JAVA_LONG);
+            for (long pool : poolsOf(device)) {
+                threshold.set(ValueLayout.JAVA_LONG, 0, 0);
+                if (backend.getAttribute(pool, RELEASE_THRESHOLD, threshold) == 0) {
+                    session.backend().driver().cuMemPoolTrimTo(pool, threshold.get(ValueLayout.JAVA_LONG, 0));
+                }
+            }
+        }
     }
 
     @Override

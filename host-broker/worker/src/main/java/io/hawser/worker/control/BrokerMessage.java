@@ -71,8 +71,9 @@ public sealed interface BrokerMessage {
      * @param slots its slots.
      * @param slot the session's.
      * @param gpus UUIDs of its columns' GPUs.
+     * @param contextBytes what a context costs on each; shorter where the broker does not know.
      */
-    record Ledger(int slots, int slot, List<String> gpus) implements BrokerMessage { }
+    record Ledger(int slots, int slot, List<String> gpus, List<Long> contextBytes) implements BrokerMessage { }
 
     /** The page of turns on the GPU came with the message; its bell follows. */
     record Turns() implements BrokerMessage { }

@@ -35,7 +35,8 @@ public final class ControlCodec {
             case "assign" -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
                 number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
                 texts(node, "images"), place(node));
-            case "ledger" -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"));
+            case "ledger" -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"),
+                numbers(node, "contextBytes"));
             case "store" -> new BrokerMessage.Store(node.path("sha256").asText(""));
             case "image" -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
             case "noimage" -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
@@ -57,6 +58,12 @@ public final class ControlCodec {
         List<String> texts = new ArrayList<>();
         node.path(field).forEach(text -> texts.add(text.asText("")));
         return texts;
+    }
+
+    private static List<Long> numbers(JsonNode node, String field) {
+        List<Long> numbers = new ArrayList<>();
+        node.path(field).forEach(number -> numbers.add(Math.max(0, number.asLong(0))));
+        return numbers;
     }
 
     private static SharedRegion.Place place(JsonNode node) throws IOException {

@@ -7,6 +7,10 @@ import java.util.Map;
 
 /** What a guest has made: handles, memory, images; and which context is current. Session thread only. */
 public final class GuestObjects {
+    /** CU_LIMIT_STACK_SIZE; it and the next two take device memory. */
+    public static final int STACK_LIMIT = 0;
+    private static final int COSTLY_LIMITS = 3;
+
     private final GpuBackend backend;
     private final StreamWork work;
     private final HandleTable handles = new HandleTable();
@@ -21,8 +25,15 @@ public final class GuestObjects {
     private int currentContextId;
     private int pendingFrees;
 
-    /** What is kept with a context: the number of its device. */
-    private record ContextInfo(int device) { }
+    /** What is kept with a context. */
+    private static final class ContextInfo {
+        private final int device;
+        private final long[] limits = new long[COSTLY_LIMITS]; // device memory that has been claimed, by CUlimit
+
+        ContextInfo(int device) {
+            this.device = device;
+        }
+    }
 
     /**
      * Starts with nothing.
@@ -180,9 +191,54 @@ public final class GuestObjects {
      * @param id the guest's name of it.
      * @param nativeHandle the backend's.
      * @param device number of its device.
+     * @param charge what it costs.
      */
-    public void registerContext(Call call, long id, long nativeHandle, int device) {
+    public void registerContext(Call call, long id, long nativeHandle, int device, MemoryQuota.Charge charge) {
         register(call, HandleKind.CONTEXT, id, nativeHandle, null, new ContextInfo(device));
+        if (!call.isRejected()) {
+            keepCharge(handles.find(HandleKind.CONTEXT, id), charge);
+        }
+    }
+
+    /**
+     * Claims what a limit of the current context takes of its device; what was claimed for a higher one stays, since
+     * drivers keep it.
+     *
+     * @param limit a CUlimit.
+     * @param value of it.
+     * @return CUresult: CUDA_ERROR_OUT_OF_MEMORY when the quota does not allow it.
+     */
+    public int claimLimit(int limit, long value) {
+        if (currentContext == null) {
+            return CudaResult.INVALID_CONTEXT;
+        }
+        return limit < 0 || limit >= COSTLY_LIMITS
+            || holdsLimit(limit, backend.limitBytes(deviceOf(currentContext), limit, value)) ? 0
+            : CudaResult.OUT_OF_MEMORY;
+    }
+
+    /**
+     * Whether a kernel's local memory has been claimed in the current context, now if not before.
+     *
+     * @param bytes of the device, as the backend says of a limit on the stack; over 0.
+     * @return false when the quota does not allow it.
+     */
+    public boolean holdsStack(long bytes) {
+        return currentContext == null || holdsLimit(STACK_LIMIT, bytes);
+    }
+
+    private boolean holdsLimit(int limit, long bytes) {
+        long[] limits = currentContext.info(ContextInfo.class).limits;
+        if (bytes <= limits[limit]) {
+            return true;
+        }
+        MemoryQuota.Charge charge = charges.get(currentContext);
+        long more = bytes - limits[limit];
+        if (more > Long.MAX_VALUE - charge.bytes() || !charge.grow(charge.bytes() + more)) {
+            return false;
+        }
+        limits[limit] = bytes;
+        return true;
     }
 
     /**
@@ -215,6 +271,9 @@ public final class GuestObjects {
                 work.abandon(gone.info(StreamState.class));
             } else if (gone.kind() == HandleKind.MODULE || gone.kind() == HandleKind.IPC_MEMORY) {
                 allocations.removeOwner(gone);
+                if (gone.kind() == HandleKind.MODULE && gone.info(LibraryVariables.class) != null) {
+                    gone.info(LibraryVariables.class).takeCharges().forEach(MemoryQuota.Charge::giveBack);
+                }
             } else if (gone.kind() == HandleKind.CONTEXT) {
                 streams.forget(gone).forEach(work::abandon);
                 work.forget(gone.nativeHandle());

@@ -21,6 +21,7 @@ public final class MemoryQuota {
 
     private final LedgerAccount account;
     private final int[] columns;
+    private final long[] contextBytes;
     private final List<Store> stores = new ArrayList<>();
 
     /** Something of a driver that keeps memory when the guest has freed it. Session thread. */
@@ -30,6 +31,10 @@ public final class MemoryQuota {
 
         /** Makes it give back what it can now; waits for nothing. */
         void trim(int device);
+
+        /** Makes it give back what it keeps longer than CUDA does, which takes it when a program synchronises. */
+        default void relax(int device) {
+        }
     }
 
     /** Memory that is counted until it is given back. */
@@ -153,6 +158,14 @@ public final class MemoryQuota {
             counted[device] = now;
         }
 
+        private void relax(int device) {
+            refresh(device);
+            if (counted[device] > live[device]) {
+                keeper.relax(device);
+                refresh(device);
+            }
+        }
+
         private void trim(int device) {
             if (isUsed[device] && counted[device] > live[device]) {
                 keeper.trim(device);
@@ -166,10 +179,12 @@ public final class MemoryQuota {
      *
      * @param account the session's.
      * @param columns the ledger's, by the number of the device.
+     * @param contextBytes what a context costs, by the number of the device.
      */
-    public MemoryQuota(LedgerAccount account, int[] columns) {
+    public MemoryQuota(LedgerAccount account, int[] columns, long[] contextBytes) {
         this.account = account;
         this.columns = columns.clone();
+        this.contextBytes = contextBytes.clone();
     }
 
     /**
@@ -186,7 +201,7 @@ public final class MemoryQuota {
             columns[device] = device;
             ledger.limit(device, limit, limit);
         }
-        return new MemoryQuota(new LedgerAccount(ledger, 0), columns);
+        return new MemoryQuota(new LedgerAccount(ledger, 0), columns, new long[devices]);
     }
 
     /**
@@ -227,13 +242,18 @@ public final class MemoryQuota {
         stores.forEach(store -> store.trim(device));
     }
 
-    /** Counts again what keepers have, which drivers change by themselves. */
+    /** Counts again what keepers have, and makes them give back what nobody asked them to keep. */
     public void refresh() {
         for (Store store : stores) {
             for (int device = 0; device < columns.length; device++) {
-                store.refresh(device);
+                store.relax(device);
             }
         }
+    }
+
+    /** What one more context costs on a device; 0 where that is not known. */
+    public long contextBytes(int device) {
+        return contextBytes[device];
     }
 
     /** What the session holds of all devices. */

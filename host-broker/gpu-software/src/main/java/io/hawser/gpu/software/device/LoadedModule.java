@@ -28,6 +28,7 @@ final class LoadedModule {
     Context context;
     private final Map<PtxVariable, Long> addresses = new HashMap<>();
     private final long block;
+    private final long bytes;
 
     private LoadedModule(PtxImage image, DeviceMemory memory) throws NoMemoryException {
         this.image = image;
@@ -38,6 +39,7 @@ final class LoadedModule {
             offsets.put(variable, end);
             end += variable.bytes();
         }
+        bytes = end;
         block = offsets.isEmpty() ? 0 : memory.allocate(Math.max(1, end));
         if (block == 0 && !offsets.isEmpty()) {
             throw new NoMemoryException(end);
@@ -54,6 +56,11 @@ final class LoadedModule {
             modules.add(PtxModule.compile(text));
         }
         return new LoadedModule(PtxImage.link(modules), memory);
+    }
+
+    /** Device memory of its variables. */
+    long bytes() {
+        return bytes;
     }
 
     /** The variable of that name that a host may ask for, or null. */

@@ -272,6 +272,15 @@ public final class SoftwareBackend implements GpuBackend {
     }
 
     @Override
+    public long codeBytes(long handle) {
+        Library library = device.handles.get(handle, Library.class);
+        LoadedModule module = library == null ? device.handles.get(handle, LoadedModule.class)
+            : library.instances.values().stream().findFirst()
+                .map(instance -> device.handles.get(instance, LoadedModule.class)).orElse(null);
+        return module == null ? 0 : module.bytes();
+    }
+
+    @Override
     public int unloadImage(long handle) {
         Library library = device.handles.get(handle, Library.class);
         if (library != null) {

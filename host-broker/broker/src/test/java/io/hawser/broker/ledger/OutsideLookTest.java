@@ -1,0 +1,140 @@
+package io.hawser.broker.ledger;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.session.Carrier;
+import io.hawser.broker.session.Guest;
+import io.hawser.broker.session.SessionState;
+import io.hawser.broker.session.SessionView;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import org.junit.jupiter.api.Test;
+
+class OutsideLookTest {
+    private static final long GIB = 1L << 30;
+    private static final String GPU = "gpu";
+
+    private final List<SessionView> sessions = new ArrayList<>();
+    private final Map<Long, Long> processes = new HashMap<>();
+    private final List<Long> ended = new ArrayList<>();
+    private Amount amount = Amount.quota(4 * GIB, 100 * GIB);
+    private long contextBytes = GIB / 2;
+
+    private final OutsideLook look = new OutsideLook(new OutsideLook.Watched() {
+        @Override
+        public List<SessionView> sessions() {
+            return sessions;
+        }
+
+        @Override
+        public List<WorkerMessage.Device> devices() {
+            return List.of(new WorkerMessage.Device("GPU", GPU, 100 * GIB, "", ""));
+        }
+
+        @Override
+        public Amount amount(String vgpu, WorkerMessage.Device device) {
+            return amount;
+        }
+
+        @Override
+        public OptionalLong processBytes(String gpu, long pid) {
+            return processes.containsKey(pid) ? OptionalLong.of(processes.get(pid)) : OptionalLong.empty();
+        }
+
+        @Override
+        public long contextBytes(String gpu) {
+            return contextBytes;
+        }
+
+        @Override
+        public void end(long session, String reason) {
+            assertTrue(reason.contains("more device memory"), reason);
+            ended.add(session);
+        }
+    });
+
+    private void session(long id, String vgpu, long admitsTo, long has) {
+        sessions.add(new SessionView(id, guest(vgpu), id, Instant.EPOCH, SessionState.RUNNING, List.of(GPU), 4 * GIB,
+            WorkerStats.NONE.holding(admitsTo)));
+        processes.put(id, has);
+    }
+
+    private static Guest guest(String vgpu) {
+        return new Guest("key", vgpu, Carrier.TCP, "peer", 1, "program", "host");
+    }
+
+    private void looks(int times) {
+        for (int i = 0; i < times; i++) {
+            look.look();
+        }
+    }
+
+    @Test
+    void shouldLeaveSessionsAloneThatHaveWhatTheyMay() {
+        session(1, "a", 2 * GIB, 2 * GIB + GIB / 2);
+        session(2, "a", 2 * GIB, 2 * GIB + GIB / 2 + GIB / 4); // pages that small allocations share
+        looks(10);
+        assertEquals(List.of(), ended);
+    }
+
+    @Test
+    void shouldEndTheOneThatHasMostBeyondWhatItAdmitsTo() {
+        session(1, "a", 3 * GIB, 4 * GIB);
+        session(2, "a", 0, 3 * GIB);
+        session(3, "b", 0, GIB);
+        looks(2);
+        assertEquals(List.of(), ended, "one look may be too early");
+        looks(1);
+        assertEquals(List.of(2L), ended);
+    }
+
+    @Test
+    void shouldForgiveWhatDoesNotLast() {
+        session(1, "a", 0, 10 * GIB);
+        looks(2);
+        processes.put(1L, GIB);
+        looks(1);
+        processes.put(1L, 10 * GIB);
+        looks(2);
+        assertEquals(List.of(), ended);
+        looks(1);
+        assertEquals(List.of(1L), ended);
+    }
+
+    @Test
+    void shouldCountEachVgpuByItself() {
+        session(1, "a", 4 * GIB, 4 * GIB + GIB / 2);
+        session(2, "b", 4 * GIB, 4 * GIB + GIB / 2);
+        looks(5);
+        assertEquals(List.of(), ended);
+    }
+
+    @Test
+    void shouldEndNobodyWhereTheDriverDoesNotTellOrThereIsNoLimit() {
+        session(1, "a", 0, 50 * GIB);
+        processes.clear();
+        looks(5);
+        processes.put(1L, 50 * GIB);
+        amount = Amount.bestEffort(0, 0);
+        looks(5);
+        assertEquals(List.of(), ended);
+        amount = Amount.bestEffort(100 * GIB, 90 * GIB);
+        looks(3);
+        assertEquals(List.of(1L), ended, "best effort is held to what nobody has reserved");
+    }
+
+    @Test
+    void shouldAllowForAContextThatNobodyHasMeasured() {
+        contextBytes = 0;
+        session(1, "a", 4 * GIB, 5 * GIB);
+        looks(5);
+        assertEquals(List.of(), ended);
+    }
+}

@@ -1,0 +1,179 @@
+package io.hawser.gpu.nvidia;
+
+import io.airlift.compress.v3.Decompressor;
+import io.airlift.compress.v3.MalformedInputException;
+import io.airlift.compress.v3.lz4.Lz4JavaDecompressor;
+import io.airlift.compress.v3.zstd.ZstdJavaDecompressor;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * How much device memory code will take: its variables, which may be far larger than the image, and itself. The driver
+ * does not tell, neither before it has loaded the code nor after. Of several versions of the code the largest counts,
+ * and what cannot be read counts as long as it says that it is. Any thread.
+ *
+ * <p>The layout of a fat binary is described at the software GPU's {@code FatBinary}; the driver, which reads it after
+ * this, is the one that checks it.
+ */
+final class CodeMemory {
+    /** What is unpacked at once; what says that it is longer counts with that length. Bounds a buffer. */
+    private static final long MAX_UNPACKED_BYTES = 256L << 20;
+    private static final int ELF_MAGIC = 0x464C457F;
+    private static final int HEADER_BYTES = 16; // of a fat binary
+    private static final int ENTRY_BYTES = 64; // least of an entry's header
+    private static final long FLAG_LZ4 = 0x2000;
+    private static final long FLAG_ZSTD = 0x8000;
+    // elf.h
+    private static final int SECTION_BYTES = 64;
+    private static final int SHT_PROGBITS = 1;
+    private static final int SHT_NOBITS = 8;
+    private static final long SHF_ALLOC = 2;
+    private static final String SHARED = ".nv.shared"; // is in the multiprocessors
+
+    /** Variables of a module in PTX: for vectors their length, the type, and names with dimensions. */
+    private static final Pattern VARIABLES = Pattern.compile("(\\.extern\\s+)?\\.global\\s+"
+        + "(?:\\.(?:align\\s+\\d+|attribute\\s*\\([^)]*\\))\\s+)*(?:\\.v([24])\\s+)?"
+        + "\\.(?:[busf](\\d{1,3})|(?!align|attribute)\\w+)\\s+([^;={]+)");
+    private static final Pattern DIMENSION = Pattern.compile("\\[\\s*(\\d+)\\s*\\]");
+
+    private CodeMemory() {
+    }
+
+    /**
+     * Looks.
+     *
+     * @param image PTX, machine code, or fat binaries one after the other, of any content.
+     * @return bytes, 0 or more; at most {@link Long#MAX_VALUE}.
+     */
+    static long bytes(MemorySegment image) {
+        int magic = image.byteSize() < Integer.BYTES ? 0 : image.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
+        if (magic != Images.FATBIN_MAGIC) {
+            return ofCode(image);
+        }
+        long sum = 0;
+        long at = 0;
+        while (image.byteSize() - at >= HEADER_BYTES
+                && image.get(ValueLayout.JAVA_INT_UNALIGNED, at) == Images.FATBIN_MAGIC) {
+            long headerBytes = Short.toUnsignedInt(image.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
+            long bodyBytes = image.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
+            if (headerBytes < HEADER_BYTES || bodyBytes < 0 || bodyBytes > image.byteSize() - at - headerBytes) {
+                break; // the driver refuses it
+            }
+            sum = add(sum, ofEntries(image.asSlice(at + headerBytes, bodyBytes)));
+            at += headerBytes + bodyBytes + 7 & -8L;
+        }
+        return sum;
+    }
+
+    private static long ofEntries(MemorySegment body) {
+        long most = 0;
+        long at = 0;
+        while (body.byteSize() - at >= ENTRY_BYTES) {
+            long headerBytes = Integer.toUnsignedLong(body.get(ValueLayout.JAVA_INT_UNALIGNED, at + 4));
+            long payloadBytes = body.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
+            if (headerBytes < ENTRY_BYTES || payloadBytes < 0 || payloadBytes > body.byteSize() - at - headerBytes) {
+                break;
+            }
+            most = Math.max(most, ofEntry(body.asSlice(at, headerBytes),
+                body.asSlice(at + headerBytes, payloadBytes)));
+            at += headerBytes + payloadBytes;
+        }
+        return most;
+    }
+
+    private static long ofEntry(MemorySegment header, MemorySegment payload) {
+        long flags = header.get(ValueLayout.JAVA_LONG_UNALIGNED, 40);
+        if ((flags & (FLAG_LZ4 | FLAG_ZSTD)) == 0) {
+            return ofCode(payload);
+        }
+        int packedBytes = header.get(ValueLayout.JAVA_INT_UNALIGNED, 16);
+        long bytes = header.get(ValueLayout.JAVA_LONG_UNALIGNED, 56);
+        if (packedBytes < 0 || packedBytes > payload.byteSize() || bytes < 0 || bytes > MAX_UNPACKED_BYTES) {
+            return Math.max(0, bytes);
+        }
+        byte[] packed = payload.asSlice(0, packedBytes).toArray(ValueLayout.JAVA_BYTE);
+        byte[] unpacked = new byte[(int) bytes];
+        Decompressor decompressor = (flags & FLAG_ZSTD) != 0 ? new ZstdJavaDecompressor() : new Lz4JavaDecompressor();
+        try {
+            int length = decompressor.decompress(packed, 0, packed.length, unpacked, 0, unpacked.length);
+            return ofCode(MemorySegment.ofArray(unpacked).asSlice(0, length));
+        } catch (MalformedInputException | IllegalArgumentException | IndexOutOfBoundsException e) {
+            return bytes; // compressed in a way that is not known here
+        }
+    }
+
+    private static long ofCode(MemorySegment code) {
+        boolean isElf = code.byteSize() >= SECTION_BYTES && code.get(ValueLayout.JAVA_INT_UNALIGNED, 0) == ELF_MAGIC;
+        return isElf ? ofElf(code) : ofText(code);
+    }
+
+    private static long ofElf(MemorySegment elf) {
+        long table = elf.get(ValueLayout.JAVA_LONG_UNALIGNED, 40);
+        int count = Short.toUnsignedInt(elf.get(ValueLayout.JAVA_SHORT_UNALIGNED, 60));
+        int names = Short.toUnsignedInt(elf.get(ValueLayout.JAVA_SHORT_UNALIGNED, 62));
+        if (table < 0 || table > elf.byteSize() - (long) count * SECTION_BYTES || names >= count) {
+            return elf.byteSize();
+        }
+        long sum = 0;
+        for (int i = 0; i < count; i++) {
+            long section = table + (long) i * SECTION_BYTES;
+            int type = elf.get(ValueLayout.JAVA_INT_UNALIGNED, section + 4);
+            long flags = elf.get(ValueLayout.JAVA_LONG_UNALIGNED, section + 8);
+            boolean isLoaded = (flags & SHF_ALLOC) != 0 && (type == SHT_PROGBITS || type == SHT_NOBITS);
+            if (isLoaded && !isShared(elf, table + (long) names * SECTION_BYTES, section)) {
+                sum = add(sum, elf.get(ValueLayout.JAVA_LONG_UNALIGNED, section + 32));
+            }
+        }
+        return sum;
+    }
+
+    private static boolean isShared(MemorySegment elf, long names, long section) {
+        long at = elf.get(ValueLayout.JAVA_LONG_UNALIGNED, names + 24)
+            + Integer.toUnsignedLong(elf.get(ValueLayout.JAVA_INT_UNALIGNED, section));
+        if (at < 0 || at > elf.byteSize() - SHARED.length()) {
+            return false;
+        }
+        byte[] name = elf.asSlice(at, SHARED.length()).toArray(ValueLayout.JAVA_BYTE);
+        return SHARED.equals(new String(name, StandardCharsets.ISO_8859_1));
+    }
+
+    private static long ofText(MemorySegment text) {
+        if (text.byteSize() > MAX_UNPACKED_BYTES) {
+            return text.byteSize();
+        }
+        String ptx = new String(text.toArray(ValueLayout.JAVA_BYTE), StandardCharsets.ISO_8859_1);
+        long sum = 0;
+        Matcher variables = VARIABLES.matcher(ptx);
+        while (variables.find()) {
+            if (variables.group(1) != null) {
+                continue; // another image's
+            }
+            long each = variables.group(3) == null ? Long.BYTES : Math.max(1, Long.parseLong(variables.group(3)) / 8);
+            each = multiply(each, variables.group(2) == null ? 1 : Long.parseLong(variables.group(2)));
+            for (String name : variables.group(4).split(",")) {
+                long bytes = each;
+                Matcher dimension = DIMENSION.matcher(name);
+                while (dimension.find()) {
+                    bytes = multiply(bytes, number(dimension.group(1)));
+                }
+                sum = add(sum, bytes);
+            }
+        }
+        return sum;
+    }
+
+    private static long number(String digits) {
+        return digits.length() > 18 ? Long.MAX_VALUE : Long.parseLong(digits);
+    }
+
+    private static long add(long a, long b) {
+        return b < 0 || a > Long.MAX_VALUE - b ? Long.MAX_VALUE : a + b;
+    }
+
+    private static long multiply(long a, long b) {
+        return b != 0 && a > Long.MAX_VALUE / b ? Long.MAX_VALUE : a * b;
+    }
+}

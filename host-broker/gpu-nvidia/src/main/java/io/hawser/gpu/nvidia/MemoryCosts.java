@@ -1,0 +1,60 @@
+package io.hawser.gpu.nvidia;
+
+/**
+ * What the driver takes of a device's memory, as driver 580 does on an H200: what one asks for is not what it costs.
+ * Any thread.
+ */
+final class MemoryCosts {
+    private static final long PAGE_BYTES = 2L << 20;
+    /** Up to this, allocations share pages. */
+    private static final long SHARED_BYTES = 1L << 20;
+    private static final long GRANULE_BYTES = 512;
+    // CUlimit of cuda.h, and what a context has of each without being asked
+    private static final int LIMIT_STACK_SIZE = 0;
+    private static final int LIMIT_PRINTF_FIFO_SIZE = 1;
+    private static final int LIMIT_MALLOC_HEAP_SIZE = 2;
+    private static final long DEFAULT_STACK_BYTES = 1024;
+    private static final long DEFAULT_PRINTF_BYTES = 1L << 20;
+    private static final long DEFAULT_HEAP_BYTES = 8L << 20;
+    // CUdevice_attribute
+    private static final int MULTIPROCESSOR_COUNT = 16;
+    private static final int MAX_THREADS_PER_MULTIPROCESSOR = 39;
+
+    private MemoryCosts() {
+    }
+
+    static long ofAllocation(long bytes) {
+        return roundUp(bytes, bytes > SHARED_BYTES ? PAGE_BYTES : GRANULE_BYTES);
+    }
+
+    /** Variables get pages like an allocation; the code of many small modules shares some. */
+    static long ofCode(long bytes) {
+        return bytes == 0 ? 0 : ofAllocation(bytes);
+    }
+
+    /** Each thread that the device can have at a time has a stack. */
+    static long ofLimit(int device, int limit, long value) {
+        return switch (limit) {
+            case LIMIT_STACK_SIZE -> stacks(Math.max(0, value - DEFAULT_STACK_BYTES), threads(device));
+            case LIMIT_PRINTF_FIFO_SIZE -> Math.max(0, value - DEFAULT_PRINTF_BYTES);
+            case LIMIT_MALLOC_HEAP_SIZE -> Math.max(0, value - DEFAULT_HEAP_BYTES);
+            default -> 0;
+        };
+    }
+
+    static long stacks(long bytes, long threads) {
+        return bytes > Long.MAX_VALUE / Math.max(1, threads) ? Long.MAX_VALUE : bytes * threads;
+    }
+
+    private static long threads(int device) {
+        return (long) attribute(device, MULTIPROCESSOR_COUNT) * attribute(device, MAX_THREADS_PER_MULTIPROCESSOR);
+    }
+
+    private static int attribute(int device, int attribute) {
+        return Natives.number(value -> Driver.cuDeviceGetAttribute(value, attribute, device), 0);
+    }
+
+    private static long roundUp(long value, long unit) {
+        return value > Long.MAX_VALUE - unit ? Long.MAX_VALUE : value + unit - 1 & -unit;
+    }
+}

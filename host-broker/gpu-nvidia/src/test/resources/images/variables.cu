@@ -1,0 +1,3 @@
+__device__ char large[3 << 20];
+
+__global__ void variables(int i) { large[i]++; }
