@@ -18,6 +18,9 @@ typedef struct { unsigned pid; unsigned long long bytes; } process_v1_t;
 typedef struct { unsigned pid; unsigned long long bytes; unsigned gpu_instance, compute_instance; } process_v2_t;
 typedef struct { void *device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } event_t;
 
+/* Above Linux's greatest process id (2 to the 22nd), so that no worker of a test has one. */
+enum { FIRST_PID = 5000000 };
+
 static int devices[2];
 
 static const char *state(void) {
@@ -73,8 +76,8 @@ int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, process_
         return INSUFFICIENT_SIZE;
     }
     *count = 2;
-    processes[0] = (process_v1_t) {.pid = 10, .bytes = 111};
-    processes[1] = (process_v1_t) {.pid = 11, .bytes = ~0ULL};
+    processes[0] = (process_v1_t) {.pid = FIRST_PID, .bytes = 111};
+    processes[1] = (process_v1_t) {.pid = FIRST_PID + 1, .bytes = ~0ULL};
     return lost(device);
 }
 
@@ -104,7 +107,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, proce
         return INSUFFICIENT_SIZE;
     }
     for (unsigned i = 0; i < 100; i++) {
-        processes[i] = (process_v2_t) {.pid = 1000 + i, .bytes = 1000000 + i, .gpu_instance = ~0u, .compute_instance = ~0u};
+        processes[i] = (process_v2_t) {.pid = FIRST_PID + i, .bytes = 1000000 + i, .gpu_instance = ~0u,
+            .compute_instance = ~0u};
     }
     return lost(device);
 }
@@ -114,7 +118,7 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count, pr
         return NOT_SUPPORTED;
     }
     *count = 1;
-    processes[0] = (process_v2_t) {.pid = 5000, .bytes = 77};
+    processes[0] = (process_v2_t) {.pid = 6000000, .bytes = 77};
     return SUCCESS;
 }
 

@@ -4,6 +4,8 @@ import io.hawser.broker.access.Exposure;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.events.EventFeed;
+import io.hawser.broker.health.DatabaseProbe;
+import io.hawser.broker.health.Readiness;
 import io.hawser.broker.machine.CLibrary;
 import io.hawser.broker.machine.Finding;
 import io.hawser.broker.machine.MachineCheck;
@@ -12,6 +14,7 @@ import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.rest.Gate;
 import io.hawser.broker.stream.Watch;
+import io.hawser.broker.rest.VgpuInfo;
 import io.quarkus.runtime.ShutdownEvent;
 import io.quarkus.runtime.StartupEvent;
 import io.quarkus.vertx.http.HttpServer;
@@ -24,6 +27,7 @@ import jakarta.inject.Inject;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.stream.Collectors;
+import org.eclipse.microprofile.config.inject.ConfigProperty;
 import org.jboss.logging.Logger;
 
 /** Ties the broker to the life of the application. */
@@ -41,8 +45,11 @@ public class BrokerLifecycle {
     Watch watch;
     @Inject
     HttpServer httpServer;
+    @ConfigProperty(name = "quarkus.application.version")
+    String version;
 
     private volatile Broker broker;
+    private volatile DatabaseProbe databaseProbe;
     private volatile String httpEndpoint = "";
 
     void start(@Observes StartupEvent event) {
@@ -58,7 +65,8 @@ public class BrokerLifecycle {
         EventFeed feed = new EventFeed(watch.events(), metrics);
         broker = Broker.start(config, System.getenv(), feed, ApiDescription.HASH);
         gate.open(broker.adminToken(), users, broker.database());
-        metrics.watch(broker);
+        databaseProbe = new DatabaseProbe(broker.database());
+        metrics.watch(broker, version, () -> VgpuInfo.list(broker), () -> readiness().ready());
         watch.start(feed);
     }
 
@@ -103,6 +111,11 @@ public class BrokerLifecycle {
     /** The broker; only after the start. */
     public Broker broker() {
         return broker;
+    }
+
+    /** Whether guests can come, and why not; only after the start. Not on the event loop. */
+    public Readiness readiness() {
+        return Readiness.of(broker, databaseProbe);
     }
 
     /** Where the REST interface is, {@code http://host:port}; empty before it listens. */

@@ -20,7 +20,7 @@ public class BrokerReadiness implements HealthCheck {
         if (broker == null) {
             return response.down().withData("reason", "the broker is starting").build();
         }
-        Readiness readiness = Readiness.of(broker);
+        Readiness readiness = lifecycle.readiness();
         response.status(readiness.ready()).withData("gpus", readiness.pool().devices().size())
             .withData("workersReady", readiness.pool().ready())
             .withData("workersStarting", readiness.pool().starting())

@@ -16,9 +16,19 @@ import java.util.Map;
  * @param reasons empty when it can.
  * @param notes what does not keep guests away and should be known.
  */
-record Readiness(List<String> reasons, List<String> notes, PoolState pool) {
+public record Readiness(List<String> reasons, List<String> notes, PoolState pool) {
     /** A loop that is busy for longer than this lets guests wait past their patience. */
     static final Duration LOOP_LIMIT = Duration.ofSeconds(3);
+
+    /** Of a broker and its database. Waits for the database in bounded time; not on the event loop. */
+    public static Readiness of(Broker broker, DatabaseProbe database) {
+        Readiness pictures = of(broker);
+        String problem = database.problem();
+        if (!problem.isEmpty()) {
+            pictures.reasons.add(problem);
+        }
+        return pictures;
+    }
 
     /** Of a broker, from pictures: this waits for nothing. */
     static Readiness of(Broker broker) {
@@ -56,7 +66,7 @@ record Readiness(List<String> reasons, List<String> notes, PoolState pool) {
     }
 
     /** Whether guests can come. */
-    boolean ready() {
+    public boolean ready() {
         return reasons.isEmpty();
     }
 }

@@ -6,19 +6,27 @@ import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerStats;
 import io.hawser.broker.region.RegionView;
+import io.hawser.broker.rest.VgpuInfo;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionState;
+import io.hawser.broker.session.SessionView;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Timer;
+import io.micrometer.core.instrument.composite.CompositeMeterRegistry;
+import io.micrometer.prometheus.PrometheusMeterRegistry;
+import io.prometheus.client.CollectorRegistry;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.inject.Inject;
 import java.time.Duration;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 
 /**
@@ -31,6 +39,8 @@ public class BrokerMetrics implements Broker.Listener {
     private final Map<Carrier, Map<Refusal, Counter>> refused = new EnumMap<>(Carrier.class);
     private final Map<Carrier, Timer> sessionStart = new EnumMap<>(Carrier.class);
     private final Timer workerStart;
+    private final Counter workerFailures;
+    private final VgpuTotals vgpuTotals = new VgpuTotals();
 
     /** Registers what does not need the broker. */
     @Inject
@@ -50,13 +60,22 @@ public class BrokerMetrics implements Broker.Listener {
                 .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
                     Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3)).register(registry));
         }
+        workerFailures = Counter.builder("hawser.worker.start.failures")
+            .description("Workers that failed before they had a session").register(registry);
         workerStart = Timer.builder("hawser.worker.start").description("From the start of a worker to its being ready")
             .serviceLevelObjectives(Duration.ofMillis(200), Duration.ofMillis(400), Duration.ofMillis(600),
                 Duration.ofSeconds(1), Duration.ofSeconds(3), Duration.ofSeconds(10)).register(registry);
     }
 
-    /** Registers what is read from a broker, once. */
-    public void watch(Broker broker) {
+    /**
+     * Registers what is read from a broker, once.
+     *
+     * @param version of the broker.
+     * @param vgpus a picture of the vGPUs, from any thread.
+     * @param ready whether guests that come now can be expected to get a session.
+     */
+    public void watch(Broker broker, String version, Supplier<List<VgpuInfo>> vgpus, BooleanSupplier ready) {
+        new ResourceCollector(broker, version, vgpus, ready, vgpuTotals).register(prometheus(registry));
         total(broker, "hawser.calls", "Records received from guests", WorkerStats::calls);
         total(broker, "hawser.synchronous.round.trips", "Calls whose caller waited for the reply",
             WorkerStats::roundTrips);
@@ -87,6 +106,17 @@ public class BrokerMetrics implements Broker.Listener {
         memory(broker, "total", b -> b.pool().devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum());
         memory(broker, "used", b -> b.sessions().totals().deviceBytes());
         memory(broker, "reserved", b -> b.sessions().list().stream().mapToLong(s -> s.memoryBytes()).sum());
+    }
+
+    /** The registry behind {@code /q/metrics}: Micrometer's gauges cannot come and go with what they tell of. */
+    private static CollectorRegistry prometheus(MeterRegistry registry) {
+        return switch (registry) {
+            case PrometheusMeterRegistry found -> found.getPrometheusRegistry();
+            case CompositeMeterRegistry several -> several.getRegistries().stream()
+                .filter(PrometheusMeterRegistry.class::isInstance).findFirst().map(BrokerMetrics::prometheus)
+                .orElseThrow(() -> new IllegalStateException("no registry is Prometheus's"));
+            default -> throw new IllegalStateException("no registry is Prometheus's: " + registry);
+        };
     }
 
     private static double count(Broker broker, Carrier carrier, SessionState state) {
@@ -127,6 +157,16 @@ public class BrokerMetrics implements Broker.Listener {
     @Override
     public void sessionStarted(Carrier carrier, Duration time) {
         sessionStart.get(carrier).record(time);
+    }
+
+    @Override
+    public void workerFailed(String reason) {
+        workerFailures.increment();
+    }
+
+    @Override
+    public void sessionOver(SessionView session, String reason, boolean error) {
+        vgpuTotals.over(session);
     }
 
     @Override

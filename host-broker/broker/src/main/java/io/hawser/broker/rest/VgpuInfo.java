@@ -1,5 +1,6 @@
 package io.hawser.broker.rest;
 
+import io.hawser.broker.Broker;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.vgpu.Vgpu;
 import io.hawser.broker.vgpu.VgpuView;
@@ -26,5 +27,11 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
             vgpu.carriers().stream().map(Carrier::label).sorted().toList(), vgpu.maxSessions(), vgpu.origin().label(),
             vgpu.created(), vgpu.changed(), view.state().label(), view.problem(), view.placedGpus(), view.sessions(),
             usedBytes, view.tokens());
+    }
+
+    /** The vGPUs by name, from pictures; any thread. */
+    public static List<VgpuInfo> list(Broker broker) {
+        return broker.vgpus().list().stream()
+            .map(view -> of(view, broker.ledgers().usedBytes(view.vgpu().name()))).toList();
     }
 }

@@ -1,6 +1,5 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.Broker;
 import io.hawser.broker.BrokerLifecycle;
 import io.hawser.broker.vgpu.VgpuException;
 import io.hawser.broker.vgpu.VgpuView;
@@ -22,9 +21,7 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public List<VgpuInfo> listVgpus() {
-        Broker broker = lifecycle.broker();
-        return broker.vgpus().list().stream()
-            .map(view -> VgpuInfo.of(view, broker.ledgers().usedBytes(view.vgpu().name()))).toList();
+        return VgpuInfo.list(lifecycle.broker());
     }
 
     @Override

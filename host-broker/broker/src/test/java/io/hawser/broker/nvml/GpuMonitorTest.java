@@ -54,14 +54,14 @@ class GpuMonitorTest {
     @Test
     void shouldPublishWhatProcessesAndContextsTake() throws Exception {
         FakeNvml nvml = new FakeNvml(folder);
-        GpuMonitor monitor = new GpuMonitor(watched(List.of(), List.of(1003, 1001, 9)));
+        GpuMonitor monitor = new GpuMonitor(watched(List.of(), List.of(5000003, 5000001, 9)));
         assertEquals(Health.OK, monitor.reading(GPU_0).health(), "nothing is known yet");
         monitor.start(() -> new NvmlSource(nvml.library().toString()));
         try {
             TestBroker.await("a reading", () -> monitor.reading(GPU_0).memoryUsedBytes() != null);
-            assertEquals(OptionalLong.of(1000042), monitor.processBytes(GPU_0, 1042));
+            assertEquals(OptionalLong.of(1000042), monitor.processBytes(GPU_0, 5000042));
             assertEquals(OptionalLong.empty(), monitor.processBytes(GPU_0, 9));
-            assertEquals(OptionalLong.empty(), monitor.processBytes("other", 1042));
+            assertEquals(OptionalLong.empty(), monitor.processBytes("other", 5000042));
             assertEquals(1000003, monitor.contextBytes(GPU_0), "the dearest idle worker");
             nvml.tell("lost0");
             TestBroker.await("the loss", () -> monitor.reading(GPU_0).health() == Health.LOST);

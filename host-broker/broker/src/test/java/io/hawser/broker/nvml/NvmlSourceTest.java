@@ -30,9 +30,9 @@ class NvmlSourceTest {
             assertEquals(41, first.temperatureCelsius());
             assertEquals(71.5, first.powerWatts());
             assertEquals(100, first.processBytes().size(), "more than there is room for at first");
-            assertEquals(1000099, first.processBytes().get(1099L));
+            assertEquals(1000099, first.processBytes().get(5000099L));
             assertEquals(101, readings.get(GPU_1).processBytes().size(), "and the one of MPS");
-            assertEquals(77, readings.get(GPU_1).processBytes().get(5000L));
+            assertEquals(77, readings.get(GPU_1).processBytes().get(6000000L));
         }
     }
 
@@ -45,7 +45,7 @@ class NvmlSourceTest {
             assertEquals(400, reading.memoryUsedBytes());
             assertEquals(37, reading.utilizationPercent());
             assertNull(reading.powerWatts());
-            assertEquals(Map.of(10L, 111L), reading.processBytes(), "one does not tell its memory");
+            assertEquals(Map.of(5000000L, 111L), reading.processBytes(), "one does not tell its memory");
         }
     }
 

@@ -1,0 +1,109 @@
+package io.hawser.broker.metrics;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.rest.GpuInfo;
+import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.shm.RecordLayout;
+import io.prometheus.client.Collector;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+
+/** Metrics of each GPU and each vGPU, read when they are asked for: what is gone is not shown any more. */
+final class ResourceCollector extends Collector {
+    /** vGPUs with a label of their own, by name; more would cost the monitoring more than they tell. */
+    static final int MAX_VGPUS = 1000;
+    private static final List<String> GPU_HEALTH = List.of("ok", "failing", "lost");
+    private static final List<String> VGPU_STATES = List.of("ready", "waiting", "unplaced");
+
+    private final Broker broker;
+    private final String version;
+    private final Supplier<List<VgpuInfo>> vgpus;
+    private final BooleanSupplier ready;
+    private final VgpuTotals totals;
+
+    ResourceCollector(Broker broker, String version, Supplier<List<VgpuInfo>> vgpus, BooleanSupplier ready,
+        VgpuTotals totals) {
+        this.broker = broker;
+        this.version = version;
+        this.vgpus = vgpus;
+        this.ready = ready;
+        this.totals = totals;
+    }
+
+    @Override
+    public List<MetricFamilySamples> collect() {
+        List<Family> families = new ArrayList<>();
+        families.add(Family.gauge("hawser_build_info", "The version of the broker", "version", "protocol", "backend")
+            .add(1, version, String.valueOf(RecordLayout.PROTOCOL_VERSION), broker.pool().backend()));
+        families.add(Family.gauge("hawser_ready", "Whether guests that come now can be expected to get a session")
+            .add(ready.getAsBoolean() ? 1 : 0));
+        families.addAll(gpus(GpuInfo.list(broker)));
+        families.addAll(vgpus(vgpus.get()));
+        return families.stream().map(Family::samples).toList();
+    }
+
+    private static List<Family> gpus(List<GpuInfo> gpus) {
+        Family info = Family.gauge("hawser_gpu_info", "The GPUs", "gpu", "index", "name", "backend");
+        Family health = Family.gauge("hawser_gpu_health", "1 for the health that a GPU is in", "gpu", "health");
+        Family memory = Family.gauge("hawser_gpu_memory_bytes", "Device memory: in all, used by whomever (driver),"
+            + " held by sessions, reserved for vGPUs, and what one worker's context takes", "gpu", "kind");
+        Family utilization = Family.gauge("hawser_gpu_utilization_ratio",
+            "How much of the last moments some kernel ran, 0 to 1", "gpu");
+        Family temperature = Family.gauge("hawser_gpu_temperature_celsius", "Temperature of the chip", "gpu");
+        Family power = Family.gauge("hawser_gpu_power_watts", "Power of the whole board", "gpu");
+        Family sessions = Family.gauge("hawser_gpu_sessions", "Sessions that have the GPU", "gpu");
+        Family users = Family.gauge("hawser_gpu_vgpus", "vGPUs that are on the GPU", "gpu");
+        for (GpuInfo gpu : gpus) {
+            info.add(1, gpu.uuid(), String.valueOf(gpu.index()), gpu.name(), gpu.backend());
+            GPU_HEALTH.forEach(h -> health.add(h.equals(gpu.health()) ? 1 : 0, gpu.uuid(), h));
+            memory.add(gpu.totalBytes(), gpu.uuid(), "total").add(gpu.memoryUsedBytes(), gpu.uuid(), "used")
+                .add(gpu.usedBytes(), gpu.uuid(), "sessions").add(gpu.reservedBytes(), gpu.uuid(), "reserved")
+                .add(gpu.contextBytes(), gpu.uuid(), "context");
+            utilization.add(gpu.utilizationPercent() == null ? null : gpu.utilizationPercent() / 100.0, gpu.uuid());
+            temperature.add(gpu.temperatureCelsius(), gpu.uuid());
+            power.add(gpu.powerWatts(), gpu.uuid());
+            sessions.add(gpu.sessions(), gpu.uuid());
+            users.add(gpu.vgpus(), gpu.uuid());
+        }
+        return List.of(info, health, memory, utilization, temperature, power, sessions, users);
+    }
+
+    private List<Family> vgpus(List<VgpuInfo> all) {
+        Family count = Family.gauge("hawser_vgpus", "vGPUs by state", "state");
+        VGPU_STATES.forEach(s -> count.add(all.stream().filter(v -> v.state().equals(s)).count(), s));
+        Family memory = Family.gauge("hawser_vgpu_memory_bytes",
+            "Device memory over its GPUs: its quota (0 for best effort) and what its sessions hold", "vgpu", "kind");
+        Family sessions = Family.gauge("hawser_vgpu_sessions", "Sessions of the vGPU", "vgpu");
+        Family usable = Family.gauge("hawser_vgpu_ready", "Whether the vGPU has its GPUs", "vgpu");
+        Family calls = Family.counter("hawser_vgpu_calls", "Records received from its guests", "vgpu");
+        Family waits = Family.counter("hawser_vgpu_synchronous_round_trips", "Calls whose caller waited", "vgpu");
+        Family kernels = Family.counter("hawser_vgpu_kernels", "Kernels launched", "vgpu");
+        Family gpuTime = Family.counter("hawser_vgpu_gpu_time_seconds", "Time with kernels on the GPU", "vgpu");
+        Family waited = Family.counter("hawser_vgpu_turn_wait_seconds", "Time waited for its turn", "vgpu");
+        Family bytes = Family.counter("hawser_vgpu_bytes", "Bytes of records, seen from the worker", "vgpu",
+            "direction");
+        List<VgpuInfo> shown = all.stream().sorted(Comparator.comparing(VgpuInfo::name)).limit(MAX_VGPUS).toList();
+        Map<String, WorkerStats> done = totals.totals(shown.stream().map(VgpuInfo::name).toList(),
+            broker.sessions().list());
+        for (VgpuInfo vgpu : shown) {
+            String name = vgpu.name();
+            memory.add(vgpu.memoryBytes() * (double) vgpu.placedGpus().size(), name, "quota")
+                .add(vgpu.usedBytes(), name, "used");
+            sessions.add(vgpu.sessions(), name);
+            usable.add(vgpu.state().equals("ready") ? 1 : 0, name);
+            WorkerStats sum = done.get(name);
+            calls.add(sum.calls(), name);
+            waits.add(sum.roundTrips(), name);
+            kernels.add(sum.kernels(), name);
+            gpuTime.add(sum.gpuTimeMs() / 1000.0, name);
+            waited.add(sum.waitedMs() / 1000.0, name);
+            bytes.add(sum.bytesIn(), name, "in").add(sum.bytesOut(), name, "out");
+        }
+        return List.of(count, memory, sessions, usable, calls, waits, kernels, gpuTime, waited, bytes);
+    }
+}
