@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
@@ -140,5 +141,90 @@ class HawserctlIT {
             .assertSays("--ca-file");
         admin.run("gpus --url http://" + broker.guest()).assertExit(NOT_REACHABLE);
         admin.run("gpus --what").assertExit(USAGE);
+    }
+
+    @Test
+    void shouldMakeChangeAndDeleteVgpus() throws Exception {
+        JsonNode made = admin.run("vgpus create one --memory 1.5G --share 30 --gpus 0 --max-sessions 4 --carriers tcp"
+            + " --owner host:guest.example --json").assertDone().json();
+        assertEquals(3L << 29, made.path("memoryBytes").asLong());
+        assertEquals("ready", made.path("state").asText());
+        assertEquals("guest.example", made.path("owner").path("id").asText());
+        List<String> row = admin.run("vgpus").assertDone().row("one", "ready", "1.5 GiB", "0 B", "30", "shared", "0");
+        assertEquals(List.of("tcp", "0/4", "0", "host:guest.example", "rest"), row.subList(7, row.size()));
+        assertEquals("30", admin.run("vgpus show one").assertDone().row("share").get(1));
+        assertEquals(1610612736, admin.run("gpus --json").json().get(0).path("reservedBytes").asLong());
+        JsonNode changed = admin.run("vgpus change one --share 70 --owner none --json").assertDone().json();
+        assertEquals(70, changed.path("computeShare").asInt());
+        assertEquals(3L << 29, changed.path("memoryBytes").asLong(), "what is not given stays");
+        admin.run("vgpus create one").assertExit(REFUSED).assertSays("refused: ");
+        admin.run("vgpus create two --memory 900T").assertExit(REFUSED).assertSays("totalBytes=");
+        admin.run("vgpus show two").assertExit(NOT_FOUND);
+        admin.run("vgpus change two --share 3").assertExit(NOT_FOUND);
+        assertEquals("deleted: one", admin.run("vgpus delete one").assertDone().out().strip());
+        admin.run("vgpus delete one --yes").assertExit(NOT_FOUND);
+        assertEquals("default", admin.run("vgpus list --json").assertDone().json().get(0).path("name").asText());
+    }
+
+    @Test
+    void shouldMakeTokensThatOpenAVgpuUntilTheyAreRevoked() throws Exception {
+        admin.run("vgpus create theirs --memory 64M").assertDone();
+        Path file = folder.resolve("theirs.token");
+        admin.run("tokens create theirs --expires 30d --out " + file + " --note", "for one test").assertDone();
+        assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(file)));
+        admin.run("tokens create theirs --out " + file).assertExit(USAGE).assertSays("there already");
+        JsonNode tokens = admin.run("tokens list theirs --json").assertDone().json();
+        assertEquals(1, tokens.size());
+        String key = tokens.get(0).path("keyId").asText();
+        assertEquals("for one test", admin.run("tokens list theirs").assertDone().row(key).getLast());
+        JsonNode second = admin.run("tokens create theirs --json").assertDone().json();
+        assertTrue(second.path("token").asText().startsWith(second.path("keyId").asText() + "."), "shown once");
+        Map<String, String> guest = Map.of("HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN_FILE", file.toString(),
+            "HAWSER_CARRIER", "tcp");
+        try (GuestProgram program = GuestProgram.start(guest, "hold")) {
+            program.awaitLine("READY");
+            assertEquals(1, admin.run("sessions list --vgpu theirs --json").json().size());
+            admin.run("vgpus delete theirs").assertExit(REFUSED).assertSays("session");
+            admin.run("tokens revoke theirs " + key).assertDone();
+            Await.until("the end of the token's session", () -> admin.run("sessions --json").json().isEmpty() ? ""
+                : "it is there");
+        }
+        admin.run("tokens revoke theirs " + key).assertExit(NOT_FOUND);
+        admin.run("tokens list none").assertExit(NOT_FOUND);
+        admin.run("vgpus delete theirs --force").assertDone();
+    }
+
+    @Test
+    void shouldShowWhatHappensAsItHappens() throws Exception {
+        Path out = Files.createTempFile(folder, "follow", "");
+        Process follow = admin.start(out, Files.createTempFile(folder, "err", ""), "events", "--follow");
+        try {
+            admin.run("vgpus create seen").assertDone();
+            Await.until("the event of a vGPU", () -> Files.readString(out).contains("seen") ? "" : Files.readString(out));
+            admin.run("vgpus delete seen").assertDone();
+        } finally {
+            follow.destroy();
+            follow.waitFor();
+        }
+        Hawserctl.Ended events = admin.run("events --limit 50").assertDone();
+        assertTrue(events.out().startsWith("TIME") && events.out().contains("seen"), events.out());
+        JsonNode newest = admin.run("events --json -n 2").assertDone().json();
+        assertEquals(2, newest.size());
+        assertTrue(newest.get(0).path("seq").asLong() > newest.get(1).path("seq").asLong());
+        admin.run("events --limit 0").assertExit(REFUSED);
+    }
+
+    @Test
+    void shouldShowThePictureOfNow() throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold")) {
+            program.awaitLine("READY");
+            Hawserctl.Ended top = admin.run("top --count 2").assertDone();
+            assertEquals("ok", top.row("0", "Hawser software GPU").getLast());
+            assertEquals("ready", top.row("default").get(1));
+            assertTrue(top.out().contains("hold") && !top.out().contains("\033"), top.out());
+            JsonNode picture = admin.run("top -n 1 --json").assertDone().json();
+            assertEquals("hold", picture.path("picture").path("sessions").get(0).path("program").asText());
+        }
+        broker.awaitIdle();
     }
 }
