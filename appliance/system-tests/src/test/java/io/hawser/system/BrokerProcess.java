@@ -123,6 +123,11 @@ final class BrokerProcess implements AutoCloseable {
         return guest;
     }
 
+    /** {@code http://host:port} of the REST interface and the page. */
+    String http() {
+        return http;
+    }
+
     /** The administrator's token. */
     String adminToken() throws IOException {
         return Files.readString(stateDir.resolve("admin.token")).strip();
