@@ -33,8 +33,9 @@ class TurnsIT {
         settings.putAll(small.settings("small"));
         settings.putAll(Map.of("hawser.regions.large.vgpu", "large", "hawser.regions.small.vgpu", "small",
             "hawser.vgpus.large.compute-share", "80", "hawser.vgpus.small.compute-share", "20",
-            // Long turns: what a loaded machine takes to wake a process up must not count for much.
-            "hawser.turns.quantum", "50ms"));
+            // Long turns: what a loaded machine takes to wake a process up must not count for much. And a long grace:
+            // where two run beside each other, the time of both counts whole in their statistics.
+            "hawser.turns.quantum", "200ms", "hawser.turns.grace", "2s"));
         broker = BrokerProcess.start("turns", stateDir.resolve("broker"), settings);
     }
 
@@ -45,12 +46,12 @@ class TurnsIT {
         small.delete();
     }
 
-    /** A program that launches kernels of some milliseconds as fast as they are done, until it is killed. */
+    /** A program that launches kernels far longer than a call as fast as they are done, until it is killed. */
     private static GuestProgram flood(RegionFile region, String... arguments) throws IOException {
         GuestProgram program = GuestProgram.start(
             Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION", region.path().toString()), "tenant",
             arguments.length > 0 ? arguments
-                : new String[] {"--blocks", "2", "--bodies", "1024", "--depth", "64", "--seconds", "600"});
+                : new String[] {"--blocks", "2", "--bodies", "8192", "--depth", "32", "--seconds", "600"});
         program.awaitLine("READY");
         program.release();
         return program;
@@ -91,7 +92,7 @@ class TurnsIT {
             awaitMore("large", "gpuTimeMs", ENOUGH_MS);
             double ratio = (double) (statistic("large", "gpuTimeMs") - largeBefore)
                 / (statistic("small", "gpuTimeMs") - smallBefore);
-            assertTrue(ratio > 2.5 && ratio < 6.5, "4 to 1 is due: " + ratio);
+            assertTrue(ratio > 1.8 && ratio < 8, "4 to 1 is due: " + ratio);
             one.kill();
             other.kill();
         }
@@ -105,12 +106,12 @@ class TurnsIT {
             awaitMore("small", "waitedMs", 200);
             long worker = session("large").path("workerPid").asLong();
             signal("STOP", worker);
-            awaitMore("small", "kernels", 100);
+            awaitMore("small", "kernels", 20);
             signal("KILL", worker);
             Await.until("the end of the killed session", () -> broker.sessions().size() == 1 ? ""
                 : broker.sessions().toString());
             long waited = statistic("small", "waitedMs");
-            awaitMore("small", "kernels", 100);
+            awaitMore("small", "kernels", 20);
             assertTrue(statistic("small", "waitedMs") - waited < 1000, "alone, it waits for nobody");
             left.kill();
             lost.kill();
