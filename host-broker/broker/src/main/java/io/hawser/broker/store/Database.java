@@ -31,8 +31,8 @@ public final class Database implements AutoCloseable {
     /**
      * No thread of H2's own that writes now and then: {@link #transact} writes before it returns. Its errors come to
      * whoever caused them, not to a file. In KiB: what it keeps in memory. In milliseconds: how long it leaves old
-     * parts of its file alone, by default so long that 2,000 changes in a row make it 60 MB; each write is synced, so that
-     * nothing needs them.
+     * parts of its file alone, by default so long that 2,000 changes in a row make it 60 MB; each write is synced,
+     * so that nothing needs them.
      */
     private static final String H2_SETTINGS = ";WRITE_DELAY=0;DB_CLOSE_ON_EXIT=FALSE;DB_CLOSE_DELAY=-1"
         + ";TRACE_LEVEL_FILE=0;CACHE_SIZE=2048;RETENTION_TIME=1000";
