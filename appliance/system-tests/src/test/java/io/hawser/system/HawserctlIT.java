@@ -200,7 +200,8 @@ class HawserctlIT {
         Process follow = admin.start(out, Files.createTempFile(folder, "err", ""), "events", "--follow");
         try {
             admin.run("vgpus create seen").assertDone();
-            Await.until("the event of a vGPU", () -> Files.readString(out).contains("seen") ? "" : Files.readString(out));
+            Await.until("the event of a vGPU",
+                () -> Files.readString(out).contains("seen") ? "" : Files.readString(out));
             admin.run("vgpus delete seen").assertDone();
         } finally {
             follow.destroy();
