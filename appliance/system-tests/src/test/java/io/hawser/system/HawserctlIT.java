@@ -201,7 +201,7 @@ class HawserctlIT {
         try {
             admin.run("vgpus create seen").assertDone();
             Await.until("the event of a vGPU",
-                () -> Files.readString(out).contains("seen") ? "" : Files.readString(out));
+                () -> Files.readString(out).contains("seen") ? "" : "said so far: " + Files.readString(out));
             admin.run("vgpus delete seen").assertDone();
         } finally {
             follow.destroy();
