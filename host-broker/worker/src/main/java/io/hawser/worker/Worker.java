@@ -51,7 +51,6 @@ public final class Worker {
     private static final long NO_LIMIT = Long.MAX_VALUE / 2; // of a rehearsal's memory
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
-    private static final String UNTRIED = "nvidia"; // a backend whose workers are jailed only when they must be
 
     private final ControlSocket control; // null: a rehearsal, nobody is told anything
     private final GpuBackend backend;
@@ -311,10 +310,6 @@ public final class Worker {
         if (options.mode() == Jail.Mode.OFF) {
             return;
         }
-        if (options.mode() == Jail.Mode.AUTO && UNTRIED.equals(backend.name())) {
-            ready = DeviceList.ready(backend, "none; not: anything (untried with NVIDIA's driver)");
-            return;
-        }
         ready = DeviceList.ready(backend, "");
         backend.loadAhead();
         Preload.run(codec, ready);
@@ -328,6 +323,7 @@ public final class Worker {
             }
             Jail.forget(report.listener());
         }
+        backend.confined();
         ready = new WorkerMessage.Ready(ready.pid(), ready.backend(), report.text(), ready.devices());
     }
 

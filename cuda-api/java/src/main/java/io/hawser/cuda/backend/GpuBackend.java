@@ -328,6 +328,14 @@ public interface GpuBackend extends AutoCloseable {
         // A backend that is all there has nothing to do.
     }
 
+    /**
+     * From now on the process opens no file but the GPU's own: what needs one is not offered any more
+     * ({@link #deviceInfo}, {@link #memorySharing}). After {@link #loadAhead}, before any session.
+     */
+    default void confined() {
+        // A backend that needs no files goes on as it is.
+    }
+
     /** Frees everything, whatever still runs. */
     @Override
     void close();

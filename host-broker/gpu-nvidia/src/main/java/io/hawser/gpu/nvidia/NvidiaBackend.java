@@ -44,7 +44,8 @@ final class NvidiaBackend implements GpuBackend {
     private static final long PATIENCE_NS = patienceNs(Runtime.getRuntime().availableProcessors());
 
     private final int devices;
-    private final NvidiaDriver driver = new NvidiaDriver(this::functionHere);
+    private final NvidiaMemoryPools pools = new NvidiaMemoryPools();
+    private final NvidiaDriver driver = new NvidiaDriver(this::functionHere, pools);
     private final NvidiaArrays arrays = new NvidiaArrays(driver);
     private final DeviceText text = new DeviceText();
     private final Markers markers = new Markers(new DriverEvents(text));
@@ -57,8 +58,8 @@ final class NvidiaBackend implements GpuBackend {
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
     private final Graphs graphs = new Graphs(markers, this::current, this::functionHere);
-    private final NvidiaMemoryPools pools = new NvidiaMemoryPools();
     private final NvidiaLinker linker = new NvidiaLinker();
+    private boolean confined; // the process opens no files any more
     private final long[] primaries; // by device; 0 until made
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
     /** Those that exist: the driver reads the memory of one that it has destroyed. */
@@ -134,8 +135,9 @@ final class NvidiaBackend implements GpuBackend {
             attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, device));
         info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTE_COUNT_OFFSET, ATTRIBUTES);
         for (int i = 1; i < ATTRIBUTES; i++) {
+            boolean isLost = confined && i == CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED;
             info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTES_OFFSET + (long) i * Integer.BYTES,
-                attribute(i, device));
+                isLost ? 0 : attribute(i, device));
         }
         return result;
     }
@@ -177,6 +179,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int destroyContext(long context) {
+        pools.forgetAll(); // streams go with it
         if (current == context) {
             setCurrent(0);
         }
@@ -564,6 +567,12 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public void loadAhead() {
         JitCompiler.load();
+    }
+
+    @Override
+    public void confined() {
+        confined = true;
+        memorySharing.withoutEvents(); // the driver shares them by a file in /dev/shm
     }
 
     @Override

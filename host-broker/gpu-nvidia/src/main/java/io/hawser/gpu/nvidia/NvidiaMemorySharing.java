@@ -28,6 +28,8 @@ final class NvidiaMemorySharing implements MemorySharing {
     private static final MethodHandle CU_IPC_OPEN_EVENT_HANDLE = find("cuIpcOpenEventHandle", ADDRESS, HANDLE);
     private static final int LAZY_ENABLE_PEER_ACCESS = 1; // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which is demanded
 
+    private boolean hasEvents = true;
+
     private static MethodHandle find(String symbol, MemoryLayout... parameters) {
         return LIBRARY.find(symbol, CUresult.CUDA_ERROR_NOT_SUPPORTED, parameters);
     }
@@ -80,8 +82,16 @@ final class NvidiaMemorySharing implements MemorySharing {
         }
     }
 
+    /** From now on. */
+    void withoutEvents() {
+        hasEvents = false;
+    }
+
     @Override
     public int shareEvent(long event, MemorySegment out) {
+        if (!hasEvents) {
+            return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+        }
         try {
             return (int) CU_IPC_GET_EVENT_HANDLE.invokeExact(out, event);
         } catch (Throwable e) {
@@ -91,6 +101,9 @@ final class NvidiaMemorySharing implements MemorySharing {
 
     @Override
     public int openEvent(MemorySegment handle, MemorySegment out) {
+        if (!hasEvents) {
+            return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+        }
         try {
             return (int) CU_IPC_OPEN_EVENT_HANDLE.invokeExact(out, handle);
         } catch (Throwable e) {
