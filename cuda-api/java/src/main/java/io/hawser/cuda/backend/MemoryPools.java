@@ -23,6 +23,13 @@ public interface MemoryPools {
      */
     int getAttribute(long pool, int attribute, MemorySegment out);
 
+    /**
+     * Makes the backend notice frees in streams whose work is over, so that their memory can be given back: a driver
+     * does when a program synchronises, which the guest's synchronising calls are not for it. Waits for nothing.
+     */
+    default void noticeFrees() {
+    }
+
     /** Sets a CUmemPool_attribute; of the value only what fits its type counts. */
     int setAttribute(long pool, int attribute, long value);
 }

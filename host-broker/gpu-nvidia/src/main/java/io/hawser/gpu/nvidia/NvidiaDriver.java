@@ -12,12 +12,19 @@ import java.util.function.LongUnaryOperator;
 final class NvidiaDriver extends CudaForeign {
     private final Belongings nothing = new Belongings();
     private final LongUnaryOperator functionHere;
+    private final NvidiaMemoryPools pools;
     private Belongings current = nothing;
     private final Map<Long, Belongings> streamOwners = new HashMap<>();
 
-    /** @param functionHere says what a kernel's handle is in the current context. */
-    NvidiaDriver(LongUnaryOperator functionHere) {
+    /**
+     * Makes one.
+     *
+     * @param functionHere says what a kernel's handle is in the current context.
+     * @param pools told in which streams memory is freed.
+     */
+    NvidiaDriver(LongUnaryOperator functionHere, NvidiaMemoryPools pools) {
         this.functionHere = functionHere;
+        this.pools = pools;
     }
 
     /** What is made from now on belongs here; null when it goes with its context. */
@@ -74,6 +81,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuMemFreeAsync(long dptr, long hStream) {
+        pools.freed(hStream);
         current.memory.remove(dptr);
         return super.cuMemFreeAsync(dptr, hStream);
     }
@@ -93,6 +101,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuStreamDestroy_v2(long hStream) {
+        pools.forget(hStream);
         // Not always the current context's.
         Belongings owner = streamOwners.remove(hStream);
         if (owner != null && owner.streams.remove(hStream)
@@ -103,6 +112,7 @@ final class NvidiaDriver extends CudaForeign {
     }
 
     int destroyStream(long hStream) {
+        pools.forget(hStream);
         return super.cuStreamDestroy_v2(hStream);
     }
 

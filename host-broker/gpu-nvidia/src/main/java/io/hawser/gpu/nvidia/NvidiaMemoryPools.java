@@ -26,6 +26,56 @@ final class NvidiaMemoryPools implements MemoryPools {
     private static final int TYPE_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
 
+    private static final int MAX_STREAMS = 64; // a session that frees in more has some noticed by a later free
+
+    private final long[] freedIn = new long[MAX_STREAMS];
+    private int streams;
+
+    /** Memory is freed in a stream's order from now on. */
+    void freed(long stream) {
+        for (int i = 0; i < streams; i++) {
+            if (freedIn[i] == stream) {
+                return;
+            }
+        }
+        if (streams < MAX_STREAMS) {
+            freedIn[streams++] = stream;
+        }
+    }
+
+    /** A stream is no more. */
+    void forget(long stream) {
+        for (int i = 0; i < streams; i++) {
+            if (freedIn[i] == stream) {
+                freedIn[i] = freedIn[--streams];
+                return;
+            }
+        }
+    }
+
+    /** A context and its streams are no more. */
+    void forgetAll() {
+        streams = 0;
+    }
+
+    /**
+     * On driver 580 neither time, cuMemPoolTrimTo, cuStreamQuery nor a synchronised other stream gives back what was
+     * freed: synchronising the stream itself does. One whose work is over returns at once.
+     */
+    @Override
+    public void noticeFrees() {
+        for (int i = streams - 1; i >= 0; i--) {
+            long stream = freedIn[i];
+            int state = Driver.cuStreamQuery(stream);
+            if (state == CUresult.CUDA_SUCCESS) {
+                state = Driver.cuStreamSynchronize(stream);
+            }
+            if (state != CUresult.CUDA_ERROR_NOT_READY) {
+                forget(stream); // done; or the context has failed, and what it had goes with it
+            }
+        }
+    }
+
     private static MethodHandle find(String symbol, MemoryLayout... parameters) {
         return LIBRARY.find(symbol, CUresult.CUDA_ERROR_NOT_SUPPORTED, parameters);
     }

@@ -153,12 +153,12 @@ final class PoolCalls implements MemoryQuota.Keeper {
         return bytes;
     }
 
-    /** The driver gives back when a program synchronises, which the guest's synchronising calls are not for it. */
     @Override
     public void relax(int device) {
         if (backend == null || session.gates().isOpen()) {
             return;
         }
+        backend.noticeFrees();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment threshold = arena.allocate(ValueLayout.JAVA_LONG);
             for (long pool : poolsOf(device)) {
@@ -173,6 +173,9 @@ final class PoolCalls implements MemoryQuota.Keeper {
     @Override
     public void trim(int device) {
         if (!session.gates().isOpen()) { // it may wait for the device
+            if (backend != null) {
+                backend.noticeFrees();
+            }
             poolsOf(device).forEach(pool -> session.backend().driver().cuMemPoolTrimTo(pool, 0));
         }
     }

@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -39,13 +41,23 @@ class JailIT {
         try (OutputStream file = Files.newOutputStream(jar); JarOutputStream out = new JarOutputStream(file)) {
             for (Class<?> kind : List.of(Jail.class, Prisoner.class)) {
                 Path root = Path.of(kind.getProtectionDomain().getCodeSource().getLocation().getPath());
-                try (Stream<Path> classes = Files.walk(root.resolve("io/hawser/worker/jail"))) {
-                    for (Path one : classes.filter(path -> path.toString().endsWith(".class")
-                            && !path.endsWith("package-info.class")).toList()) {
-                        out.putNextEntry(new JarEntry(root.relativize(one).toString()));
-                        Files.copy(one, out);
+                if (Files.isDirectory(root)) {
+                    copy(root, out);
+                } else { // built by Maven, the worker's own are in a jar already
+                    try (FileSystem classes = FileSystems.newFileSystem(root)) {
+                        copy(classes.getPath("/"), out);
                     }
                 }
+            }
+        }
+    }
+
+    private static void copy(Path root, JarOutputStream out) throws IOException {
+        try (Stream<Path> classes = Files.walk(root.resolve("io/hawser/worker/jail"))) {
+            for (Path one : classes.filter(path -> path.toString().endsWith(".class")
+                    && !path.endsWith("package-info.class")).toList()) {
+                out.putNextEntry(new JarEntry(root.relativize(one).toString()));
+                Files.copy(one, out);
             }
         }
     }
