@@ -20,7 +20,7 @@ final class ProgramCheck {
     /** With fewer processors the programs would only slow each other down: each has a worker, and several threads. */
     private static final int PROCESSORS_A_LANE = 3;
     /** These take all of something that others need as well. */
-    private static final Set<String> ALONE = Set.of("drv_heap_full");
+    private static final Set<String> ALONE = Set.of("drv_heap_full", "drv_fill_memory");
 
     private final Guests guests;
     private final Duration timeout;

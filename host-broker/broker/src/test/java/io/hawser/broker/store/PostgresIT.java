@@ -102,6 +102,8 @@ class PostgresIT {
             assertEquals(0, broker.broker().vgpus().find("one").orElseThrow().vgpu().memoryBytes());
             assertLetsIn(broker, token);
             server.startServer();
+            // The worker that let the guest in holds memory until it is gone.
+            TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());
             done(service.change("one", draft(5L, null)));
             broker.vgpu("two", 0, "any");
             done(service.delete("one", true));
