@@ -194,6 +194,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
 
     @Override
     public void cuMemGetInfo_v2(CallContext call) {
+        objects.quota().refresh(); // first: it may make a pool give memory back
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = driver.cuMemGetInfo_v2(out, out.asSlice(Long.BYTES));
         Handle context = objects.currentContext();
@@ -201,7 +202,6 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             result = CudaResult.INVALID_CONTEXT;
         }
         if (result == 0) {
-            objects.quota().refresh();
             int device = objects.deviceOf(context);
             MemoryReplies.cuMemGetInfo_v2(call.reply(),
                 objects.quota().freeBytes(device, out.get(ValueLayout.JAVA_LONG, 0)),
