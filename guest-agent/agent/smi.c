@@ -96,26 +96,38 @@ static void print_json_session(const hws_status_line_t *line) {
     putchar('}');
 }
 
-/* The lines of one kind as the elements of an array; works on a copy of the text, since taking lines changes it. */
-static void print_json_list(const char *name, const char *kind, void (*print)(const hws_status_line_t *)) {
+/* A copy of the text to walk through, since taking lines changes it. Good until the next call. */
+static char *begin_lines(void) {
     static char copy[sizeof status.text];
-    char *at = strcpy(copy, status.text);
+    return strcpy(copy, status.text);
+}
+
+/* The next line of a kind. */
+static bool next_of(const char *kind, char **at, hws_status_line_t *line_p) {
+    while (hws_status_next(at, line_p)) {
+        if (strcmp(line_p->fields[0], kind) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lines of one kind as the elements of an array. */
+static void print_json_list(const char *name, const char *kind, void (*print)(const hws_status_line_t *)) {
+    char *at = begin_lines();
     hws_status_line_t line;
     const char *separator = "";
     printf(",\"%s\":[", name);
-    while (hws_status_next(&at, &line)) {
-        if (strcmp(line.fields[0], kind) == 0) {
-            printf("%s", separator);
-            print(&line);
-            separator = ",";
-        }
+    while (next_of(kind, &at, &line)) {
+        printf("%s", separator);
+        print(&line);
+        separator = ",";
     }
     putchar(']');
 }
 
 static void print_json(void) {
-    static char copy[sizeof status.text];
-    char *at = strcpy(copy, status.text);
+    char *at = begin_lines();
     hws_status_line_t line;
     printf("{\"from\":");
     print_text(status.from);
@@ -176,15 +188,12 @@ static void print_session(const hws_status_line_t *line) {
 
 /* Prints the lines of a kind; returns how many there were. */
 static unsigned print_table(const char *kind, void (*print)(const hws_status_line_t *)) {
-    static char copy[sizeof status.text];
-    char *at = strcpy(copy, status.text);
+    char *at = begin_lines();
     hws_status_line_t line;
     unsigned count = 0;
-    while (hws_status_next(&at, &line)) {
-        if (strcmp(line.fields[0], kind) == 0) {
-            print(&line);
-            count++;
-        }
+    while (next_of(kind, &at, &line)) {
+        print(&line);
+        count++;
     }
     return count;
 }

@@ -172,11 +172,10 @@ final class PoolCalls implements MemoryQuota.Keeper {
 
     @Override
     public void trim(int device) {
-        if (!session.gates().isOpen()) { // it may wait for the device
-            if (backend != null) {
-                backend.noticeFrees();
-            }
-            poolsOf(device).forEach(pool -> session.backend().driver().cuMemPoolTrimTo(pool, 0));
+        if (backend == null || session.gates().isOpen()) { // it may wait for the device
+            return;
         }
+        backend.noticeFrees();
+        poolsOf(device).forEach(pool -> session.backend().driver().cuMemPoolTrimTo(pool, 0));
     }
 }
