@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define DEFAULT_PATH "/etc/hawser/guest.toml"
+#define SETUP_PATH "/run/hawser/guest.toml" /* what `hawser setup` has from the hypervisor */
+#define MAX_LINES 10000 /* of a file that never ends, such as a device */
 #define DEFAULT_SYSFS "/sys"
 #define MAX_CONNECT_TIMEOUT_MS 600000ul
 
@@ -19,6 +21,7 @@ typedef struct hws_settings {
     char ca_file[512];
     char token[400];
     char token_file[512];
+    char from[512]; /* who has named the broker */
 } hws_settings_t;
 
 static int copy_text(char *target, size_t capacity, const char *text) {
@@ -50,6 +53,10 @@ static int take_value(hws_settings_t *settings, const char *key, char *value) {
     }
     *end = '\0';
     value++;
+    char *rest = trim(end + 1);
+    if (*rest != '\0' && *rest != '#') {
+        return -1;
+    }
     if (strcmp(key, "carrier") == 0) {
         return settings->carrier[0] ? 0 : copy_text(settings->carrier, sizeof settings->carrier, value);
     }
@@ -86,7 +93,12 @@ static int read_file(hws_settings_t *settings, const char *path, bool required, 
     hws_settings_t found = *settings;
     int number = 0, rc = 0;
     while (rc == 0 && fgets(text, sizeof text, file) != NULL) {
-        number++;
+        if (strlen(text) == sizeof text - 1 || ++number > MAX_LINES) {
+            fclose(file);
+            snprintf(error, capacity, "a configuration must have at most %d lines of at most %zu bytes: %s:%d", MAX_LINES,
+                     sizeof text - 2, path, number);
+            return -1;
+        }
         char *line = trim(text);
         if (*line == '[') {
             guest = strncmp(line, "[guest]", 7) == 0;
@@ -110,8 +122,26 @@ static int read_file(hws_settings_t *settings, const char *path, bool required, 
         memcpy(found.token, settings->token, sizeof found.token);
         memcpy(found.token_file, settings->token_file, sizeof found.token_file);
     }
+    if (found.broker[0] && found.from[0] == '\0') {
+        snprintf(found.from, sizeof found.from, "%s", path);
+    }
     *settings = found;
     return 0;
+}
+
+/*
+ * The named file alone, else the administrator's and, unless a broker or a region is known by then, the hypervisor's: its
+ * token is for its broker.
+ */
+static int read_files(hws_settings_t *settings, char *error, size_t capacity) {
+    const char *path = secure_getenv("HAWSER_CONFIG");
+    if (path != NULL) {
+        return read_file(settings, path, true, error, capacity);
+    }
+    if (read_file(settings, DEFAULT_PATH, false, error, capacity) != 0) {
+        return -1;
+    }
+    return settings->broker[0] || settings->region[0] ? 0 : read_file(settings, SETUP_PATH, false, error, capacity);
 }
 
 static int read_token_file(hws_settings_t *settings, char *error, size_t capacity) {
@@ -265,9 +295,11 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
             return -1;
         }
     }
-    const char *path = secure_getenv("HAWSER_CONFIG");
+    if (settings.broker[0]) {
+        snprintf(settings.from, sizeof settings.from, "HAWSER_BROKER");
+    }
     if (take_timeout(&config, error_p, error_capacity) != 0
-        || read_file(&settings, path != NULL ? path : DEFAULT_PATH, path != NULL, error_p, error_capacity) != 0
+        || read_files(&settings, error_p, error_capacity) != 0
         || take_carrier(&config, settings.carrier, error_p, error_capacity) != 0
         || take_broker(&config, &settings, error_p, error_capacity) != 0) {
         return -1;
@@ -276,6 +308,7 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
         snprintf(error_p, error_capacity, "%s", config.missing);
         return -1;
     }
+    memcpy(config.from, settings.from, sizeof config.from);
     memcpy(config.region, settings.region, sizeof config.region);
     memcpy(config.ca_file, settings.ca_file, sizeof config.ca_file);
     *config_p = config;

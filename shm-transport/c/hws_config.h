@@ -1,7 +1,8 @@
 /*
  * Where our vGPU is and who we are, from HAWSER_CARRIER, HAWSER_REGION, HAWSER_BROKER, HAWSER_TOKEN or
  * HAWSER_TOKEN_FILE, HAWSER_CA_FILE, HAWSER_CONNECT_TIMEOUT_MS; what they leave open, from the [guest] table of /etc/hawser/guest.toml
- * (HAWSER_CONFIG names another file). A set-uid program ignores the environment.
+ * and, where that names no broker, of /run/hawser/guest.toml (HAWSER_CONFIG names another file instead of both). A set-uid
+ * program ignores the environment.
  */
 #ifndef HWS_CONFIG_H
 #define HWS_CONFIG_H
@@ -30,6 +31,7 @@ typedef struct hws_config {
     char ca_file[512];           /* authorities to trust; "": those of the machine */
     char key_id[128];
     char secret[256];
+    char from[512];              /* who has named the broker, for people: "HAWSER_BROKER", a file; "" for none */
     char missing[256];           /* what to set before TCP can be used; "" when nothing */
     uint32_t connect_timeout_ms; /* 1..600000 */
 } hws_config_t;

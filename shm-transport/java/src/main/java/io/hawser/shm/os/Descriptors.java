@@ -48,6 +48,15 @@ public final class Descriptors {
     }
 
     /**
+     * Opens a file that exists for reading and writing; fails where the name is a link.
+     *
+     * @return the descriptor.
+     */
+    public static int openNoLink(Path path) throws IOException {
+        return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    }
+
+    /**
      * Makes a file that only its owner may use, 0 bytes long, and opens it for reading and writing. Fails where the
      * name exists, so that nobody can put a link there first.
      *

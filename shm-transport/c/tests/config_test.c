@@ -1,0 +1,137 @@
+/* The configuration's file, also when it is damaged: an answer with a sentence, or one that is right in itself. */
+#include "../hws_config.h"
+#include "hws_test.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ROUNDS 30000
+
+static const char sample[] = "# a comment\n[other]\nbroker = \"x\"\n\n[guest] # ours\ncarrier = \"auto\"\n"
+                             "broker = \"tls://broker.example:7656\"\nca_file = '/etc/ca.pem'  # authorities\n"
+                             "token = \"key-1.secret_2\"\nsomething_newer = \"1\"\n";
+static char path[64], error[1024];
+static int file;
+
+static int load(const char *text, size_t length, hws_config_t *config_p) {
+    HWS_CHECK(ftruncate(file, 0) == 0 && pwrite(file, text, length, 0) == (ssize_t) length);
+    memset(error, 0, sizeof error);
+    return hws_config_load(config_p, error, sizeof error);
+}
+
+static void refuse(const char *text, const char *reason) {
+    hws_config_t config;
+    HWS_CHECK(load(text, strlen(text), &config) == -1);
+    HWS_CHECK(strstr(error, reason) != NULL);
+}
+
+static void shouldReadAFile(void) {
+    hws_config_t config;
+    HWS_CHECK(load(sample, sizeof sample - 1, &config) == 0);
+    HWS_CHECK(config.tls && strcmp(config.host, "broker.example") == 0 && strcmp(config.port, "7656") == 0);
+    HWS_CHECK(strcmp(config.key_id, "key-1") == 0 && strcmp(config.secret, "secret_2") == 0);
+    HWS_CHECK(strcmp(config.from, path) == 0 && strcmp(config.ca_file, "/etc/ca.pem") == 0 && config.missing[0] == '\0');
+}
+
+static void shouldSayWhatIsWrong(void) {
+    char text[2048];
+    refuse("[guest]\nbroker\n", "must read key = \"value\"");
+    refuse("[guest]\nbroker = \"a\" \"b\"\n", "must read key = \"value\"");
+    refuse("[guest]\nbroker = \"a\\n\"\n", "must read key = \"value\"");
+    refuse("[guest]\nbroker = 'a:99999'\ntoken = 'a.b'\n", "a broker must read host:port");
+    refuse("[guest]\nbroker = 'a'\ntoken = 'ab'\n", "a token must read keyId.secret");
+    refuse("[guest]\ncarrier = 'pigeon'\n", "a carrier must be auto, shm or tcp");
+    memset(text, 'x', sizeof text);
+    memcpy(text, "[guest]\n", 8);
+    text[sizeof text - 1] = '\0';
+    refuse(text, "lines of at most");
+}
+
+/* A file of a device never ends, and has no line. */
+static void shouldEndAFileThatDoesNotEnd(void) {
+    hws_config_t config;
+    char text[40000];
+    memset(text, '\n', sizeof text);
+    HWS_CHECK(load(text, sizeof text, &config) == -1 && strstr(error, "lines of at most") != NULL);
+}
+
+static uint64_t state = 0x9e3779b97f4a7c15u;
+
+static uint32_t next(uint32_t bound) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t) (state >> 33) % bound;
+}
+
+static bool is_ended(const char *text, size_t capacity) {
+    return memchr(text, '\0', capacity) != NULL;
+}
+
+static void shouldTakeEveryDamage(void) {
+    static const char *const pieces[] = {"\"", "'", "[guest]", "=", "\n", "#", "\\", "tls://", "[::1]:", ".", "\r"};
+    char text[sizeof sample + 256];
+    unsigned taken = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t length = sizeof sample - 1;
+        memcpy(text, sample, length);
+        for (uint32_t damages = 1 + next(6); damages > 0 && length > 1; damages--) {
+            uint32_t at = next((uint32_t) length);
+            switch (next(4)) {
+                case 0:
+                    text[at] = (char) next(256);
+                    break;
+                case 1:
+                    length = at + 1;
+                    break;
+                case 2: {
+                    const char *piece = pieces[next(sizeof pieces / sizeof *pieces)];
+                    size_t more = strlen(piece);
+                    if (length + more < sizeof text) {
+                        memmove(text + at + more, text + at, length - at);
+                        memcpy(text + at, piece, more);
+                        length += more;
+                    }
+                    break;
+                }
+                default: {
+                    size_t less = next((uint32_t) (length - at)) % 24;
+                    memmove(text + at, text + at + less, length - at - less);
+                    length -= less;
+                }
+            }
+        }
+        hws_config_t config;
+        if (load(text, length, &config) != 0) {
+            HWS_CHECK(error[0] != '\0' && is_ended(error, sizeof error));
+            continue;
+        }
+        taken++;
+        HWS_CHECK(is_ended(config.host, sizeof config.host) && is_ended(config.ca_file, sizeof config.ca_file));
+        HWS_CHECK(is_ended(config.region, sizeof config.region) && is_ended(config.missing, sizeof config.missing));
+        if (config.missing[0] == '\0') {
+            int port = atoi(config.port);
+            HWS_CHECK(config.host[0] != '\0' && port >= 1 && port <= 65535);
+            HWS_CHECK(config.key_id[0] != '\0' && config.secret[0] != '\0');
+        }
+    }
+    HWS_CHECK(taken > ROUNDS / 20 && taken < ROUNDS); /* else the damage does not reach both ends */
+}
+
+int main(void) {
+    file = memfd_create("guest.toml", 0);
+    HWS_CHECK(file >= 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    static const char *const variables[] = {"HAWSER_CARRIER", "HAWSER_REGION", "HAWSER_BROKER", "HAWSER_CA_FILE",
+                                            "HAWSER_TOKEN", "HAWSER_TOKEN_FILE", "HAWSER_CONNECT_TIMEOUT_MS"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        unsetenv(variables[i]);
+    }
+    setenv("HAWSER_CONFIG", path, 1);
+    HWS_RUN(shouldReadAFile);
+    HWS_RUN(shouldSayWhatIsWrong);
+    HWS_RUN(shouldEndAFileThatDoesNotEnd);
+    HWS_RUN(shouldTakeEveryDamage);
+    return 0;
+}

@@ -1,0 +1,64 @@
+package io.hawser.shm;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.regex.Pattern;
+
+/**
+ * 128 random bits in a region's header, by which a broker in a virtual machine finds the ivshmem device that is meant.
+ * Who makes the region writes them, before its guest has it; the broker's format takes them away. Any thread.
+ *
+ * @param hex 32 hexadecimal digits, small letters; not all 0.
+ */
+public record RegionTag(String hex) {
+    private static final SecureRandom RANDOM = new SecureRandom();
+    private static final Pattern FORM = Pattern.compile("[0-9a-f]{" + 2 * RegionLayout.HEADER_TAG_BYTES + "}");
+    private static final int SHOWN = 8;
+
+    /** Refuses what no tag can be. The message does not tell it: until its region is formatted, it opens that. */
+    public RegionTag {
+        // All 0 is what a region without a tag has.
+        if (!FORM.matcher(hex).matches() || hex.chars().allMatch(digit -> digit == '0')) {
+            throw new IllegalArgumentException("a region's tag must be " + 2 * RegionLayout.HEADER_TAG_BYTES
+                + " hexadecimal digits in small letters, not all 0: characters=" + hex.length());
+        }
+    }
+
+    /** One that nobody can guess. */
+    public static RegionTag random() {
+        byte[] bytes = new byte[RegionLayout.HEADER_TAG_BYTES];
+        RANDOM.nextBytes(bytes);
+        return new RegionTag(HexFormat.of().formatHex(bytes));
+    }
+
+    /** Writes it into a region's file. */
+    public void write(FileChannel region) throws IOException {
+        ByteBuffer bytes = ByteBuffer.wrap(HexFormat.of().parseHex(hex));
+        while (bytes.hasRemaining()) {
+            region.write(bytes, RegionLayout.HEADER_TAG_OFFSET + (long) bytes.position());
+        }
+    }
+
+    /**
+     * Whether a region carries it. A guest may change it meanwhile: it is read once.
+     *
+     * @param region its first page at least.
+     */
+    public boolean isIn(MemorySegment region) {
+        byte[] seen = region.asSlice(RegionLayout.HEADER_TAG_OFFSET, RegionLayout.HEADER_TAG_BYTES)
+            .toArray(ValueLayout.JAVA_BYTE);
+        return Arrays.equals(seen, HexFormat.of().parseHex(hex));
+    }
+
+    /** Its beginning, for logs. */
+    @Override
+    public String toString() {
+        return hex.substring(0, SHOWN) + "...";
+    }
+}
