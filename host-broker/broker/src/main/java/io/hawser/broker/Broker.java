@@ -66,6 +66,7 @@ public final class Broker {
     /** How old the database's knowledge of when a token was used can be. */
     private static final int TOKEN_USES_SECONDS = 60;
     private static final long GPU_LOOK_MS = 1000;
+    private static final long MPS_PAUSE_MS = 2000;
 
     private static final long LEDGER_SWEEP_MS = 1000;
 
@@ -137,22 +138,28 @@ public final class Broker {
         adminToken = new AdminToken(stateDir.resolve("admin.token"));
         vgpus = new VgpuTable(Placement.of(config.placement(), config.overcommit()), config.worker().poolSize(),
             this::isFailing);
+        turnMode = TurnMode.of(config, environment);
+        if (turnMode == TurnMode.MPS) {
+            vgpus.shareByPercentage();
+        }
         new VgpuLoader(config, stateDir.resolve("default.token")).load(database, vgpus, tokens);
         group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
         EventLoop loop = group.next();
         pulse = new LoopPulse(loop);
-        acts = new Acts(loop, database);
+        acts = new Acts(loop, database, vgpus, tokens);
         images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
             config.images().maxSize().asLongValue()));
         ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
-        turnMode = TurnMode.of(config, environment);
         turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns()),
             this::leavesEqualShares), this::weight) : SessionTurns.none();
         sessions.useTurns(turns);
         vgpus.addListener((before, after) -> {
             if (after != null && (before == null || before.vgpu().computeShare() != after.vgpu().computeShare())) {
                 turns.weigh(after.vgpu().name(), after.vgpu().computeShare());
+            }
+            if (after != null && before != null && before.vgpu().memoryBytes() != after.vgpu().memoryBytes()) {
+                sessions.quota(after.vgpu().name(), after.vgpu().memoryBytes());
             }
         });
         sessions.listen(new SessionRegistry.Listener() {
@@ -165,20 +172,42 @@ public final class Broker {
             public void over(SessionView session, String reason, boolean error) {
                 listener.sessionOver(session, reason, error);
             }
+
+            @Override
+            public void lost(SessionView session) {
+                if (turnMode == TurnMode.MPS) {
+                    recoverMps(loop, session);
+                }
+            }
         });
-        pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), this::gpus);
+        pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), vgpus::percentage,
+            this::gpus);
         gpuMonitor = new GpuMonitor(new Monitored());
         StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
         loop.scheduleAtFixedRate(this::lookAtMemory, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash);
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
-            table -> pools.need(table.sets()));
+            table -> pools.need(table.kinds()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
         loop.scheduleWithFixedDelay(gpuWatch::look, GPU_LOOK_MS, GPU_LOOK_MS, TimeUnit.MILLISECONDS);
         loop.scheduleWithFixedDelay(tokenService::noteUses, TOKEN_USES_SECONDS, TOKEN_USES_SECONDS,
             TimeUnit.SECONDS);
+    }
+
+    /**
+     * Under MPS a fault ends the work of all processes on the GPU, and MPS's server takes no new one there until all
+     * that it had have gone: also those that have not noticed, and workers that were ready.
+     */
+    private void recoverMps(EventLoop loop, SessionView faulted) {
+        String reason = "under MPS a fault on its GPU has ended its work";
+        Instant then = Instant.now();
+        LOG.warnf("session %d has lost its GPU under MPS, and with it all that use the GPU: gpus=%s vgpu=%s",
+            faulted.id(), faulted.gpus(), faulted.guest().vgpu());
+        pools.renew(faulted.gpus(), reason);
+        // Guests hear of the fault itself before, if they ask.
+        loop.schedule(() -> sessions.endAllOn(faulted.gpus(), then, reason), MPS_PAUSE_MS, TimeUnit.MILLISECONDS);
     }
 
     private boolean isFailing(String uuid) {

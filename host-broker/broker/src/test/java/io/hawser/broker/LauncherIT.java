@@ -13,10 +13,6 @@ import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -29,22 +25,12 @@ class LauncherIT {
     @TempDir
     Path folder;
 
-    private static String health(JsonNode endpoints, String kind) throws Exception {
-        try (HttpClient client = HttpClient.newHttpClient()) {
-            return client.send(
-                HttpRequest.newBuilder(URI.create(endpoints.get("http").asText() + "/q/health/" + kind)).build(),
-                HttpResponse.BodyHandlers.ofString()).body();
-        }
+    private static String health(RealProcess broker, String kind) {
+        return broker.request("/q/health/" + kind, null, request -> request).body();
     }
 
-    private static void awaitHealth(JsonNode endpoints, String kind, String text) {
-        TestBroker.await(kind + ": " + text, () -> {
-            try {
-                return health(endpoints, kind).contains(text);
-            } catch (Exception e) {
-                throw new AssertionError(e);
-            }
-        });
+    private static void awaitHealth(RealProcess broker, String kind, String text) {
+        TestBroker.await(kind + ": " + text, () -> health(broker, kind).contains(text));
     }
 
     private static List<ProcessHandle> children(long pid) {
@@ -92,7 +78,7 @@ class LauncherIT {
                     second.output());
                 assertFalse(second.output().contains("\tat "), "one line, no stack trace: " + second.output());
             }
-            awaitHealth(endpoints, "ready", "\"UP\"");
+            awaitHealth(broker, "ready", "\"UP\"");
             TestGuest guest = new TestGuest(endpoints.get("guest").asText());
             byte[] challenge = guest.challenge("default", ApiDescription.HASH);
             guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
@@ -142,15 +128,14 @@ class LauncherIT {
         FakeNvml nvml = new FakeNvml(folder);
         try (RealProcess broker = new RealProcess(folder, "lost", stateDir, Map.of("LD_LIBRARY_PATH",
             folder.toString()), "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"))) {
-            JsonNode endpoints = broker.awaitEndpoints();
-            awaitHealth(endpoints, "ready", "\"UP\"");
+            awaitHealth(broker, "ready", "\"UP\"");
             nvml.tell("lost0");
-            awaitHealth(endpoints, "ready", "GPU " + FakeNvml.GPU_0 + ": it fell off the bus");
-            assertTrue(health(endpoints, "ready").contains("\"UP\""), "guests can have the other GPU");
+            awaitHealth(broker, "ready", "GPU " + FakeNvml.GPU_0 + ": it fell off the bus");
+            assertTrue(health(broker, "ready").contains("\"UP\""), "guests can have the other GPU");
             nvml.tell("lost0 xid=79");
-            awaitHealth(endpoints, "ready", "no GPU can be used");
-            assertTrue(health(endpoints, "ready").contains("\"DOWN\""));
-            assertTrue(health(endpoints, "live").contains("\"UP\""), "a new start would not mend it");
+            awaitHealth(broker, "ready", "no GPU can be used");
+            assertTrue(health(broker, "ready").contains("\"DOWN\""));
+            assertTrue(health(broker, "live").contains("\"UP\""), "a new start would not mend it");
             broker.terminate();
             broker.awaitExit();
         }

@@ -2,16 +2,35 @@ package io.hawser.broker;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.door.TestGuest;
+import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.RecordLayout;
 import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
 
 /** A broker started by its launcher, as a user starts it. */
 final class RealProcess implements AutoCloseable {
+    private static final Duration HTTP_LIMIT = Duration.ofSeconds(30);
+    private static final long DUMP_LIMIT_NS = TimeUnit.SECONDS.toNanos(10);
+    private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
+    private static final Set<RealProcess> RUNNING = ConcurrentHashMap.newKeySet();
+
+    private final HttpClient client = HttpClient.newHttpClient();
     private final Path stateDir;
     private final Path log;
     private final Process process;
@@ -22,15 +41,120 @@ final class RealProcess implements AutoCloseable {
 
     RealProcess(Path folder, String name, Path stateDir, Map<String, String> environment, String... settings)
         throws IOException {
+        this(folder, name, List.of(), stateDir, stateDir, environment, settings);
+    }
+
+    /** One whose state folder is on that disk. */
+    RealProcess(Path folder, String name, SmallDisk disk, String... settings) throws IOException {
+        this(folder, name, disk.prefix(), disk.folder(), disk.fromOutside(), Map.of(), settings);
+    }
+
+    private RealProcess(Path folder, String name, List<String> prefix, Path stateDirInside, Path stateDir,
+        Map<String, String> environment, String... settings) throws IOException {
         this.stateDir = stateDir;
         log = folder.resolve(name + ".log");
-        List<String> command = new ArrayList<>(List.of(launcher().toString(), "-Dhawser.state-dir=" + stateDir,
+        List<String> command = new ArrayList<>(prefix);
+        command.addAll(List.of(launcher().toString(), "-Dhawser.state-dir=" + stateDirInside,
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0"));
         command.addAll(List.of(settings));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
         builder.environment().putAll(environment);
         process = builder.start();
+        RUNNING.add(this);
+    }
+
+    /** What the threads of the brokers that run do, for whoever has waited in vain; empty when none runs. */
+    static String threadDumps() {
+        return RUNNING.stream().filter(broker -> broker.process.isAlive()).map(RealProcess::threadDump)
+            .collect(Collectors.joining());
+    }
+
+    /** By a signal, which a JVM answers whose threads hang. Without virtual threads. */
+    private String threadDump() {
+        try {
+            String before = output();
+            new ProcessBuilder("kill", "-QUIT", Long.toString(pid())).start().waitFor();
+            long deadlineNs = System.nanoTime() + DUMP_LIMIT_NS;
+            String after = before;
+            while (!after.substring(before.length()).contains(DUMP_END) && System.nanoTime() < deadlineNs) {
+                TimeUnit.MILLISECONDS.sleep(20);
+                after = output();
+            }
+            return "\nthe broker with pid=" + pid() + " has said:\n" + after;
+        } catch (IOException e) {
+            return "\nno thread dump of pid=" + pid() + ": " + e;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return "\ninterrupted while dumping the threads of pid=" + pid();
+        }
+    }
+
+    /** Asks as the admin; fails with the broker's threads when there is no answer in time. */
+    HttpResponse<String> request(String method, String path, String body) {
+        return request(method, path, body, "application/json");
+    }
+
+    /** The same for an answer of some type. */
+    HttpResponse<String> request(String method, String path, String body, String accepted) {
+        try {
+            return request(path, "Bearer " + Files.readString(stateDir.resolve("admin.token")).strip(),
+                request -> request.header("Content-Type", "application/json").header("Accept", accepted)
+                    .method(method, HttpRequest.BodyPublishers.ofString(body)));
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /**
+     * Asks.
+     *
+     * @param authorization null for nobody.
+     * @param more what else the request has.
+     */
+    HttpResponse<String> request(String path, String authorization, UnaryOperator<HttpRequest.Builder> more) {
+        try {
+            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(awaitEndpoints().get("http").asText()
+                + path)).timeout(HTTP_LIMIT);
+            if (authorization != null) {
+                request.header("Authorization", authorization);
+            }
+            return client.send(more.apply(request).build(), HttpResponse.BodyHandlers.ofString());
+        } catch (HttpTimeoutException e) {
+            throw new AssertionError("no answer: " + path + threadDumps(), e);
+        } catch (IOException e) {
+            throw new AssertionError(path, e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError(path, e);
+        }
+    }
+
+    /** Begins a guest's handshake with a token; sends the proof and nothing more. */
+    TestGuest guest(String token) throws IOException {
+        String[] parts = token.split("\\.", 2);
+        TestGuest guest = new TestGuest(awaitEndpoints().get("guest").asText());
+        byte[] challenge = guest.challenge(parts[0], ApiDescription.HASH);
+        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(parts[1]), challenge, TestGuest.NONCE,
+            parts[0])));
+        return guest;
+    }
+
+    /** A guest that has a session. */
+    TestGuest session(String token) throws IOException {
+        TestGuest guest = guest(token);
+        int opcode = guest.receive().opcode();
+        if (opcode != RecordLayout.CONTROL_WELCOME) {
+            guest.close();
+            throw new AssertionError("not welcome: opcode=" + opcode);
+        }
+        return guest;
+    }
+
+    /** Waits until it knows its GPU and the vGPU {@code default} is placed. */
+    void awaitReady() throws IOException {
+        awaitEndpoints();
+        TestBroker.await("the GPU", () -> request("GET", "/api/v1/vgpus/default", "").body().contains("\"ready\""));
     }
 
     static Path launcher() {
@@ -48,7 +172,7 @@ final class RealProcess implements AutoCloseable {
 
     int awaitExit() throws InterruptedException {
         if (!process.waitFor(60, TimeUnit.SECONDS)) {
-            throw new AssertionError("the broker does not end");
+            throw new AssertionError("the broker does not end" + threadDumps());
         }
         return process.exitValue();
     }
@@ -68,6 +192,7 @@ final class RealProcess implements AutoCloseable {
 
     @Override
     public void close() {
+        RUNNING.remove(this);
         process.destroyForcibly();
     }
 }

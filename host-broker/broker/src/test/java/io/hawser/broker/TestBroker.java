@@ -30,13 +30,21 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
     private final Broker broker;
     private volatile Runnable whenRefused = () -> { };
 
-    private TestBroker(BrokerConfig config) {
-        broker = Broker.start(config, System.getenv(), this, DESCRIPTION_HASH);
+    private TestBroker(BrokerConfig config, Map<String, String> environment) {
+        broker = Broker.start(config, environment, this, DESCRIPTION_HASH);
     }
 
     /** Starts one. */
     public static TestBroker start(Path stateDir, String mode, Map<String, String> settings) {
-        return new TestBroker(config(stateDir, mode, settings));
+        return start(stateDir, mode, settings, Map.of());
+    }
+
+    /** Starts one that has more in its environment than this process. */
+    public static TestBroker start(Path stateDir, String mode, Map<String, String> settings,
+        Map<String, String> environment) {
+        Map<String, String> all = new HashMap<>(System.getenv());
+        all.putAll(environment);
+        return new TestBroker(config(stateDir, mode, settings), all);
     }
 
     /** The command line of a fake worker. */
@@ -62,7 +70,7 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         long deadlineNs = System.nanoTime() + LIMIT_NS;
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > deadlineNs) {
-                throw new AssertionError("never came: " + what);
+                throw new AssertionError("never came: " + what + RealProcess.threadDumps());
             }
             try {
                 TimeUnit.MILLISECONDS.sleep(10);

@@ -249,10 +249,13 @@ public interface BrokerConfig {
         String flags();
 
         /** Names of the environment variables that a worker inherits; it gets no other. */
-        @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES")
+        @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES,CUDA_MPS_PIPE_DIRECTORY")
         List<String> environment();
 
-        /** Workers kept ready, for each set of GPUs that some vGPU has; 0 starts each when it is asked for. */
+        /**
+         * Workers kept ready, for each set of GPUs that some vGPU has, and under MPS for each compute share there, of
+         * which the four that most vGPUs have; 0 starts each when it is asked for.
+         */
         @WithDefault("2")
         int poolSize();
 
@@ -278,6 +281,14 @@ public interface BrokerConfig {
          */
         @WithDefault("1900000000")
         int firstUid();
+
+        /**
+         * Memory of the machine that a worker may have at most, where the machine has control groups for the broker
+         * ({@code jail} of REST says so). With the software GPU its vGPU's device memory is added, and with both the
+         * shared memory of its guest. Default: 2 GiB with the software GPU, else half of the machine's memory. Who
+         * wants more is ended by the kernel, and its session with it.
+         */
+        Optional<MemorySize> memoryMax();
 
         /** Time from the start of a worker to its {@code ready}. */
         @WithDefault("60s")
@@ -353,8 +364,8 @@ public interface BrokerConfig {
         Duration grace();
 
         /**
-         * How long the turn stays with a vGPU whose work is done, that has used less than its share and mostly comes
-         * back as soon; 0s for never.
+         * How long the turn, while it lasts, stays with a vGPU whose work is done and that mostly comes back as soon;
+         * 0s for never. About what it costs the GPU to have a turn passed and back.
          */
         @WithDefault("0.0001s")
         Duration linger();

@@ -1,18 +1,23 @@
 package io.hawser.broker.health;
 
 import io.hawser.broker.store.Database;
+import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.jboss.logging.Logger;
 
 /**
- * Asks the database whether it answers, at most one question at a time: a database that hangs holds one thread, however
- * often health is asked for. Thread-safe.
+ * Asks the database whether it answers, and after a change that it has not taken whether it takes one now; at most one
+ * question at a time: a database that hangs holds one thread, however often health is asked for. Thread-safe.
  */
 public final class DatabaseProbe {
+    private static final Logger LOG = Logger.getLogger(DatabaseProbe.class);
     private static final Duration LIMIT = Duration.ofSeconds(2);
 
     private final Database database;
@@ -51,10 +56,35 @@ public final class DatabaseProbe {
         }
     }
 
+    /** Why the last change was not taken, for people; empty when it was. Waits for nothing. */
+    public String refused() {
+        return database.refused();
+    }
+
+    private void tryChange() {
+        try {
+            database.tryChange();
+        } catch (SQLException e) {
+            LOG.debugf("the database takes no change: %s", e.getMessage()); // and says so when it is asked
+        }
+    }
+
+    /** A question that goes as far as a table: connections call themselves valid whose database is closed. */
+    private static String answer(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.setQueryTimeout((int) LIMIT.toSeconds());
+            try (ResultSet row = statement.executeQuery("select count(*) from done")) {
+                return row.next() ? "" : "the database does not answer";
+            }
+        }
+    }
+
     private String ask() {
         try {
-            return database.read(connection -> connection.isValid((int) LIMIT.toSeconds())) ? ""
-                : "the database does not answer";
+            if (!database.refused().isEmpty()) {
+                tryChange();
+            }
+            return database.read(DatabaseProbe::answer);
         } catch (SQLException | RuntimeException e) {
             return "the database does not answer: " + e.getMessage();
         }

@@ -27,6 +27,9 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
         if (!problem.isEmpty()) {
             pictures.reasons.add(problem);
         }
+        if (!database.refused().isEmpty()) {
+            pictures.notes.add("the database takes no changes: " + database.refused());
+        }
         return pictures;
     }
 

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.jboss.logging.Logger;
@@ -21,13 +22,16 @@ import org.jboss.logging.Logger;
  */
 public final class Confinement implements AutoCloseable {
     /** For workers that are not jailed. */
-    public static final Confinement NONE = new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false);
+    public static final Confinement NONE = new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false,
+        null, "", null);
 
     private static final Logger LOG = Logger.getLogger(Confinement.class);
     // Linux capability.h, bit numbers
     private static final int CAP_SETGID = 6;
     private static final int CAP_SETUID = 7;
     private static final int CAP_SYS_PTRACE = 19;
+    /** Threads of a worker: those of the JVM and of a software GPU on a large machine; stops a bomb. */
+    private static final int MAX_THREADS = 4096;
     /** Users for workers; two workers with one user meet after so many. */
     private static final int USERS = 65536;
     private static final String GPU_DEVICES = "/dev/nvidia";
@@ -39,16 +43,22 @@ public final class Confinement implements AutoCloseable {
     private final Spawner spawner;
     private final List<String> missing;
     private final boolean isTold;
+    private final WorkerGroups groups; // null where there can be none
+    private final String noGroups;
+    private final MemoryLimit memory;
     private volatile String workers = "";
 
     private Confinement(JailMode mode, int firstUser, boolean isWatched, Spawner spawner, List<String> missing,
-        boolean isTold) {
+        boolean isTold, WorkerGroups groups, String noGroups, MemoryLimit memory) {
         this.mode = mode;
         this.firstUser = firstUser;
         this.isWatched = isWatched;
         this.spawner = spawner;
         this.missing = List.copyOf(missing);
         this.isTold = isTold;
+        this.groups = groups;
+        this.noGroups = noGroups;
+        this.memory = memory;
     }
 
     /**
@@ -77,7 +87,17 @@ public final class Confinement implements AutoCloseable {
         } catch (PosixException e) {
             missing.add("network of its own (" + e.getMessage() + ")");
         }
-        Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, isTold);
+        WorkerGroups groups = null;
+        String noGroups = "";
+        try {
+            groups = WorkerGroups.open(Path.of("/proc/self"), ProcessHandle.current().pid(), MAX_THREADS);
+        } catch (WorkerGroups.MissingException e) {
+            noGroups = e.getMessage();
+        }
+        MemoryLimit memory = MemoryLimit.of(config.memoryMax().map(size -> OptionalLong.of(size.asLongValue()))
+            .orElse(OptionalLong.empty()));
+        Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, isTold, groups, noGroups,
+            memory);
         if (mode == JailMode.STRICT) {
             if (firstUser == 0) {
                 missing.add("user of its own (only root can give one, and hawser.worker.first-uid must not be 0)");
@@ -128,6 +148,41 @@ public final class Confinement implements AutoCloseable {
     }
 
     /**
+     * Limits a process that has just been started, where there are groups.
+     *
+     * @throws IOException when it cannot be; it must not go on then.
+     */
+    public void enter(long worker, int pid) throws IOException {
+        if (groups != null) {
+            groups.enter(worker, pid, memory.waiting());
+        }
+    }
+
+    /**
+     * Limits a worker to what its session needs of the machine's memory.
+     *
+     * @param backend as the worker calls it.
+     * @param deviceBytes of its vGPU on all its GPUs.
+     * @param regionBytes of the guest's shared memory; 0 over TCP.
+     */
+    public void serves(long worker, String backend, long deviceBytes, long regionBytes) {
+        if (groups != null) {
+            groups.limit(worker, memory.serving(backend, deviceBytes, regionBytes));
+        }
+    }
+
+    /** A worker's process is gone; why, where the kernel has ended it for its memory, else empty. */
+    public String left(long worker) {
+        if (groups == null) {
+            return "";
+        }
+        String reason = groups.ranOut(worker) ? "it wanted more of the machine's memory than it may have "
+            + "(hawser.worker.memory-max)" : "";
+        groups.leave(worker);
+        return reason;
+    }
+
+    /**
      * Watches a worker that is in its jail and has not met its guest.
      *
      * @param listener number of its descriptor in the worker.
@@ -160,7 +215,11 @@ public final class Confinement implements AutoCloseable {
         String kind = jail.replaceAll("user \\d+", "user of its own");
         if (!kind.isEmpty() && !kind.equals(workers)) {
             workers = kind;
-            LOG.infof("the workers' jail: %s", describe());
+            if (groups == null) {
+                LOG.warnf("the workers' jail: %s", describe());
+            } else {
+                LOG.infof("the workers' jail: %s", describe());
+            }
         }
     }
 
@@ -173,12 +232,17 @@ public final class Confinement implements AutoCloseable {
         String network = spawner == Spawner.PLAIN ? "" : "network of its own, ";
         String more = missing.isEmpty() ? "" : (inForce.contains("; not: ") ? ", " : "; not: ")
             + String.join(", ", missing);
-        return mode.name().toLowerCase(java.util.Locale.ROOT) + ": " + network + inForce + more;
+        String limits = groups == null ? "no (" + noGroups + ")" : "memory and " + MAX_THREADS + " threads of each";
+        return mode.name().toLowerCase(java.util.Locale.ROOT) + ": " + network + inForce + more + "; cgroup: "
+            + limits;
     }
 
-    /** Ends the thread that starts workers. */
+    /** Ends the threads that start workers and remove their groups. */
     @Override
     public void close() {
+        if (groups != null) {
+            groups.close();
+        }
         if (spawner instanceof IsolatedSpawner isolated) {
             isolated.close();
         }

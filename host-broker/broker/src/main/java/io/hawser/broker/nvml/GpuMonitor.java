@@ -8,9 +8,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
@@ -21,7 +23,7 @@ public final class GpuMonitor {
     private static final Logger LOG = Logger.getLogger(GpuMonitor.class);
     private static final long PERIOD_NS = TimeUnit.SECONDS.toNanos(1);
     /** Older figures are not shown; a driver that answers at all answers sooner. */
-    private static final long STALE_NS = TimeUnit.SECONDS.toNanos(10);
+    private static final Duration STALE = Duration.ofSeconds(10);
     private static final Duration STOP_LIMIT = Duration.ofSeconds(1);
 
     /** What it looks at; answers at once, from any thread. */
@@ -40,13 +42,20 @@ public final class GpuMonitor {
     private record Picture(long takenNs, Map<String, GpuReading> readings, Map<String, Long> contextBytes) { }
 
     private final Watched watched;
+    private final long staleNs;
     private volatile Picture picture = new Picture(System.nanoTime(), Map.of(), Map.of());
     private volatile Thread thread;
     private volatile boolean stopping;
 
     /** Makes one that reads nothing yet. */
     public GpuMonitor(Watched watched) {
+        this(watched, STALE);
+    }
+
+    /** The same, which shows no figures that are older than this. */
+    GpuMonitor(Watched watched, Duration stale) {
         this.watched = watched;
+        staleNs = stale.toNanos();
     }
 
     /**
@@ -55,8 +64,12 @@ public final class GpuMonitor {
      * @param backend of the workers; of others than {@code nvidia} it shows what their processes use.
      */
     public void start(String backend) {
-        start(backend.equals("nvidia") ? () -> new NvmlSource(Nvml.LIBRARY)
+        start(backend.equals("nvidia") ? () -> new NvmlSource(Nvml.LIBRARY, this::known)
             : () -> new SoftwareSource(watched::devices, watched::sessions));
+    }
+
+    private Set<String> known() {
+        return watched.devices().stream().map(WorkerMessage.Device::uuid).collect(Collectors.toSet());
     }
 
     /** Reads from this source from now on, which is made, used and closed by the thread that reads. */
@@ -102,7 +115,7 @@ public final class GpuMonitor {
     public GpuReading reading(String uuid) {
         Picture now = picture;
         long ageNs = System.nanoTime() - now.takenNs;
-        if (thread != null && ageNs > STALE_NS) {
+        if (thread != null && ageNs > staleNs) {
             return GpuReading.unknown(uuid, Health.FAILING, "the driver has not answered for "
                 + TimeUnit.NANOSECONDS.toSeconds(ageNs) + " s");
         }

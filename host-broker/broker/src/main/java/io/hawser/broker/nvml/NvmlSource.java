@@ -8,7 +8,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.jboss.logging.Logger;
 
 /** Readings of NVIDIA's GPUs. A driver without NVML, or without some function of it, leaves figures unknown. */
@@ -19,7 +21,9 @@ final class NvmlSource implements GpuSource {
     private static final int MAX_XIDS = 64;
 
     private final String library;
+    private final Supplier<Set<String>> known;
     private final Map<String, Device> devices = new LinkedHashMap<>();
+    private final Map<Integer, String> missing = new TreeMap<>(); // GPUs that NVML counts and does not show, and why
     private final Set<String> told = new HashSet<>();
     private Nvml nvml;
     private long nextTryNs;
@@ -41,9 +45,12 @@ final class NvmlSource implements GpuSource {
      * Makes a source.
      *
      * @param library {@link Nvml#LIBRARY}, or another one in tests.
+     * @param known UUIDs of the GPUs that workers have told of: one can be lost before NVML was asked for the first
+     * time.
      */
-    NvmlSource(String library) {
+    NvmlSource(String library, Supplier<Set<String>> known) {
         this.library = library;
+        this.known = known;
         nextTryNs = System.nanoTime();
     }
 
@@ -58,12 +65,18 @@ final class NvmlSource implements GpuSource {
                 device.detail)));
             return readings;
         }
+        List.copyOf(missing.keySet()).forEach(this::find);
         readXids();
         for (Map.Entry<String, Device> entry : devices.entrySet()) {
             readings.put(entry.getKey(), read(entry.getKey(), entry.getValue()));
             if (nvml == null) {
                 break; // it had to be closed; the next read opens it again
             }
+        }
+        if (!missing.isEmpty()) {
+            String why = "it fell off the bus: " + missing.values().iterator().next();
+            known.get().stream().filter(uuid -> !devices.containsKey(uuid))
+                .forEach(uuid -> readings.put(uuid, GpuReading.unknown(uuid, Health.LOST, why)));
         }
         return readings;
     }
@@ -91,8 +104,12 @@ final class NvmlSource implements GpuSource {
             MemorySegment handle = nvml.device(index);
             Device device = devices.computeIfAbsent(nvml.uuid(handle), uuid -> new Device());
             device.handle = handle;
+            missing.remove(index);
             nvml.watch(handle);
         } catch (NvmlException e) {
+            if (e.tellsOfLoss()) {
+                missing.put(index, e.getMessage()); // asked again each second, as one that was lost later
+            }
             tell("GPU " + index + " does not tell all of itself: " + e.getMessage());
         }
     }
@@ -177,6 +194,7 @@ final class NvmlSource implements GpuSource {
         if (nvml != null) {
             nvml.close();
             nvml = null;
+            missing.clear();
             devices.values().forEach(device -> device.handle = null);
         }
     }

@@ -19,6 +19,7 @@ import io.netty.handler.codec.LengthFieldBasedFrameDecoder;
 import io.netty.util.concurrent.Future;
 import io.netty.util.concurrent.PromiseCombiner;
 import io.netty.util.concurrent.ScheduledFuture;
+import java.io.IOException;
 import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
@@ -63,6 +64,9 @@ public final class Worker {
     private int messagesInWindow;
     private boolean isWatched;
     private boolean isReady;
+    private String backend = "";
+    private long totalBytes; // of its devices
+    private long regionBytes; // of its guest's shared memory
 
     private Worker(long id, EventLoop loop, Confinement confinement, Duration endTimeout, Listener listener) {
         this.id = id;
@@ -104,6 +108,11 @@ public final class Worker {
             Posix.close(logPair[1]);
         }
         worker.open(controlPair[0], logPair[0]);
+        try {
+            confinement.enter(id, worker.pid());
+        } catch (IOException e) {
+            worker.kill("it cannot be given a control group: " + e.getMessage());
+        }
         return worker;
     }
 
@@ -174,7 +183,19 @@ public final class Worker {
         pass(ledger, seat.descriptor());
         ObjectNode message = JSON.createObjectNode().put("type", "assign");
         assignment.describe(message);
+        regionBytes = assignment.place() == null ? 0 : assignment.place().regionBytes();
+        quota(assignment.memoryBytes(), seat.gpus().size());
         pass(message, descriptor);
+    }
+
+    /**
+     * Its vGPU has so much memory on each of its GPUs from now on.
+     *
+     * @param memoryBytes 0 for all that there is.
+     */
+    public void quota(long memoryBytes, int gpus) {
+        confinement.serves(id, backend, memoryBytes == 0 ? totalBytes : Math.min(totalBytes, memoryBytes * gpus),
+            regionBytes);
     }
 
     /**
@@ -277,6 +298,8 @@ public final class Worker {
         bothClosed.add((Future<?>) log.closeFuture());
         bothClosed.finish(loop.<Void>newPromise().addListener(closed -> {
             gone = true;
+            String memory = confinement.left(id);
+            cause = cause == null && !memory.isEmpty() ? memory : cause;
             if (deadline != null) {
                 deadline.cancel(false);
             }
@@ -339,7 +362,11 @@ public final class Worker {
                 watch(jailed);
                 return;
             }
-            isReady |= message instanceof WorkerMessage.Ready;
+            if (message instanceof WorkerMessage.Ready ready && !isReady) {
+                isReady = true;
+                backend = ready.backend();
+                totalBytes = ready.devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum();
+            }
             if (message instanceof WorkerMessage.Ended) {
                 killAfterTimeout();
             }
@@ -353,7 +380,7 @@ public final class Worker {
 
         @Override
         public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
-            if (failure instanceof java.io.IOException) {
+            if (failure instanceof IOException) {
                 // ECONNRESET: it died with a message of ours unread; its exit is told by the watcher.
                 LOG.debugf("worker %d: control socket: %s", id, failure.getMessage());
                 context.close();

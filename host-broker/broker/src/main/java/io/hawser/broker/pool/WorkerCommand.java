@@ -22,6 +22,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
     Confinement confinement) {
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
+    private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"; // for NVIDIA's driver, under MPS
     private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
@@ -81,16 +82,18 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         }
     }
 
-    /**
-     * The same for some of the GPUs.
-     *
-     * @param uuids of the GPUs, in the order in which the worker is to see them.
-     */
-    WorkerCommand forGpus(List<String> uuids) {
+    /** The same for workers of one kind. */
+    WorkerCommand of(WorkerKind kind) {
         List<String> told = new ArrayList<>(environment);
-        told.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
-        told.add(VISIBLE + "=" + String.join(",", uuids.stream().map(uuid -> "GPU-" + uuid).toList()));
-        told.add(GPUS + "=" + String.join(",", uuids));
+        if (!kind.gpus().isEmpty()) {
+            told.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
+            told.add(VISIBLE + "=" + String.join(",", kind.gpus().stream().map(uuid -> "GPU-" + uuid).toList()));
+            told.add(GPUS + "=" + String.join(",", kind.gpus()));
+        }
+        if (kind.percentage() < WorkerKind.WHOLE) {
+            told.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
+            told.add(PERCENTAGE + "=" + kind.percentage());
+        }
         return new WorkerCommand(command, List.copyOf(told), cache, confinement);
     }
 

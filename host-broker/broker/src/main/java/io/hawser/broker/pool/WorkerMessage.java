@@ -32,6 +32,9 @@ public sealed interface WorkerMessage {
     /** Totals since the session began. */
     record Stats(WorkerStats totals) implements WorkerMessage { }
 
+    /** A fault has ended what the session had on its GPU; {@code result} is a CUresult. */
+    record Lost(long result) implements WorkerMessage { }
+
     /** The session is over; {@code error} says whether something went wrong. */
     record Ended(String reason, boolean error) implements WorkerMessage { }
 
@@ -113,6 +116,7 @@ public sealed interface WorkerMessage {
                 case "ready" -> ready(message);
                 case "jailed" -> jailed(message);
                 case "stats" -> new Stats(stats(message));
+                case "lost" -> new Lost(number(message, "result"));
                 case "ended" -> ended(message);
                 case "image" -> new Image(digest(message), size(message));
                 case "stored" -> new Stored(message.path("sha256").asText().isEmpty() ? "" : digest(message));

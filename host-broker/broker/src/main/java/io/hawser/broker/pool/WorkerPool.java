@@ -61,7 +61,8 @@ public final class WorkerPool {
     private final Deque<CompletableFuture<Worker>> waiting = new ArrayDeque<>();
     private final CompletableFuture<Void> stopped = new CompletableFuture<>();
     private static final AtomicLong NEXT_ID = new AtomicLong(1);
-    private final List<String> gpus;
+    private final WorkerKind kind;
+    private final boolean isFirst; // of the broker's pools: it starts a worker to be told which GPUs there are
     private int size;
     private int failures;
     private String lastFailure = "";
@@ -74,22 +75,27 @@ public final class WorkerPool {
 
     /** Makes a pool; {@link #start()} starts its workers. */
     public WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener) {
-        this(loop, command, limits, listener, List.of());
+        this(loop, command, limits, listener, WorkerKind.FIRST, true);
     }
 
     /**
-     * Makes a pool of workers for some of the GPUs.
+     * Makes a pool of workers of one kind, when the GPUs are known. It keeps none ready before {@link #resize}.
      *
-     * @param command says which to the workers.
-     * @param gpus their UUIDs; empty for all that there are, which are not known before a worker has told.
+     * @param command says to the workers what they are.
      */
-    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, List<String> gpus) {
+    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, WorkerKind kind) {
+        this(loop, command, limits, listener, kind, false);
+    }
+
+    private WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, WorkerKind kind,
+        boolean isFirst) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
-        this.gpus = gpus;
-        size = limits.size();
+        this.kind = kind;
+        this.isFirst = isFirst;
+        size = isFirst ? limits.size() : 0;
         publish();
     }
 
@@ -110,7 +116,7 @@ public final class WorkerPool {
 
     /** UUIDs of the GPUs that its workers see; empty for all. Any thread. */
     List<String> gpus() {
-        return gpus;
+        return kind.gpus();
     }
 
     /** Whether it has no worker, and nobody waits for one. */
@@ -125,6 +131,19 @@ public final class WorkerPool {
             Worker worker = ready.poll();
             workers.put(worker, Phase.ENDING);
             worker.end("it is not needed");
+        }
+        refill();
+    }
+
+    /** Ends the workers that have no session, and starts others. */
+    void renew(String reason) {
+        for (Worker worker : List.copyOf(workers.keySet())) {
+            Phase phase = workers.get(worker);
+            if (phase == Phase.READY || phase == Phase.STARTING) {
+                workers.put(worker, Phase.ENDING);
+                ready.remove(worker);
+                worker.kill(reason);
+            }
         }
         refill();
     }
@@ -182,7 +201,7 @@ public final class WorkerPool {
 
     private void refill() {
         waiting.removeIf(CompletableFuture::isDone);
-        int probe = devices.isEmpty() && gpus.isEmpty() ? 1 : 0;
+        int probe = isFirst && devices.isEmpty() ? 1 : 0;
         int wanted = Math.max(size + waiting.size(), probe);
         while (!stopping && backOff == null && ready.size() + count(Phase.STARTING) < wanted) {
             startOne();
@@ -223,7 +242,7 @@ public final class WorkerPool {
         long factor = 1L << Math.min(failures - 1, 20);
         long delayMs = Math.min(limits.minBackOff().toMillis() * factor, limits.maxBackOff().toMillis());
         LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d%s: %s", delayMs,
-            failures, gpus.isEmpty() ? "" : " gpus=" + gpus, reason);
+            failures, kind.equals(WorkerKind.FIRST) ? "" : " gpus=" + kind, reason);
         CompletableFuture<Worker> next;
         while ((next = waiting.poll()) != null) {
             next.completeExceptionally(new NoWorkerException("no worker can be started: " + reason));
@@ -256,7 +275,7 @@ public final class WorkerPool {
         publish();
         listener.started(worker.age());
         LOG.infof("worker %d is ready: pid=%d backend=%s gpus=%s startMs=%d", worker.id(), worker.pid(), backend,
-            gpus.isEmpty() ? "all" : gpus, worker.age().toMillis());
+            kind, worker.age().toMillis());
         CompletableFuture<Worker> next;
         do {
             next = waiting.poll();

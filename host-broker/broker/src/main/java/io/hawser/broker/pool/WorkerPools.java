@@ -5,6 +5,7 @@ import io.hawser.broker.session.SessionRegistry;
 import io.netty.channel.EventLoop;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -12,12 +13,15 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
- * The workers of all GPUs: a pool for each set of GPUs that some vGPU needs. The first workers see every GPU and so
- * tell which there are; with one GPU they are the only pool. Event loop only, except {@link #state()}.
+ * The workers of all GPUs: a pool for each kind that some vGPU needs, which is a set of GPUs and, under MPS, what it
+ * may have of them. The first workers see every GPU and so tell which there are; with one GPU and no MPS they are the
+ * only pool. Event loop only, except {@link #state()}.
  */
 public final class WorkerPools {
     private static final Logger LOG = Logger.getLogger(WorkerPools.class);
@@ -28,9 +32,10 @@ public final class WorkerPools {
     private final WorkerCommand command;
     private final WorkerPool.Limits limits;
     private final WorkerPool.Listener listener;
+    private final ToIntFunction<String> percentages;
     private final Consumer<List<WorkerMessage.Device>> told;
     private final WorkerPool whole;
-    private final Map<List<String>, WorkerPool> bySet = new LinkedHashMap<>(); // UUIDs, in the session's order
+    private final Map<WorkerKind, WorkerPool> byKind = new LinkedHashMap<>();
     private List<String> all = List.of(); // UUIDs, once they are known
     private boolean known;
     private boolean several; // and they can be told apart
@@ -39,14 +44,17 @@ public final class WorkerPools {
     /**
      * Makes the pools; {@link #start()} starts their workers.
      *
-     * @param told of the GPUs when the first worker has told; must say by {@link #need} which sets are needed.
+     * @param percentages of vGPUs, by name, as {@link WorkerKind} has them.
+     * @param told of the GPUs when the first worker has told; must say by {@link #need} which kinds are needed.
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
-        WorkerPool.Listener listener, Consumer<List<WorkerMessage.Device>> told) {
+        WorkerPool.Listener listener, ToIntFunction<String> percentages,
+        Consumer<List<WorkerMessage.Device>> told) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
+        this.percentages = percentages;
         this.told = told;
         whole = new WorkerPool(loop, command, limits, new FirstListener());
         pools = List.of(whole);
@@ -92,7 +100,7 @@ public final class WorkerPools {
     public CompletableFuture<Worker> take(Session session) {
         try {
             List<String> gpus = session.gpus();
-            return gpus.isEmpty() ? takeFirst(session) : pool(gpus).take();
+            return gpus.isEmpty() ? takeFirst(session) : pool(kind(session, gpus)).take();
         } catch (SessionRegistry.RefusedException e) {
             return CompletableFuture.failedFuture(new WorkerPool.NoWorkerException(e.getMessage()));
         }
@@ -111,11 +119,12 @@ public final class WorkerPools {
                 result.completeExceptionally(new WorkerPool.NoWorkerException(e.getMessage()));
                 return;
             }
-            if (gpus.isEmpty() || pool(gpus) == whole) {
+            WorkerPool pool = gpus.isEmpty() ? whole : pool(kind(session, gpus));
+            if (pool == whole) {
                 give(worker, result);
             } else {
-                worker.kill("it sees GPUs that its session does not have");
-                pass(pool(gpus).take(), result, next -> give(next, result));
+                worker.kill("it has GPUs, or parts of them, that its session does not have");
+                pass(pool.take(), result, next -> give(next, result));
             }
         });
         return result;
@@ -143,8 +152,28 @@ public final class WorkerPools {
         });
     }
 
-    private WorkerPool pool(List<String> gpus) {
-        return !several || gpus.equals(all) ? whole : open(gpus);
+    /**
+     * Ends the workers without a session for these GPUs, and starts others.
+     *
+     * @param uuids of the GPUs.
+     */
+    public void renew(List<String> uuids, String reason) {
+        pools.stream().filter(pool -> pool.gpus().isEmpty() || !Collections.disjoint(pool.gpus(), uuids))
+            .forEach(pool -> pool.renew(reason));
+    }
+
+    private WorkerKind kind(Session session, List<String> gpus) {
+        return new WorkerKind(gpus, percentages.applyAsInt(session.view().guest().vgpu()));
+    }
+
+    private WorkerPool pool(WorkerKind kind) {
+        WorkerKind told = told(kind);
+        return told.equals(WorkerKind.FIRST) ? whole : open(told);
+    }
+
+    /** As workers are told: nothing of GPUs to those that see all, or that cannot tell them apart. */
+    private WorkerKind told(WorkerKind kind) {
+        return !several || kind.gpus().equals(all) ? new WorkerKind(List.of(), kind.percentage()) : kind;
     }
 
     /** Ends all workers; completes when none is left. Those that do not end in time are killed. */
@@ -167,35 +196,38 @@ public final class WorkerPools {
     }
 
     /**
-     * Keeps workers ready for these sets of GPUs, and for no others.
+     * Keeps workers of these kinds ready, and no others; one of another kind is started when a session needs it.
      *
-     * @param sets UUIDs, each in the session's order.
+     * @param kinds each with its GPUs named.
      */
-    public void need(Set<List<String>> sets) {
-        if (!several) {
-            return; // all of one GPU, or all together
+    public void need(Set<WorkerKind> kinds) {
+        if (!known) {
+            return;
         }
-        whole.resize(sets.contains(all) ? limits.size() : 0);
-        sets.stream().filter(set -> !set.equals(all)).forEach(set -> open(set).resize(limits.size()));
-        for (Map.Entry<List<String>, WorkerPool> entry : List.copyOf(bySet.entrySet())) {
-            if (!sets.contains(entry.getKey())) {
+        Set<WorkerKind> needed = kinds.stream().map(this::told).collect(Collectors.toSet());
+        boolean isNobodys = needed.isEmpty() && !several; // whoever comes next has this GPU, most likely
+        whole.resize(needed.contains(WorkerKind.FIRST) || isNobodys ? limits.size() : 0);
+        needed.stream().filter(kind -> !kind.equals(WorkerKind.FIRST))
+            .forEach(kind -> open(kind).resize(limits.size()));
+        for (Map.Entry<WorkerKind, WorkerPool> entry : List.copyOf(byKind.entrySet())) {
+            if (!needed.contains(entry.getKey())) {
                 entry.getValue().resize(0);
                 if (entry.getValue().isIdle()) {
-                    bySet.remove(entry.getKey());
+                    byKind.remove(entry.getKey());
                 }
             }
         }
-        List<WorkerPool> now = new ArrayList<>(bySet.values());
+        List<WorkerPool> now = new ArrayList<>(byKind.values());
         now.addFirst(whole);
         if (!now.equals(pools)) {
             pools = List.copyOf(now);
-            LOG.infof("pools of workers: gpus=%d sets=%d", all.size(), sets.size());
+            LOG.infof("pools of workers: gpus=%d kinds=%s", all.size(), needed);
         }
     }
 
-    private WorkerPool open(List<String> gpus) {
-        return bySet.computeIfAbsent(gpus, set -> {
-            WorkerPool pool = new WorkerPool(loop, command.forGpus(set), limits, listener, set);
+    private WorkerPool open(WorkerKind wanted) {
+        return byKind.computeIfAbsent(wanted, kind -> {
+            WorkerPool pool = new WorkerPool(loop, command.of(kind), limits, listener, kind);
             List<WorkerPool> more = new ArrayList<>(pools);
             more.add(pool);
             pools = List.copyOf(more);

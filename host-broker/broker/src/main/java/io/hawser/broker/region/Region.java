@@ -1,5 +1,6 @@
 package io.hawser.broker.region;
 
+import io.hawser.broker.vgpu.VgpuView;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionHeader;
@@ -11,6 +12,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.security.SecureRandom;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jboss.logging.Logger;
 
@@ -22,6 +24,10 @@ final class Region {
     private static final Logger LOG = Logger.getLogger(Region.class);
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
+
+    private static final long STATUS_NS = TimeUnit.SECONDS.toNanos(1);
+    /** While nobody in the machine uses it, and its vGPU is as it was: for who asks for figures of the GPU. */
+    private static final long IDLE_STATUS_NS = TimeUnit.SECONDS.toNanos(5);
 
     /** Something that touches the region's memory. */
     @FunctionalInterface
@@ -49,7 +55,9 @@ final class Region {
     private boolean closing;
     private boolean mapped;
     private long hostBeat;
-    private final StatusPage statusPage = new StatusPage();
+    private StatusPage statusPage = new StatusPage();
+    private VgpuView statusOf; // when the status was put together
+    private long statusNs;
     private volatile RegionView view;
 
     private Region(RegionSettings settings, RegionContext context) {
@@ -72,6 +80,9 @@ final class Region {
                 slots[i] = new Slot(this, context, new SlotMemory(file.memory(), geometry, i), i);
             }
             watched = slots;
+            statusPage = new StatusPage(); // nothing is shown yet
+            statusOf = null;
+            statusNs = System.nanoTime() - IDLE_STATUS_NS;
             publish();
         } catch (InternalError e) {
             unmap();
@@ -191,12 +202,23 @@ final class Region {
     void tick(long nowNs) {
         guarded(() -> {
             LONG.setOpaque(file.memory(), (long) RegionLayout.HEADER_HOST_BEAT_OFFSET, ++hostBeat);
-            statusPage.put(file.memory(), context.status().of(settings.vgpu(), StatusPage.MAX_BYTES));
+            showStatus(nowNs);
             for (Slot slot : slots) {
                 slot.tick(nowNs);
             }
         });
         publish();
+    }
+
+    /** Not each time: it is some hundred bytes of text, put together from pictures of all sessions. */
+    private void showStatus(long nowNs) {
+        long ageNs = nowNs - statusNs;
+        VgpuView now = context.vgpus().find(settings.vgpu()).orElse(null);
+        if (ageNs >= IDLE_STATUS_NS || ageNs >= STATUS_NS && (now != statusOf || view.slotsInUse() > 0)) {
+            statusNs = nowNs;
+            statusOf = now;
+            statusPage.put(file.memory(), context.status().of(settings.vgpu(), StatusPage.MAX_BYTES));
+        }
     }
 
     /**

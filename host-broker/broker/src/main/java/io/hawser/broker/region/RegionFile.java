@@ -50,15 +50,18 @@ final class RegionFile implements AutoCloseable {
         if (settings.hasDoorbell()) {
             return anonymous(settings);
         }
-        Path path = settings.path();
+        Path path = place(settings);
         boolean made = !Files.exists(path, LinkOption.NOFOLLOW_LINKS);
+        if (made && settings.hasTag()) {
+            throw conflict(settings, new IOException("the device has been taken out"));
+        }
         int descriptor = -1;
         try {
             descriptor = made ? make(settings) : existing(path);
             // A second open file: its lock ends with the broker, not with the last worker that has the first.
             int lockDescriptor = lock(path);
             try {
-                return map(settings, made, descriptor, lockDescriptor);
+                return map(settings, path, made, descriptor, lockDescriptor);
             } catch (IOException | RegionException | RuntimeException e) {
                 Descriptors.close(lockDescriptor);
                 throw e;
@@ -72,11 +75,22 @@ final class RegionFile implements AutoCloseable {
         }
     }
 
+    private static Path place(RegionSettings settings) throws RegionException {
+        if (!settings.hasTag()) {
+            return settings.path();
+        }
+        try {
+            return IvshmemDevices.find(IvshmemDevices.PCI, settings.tag());
+        } catch (IOException e) {
+            throw conflict(settings, e);
+        }
+    }
+
     private static RegionFile anonymous(RegionSettings settings) throws RegionException {
         int descriptor = -1;
         try {
             descriptor = Descriptors.memory("hawser-" + settings.name(), settings.sizeBytes());
-            return map(settings, false, descriptor, -1);
+            return map(settings, null, false, descriptor, -1);
         } catch (IOException e) {
             if (descriptor >= 0) {
                 Descriptors.close(descriptor);
@@ -85,11 +99,15 @@ final class RegionFile implements AutoCloseable {
         }
     }
 
-    private static RegionFile map(RegionSettings settings, boolean made, int descriptor, int lockDescriptor)
+    private static RegionFile map(RegionSettings settings, Path path, boolean made, int descriptor, int lockDescriptor)
         throws RegionException, IOException {
         long bytes = settings.sizeBytes() == 0 ? Descriptors.fileBytes(descriptor) : settings.sizeBytes();
+        if (settings.hasTag() && bytes != Descriptors.fileBytes(descriptor)) {
+            throw new IOException("the device must be as long as the region: sizeBytes=" + bytes + " deviceBytes="
+                + Descriptors.fileBytes(descriptor));
+        }
         RegionGeometry geometry = settings.geometry(bytes);
-        return new RegionFile(settings.path(), made, descriptor, lockDescriptor, geometry,
+        return new RegionFile(path, made, descriptor, lockDescriptor, geometry,
             SharedMemory.map(descriptor, bytes, 0));
     }
 

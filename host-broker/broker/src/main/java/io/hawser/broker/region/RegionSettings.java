@@ -3,6 +3,7 @@ package io.hawser.broker.region;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionLayout;
+import io.hawser.shm.RegionTag;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -13,7 +14,8 @@ import java.util.regex.Pattern;
  * What a region is to be; see {@link BrokerConfig.Region}.
  *
  * @param name names it in REST, logs and metrics.
- * @param path a file of shared memory or a device's resource; null with a doorbell socket.
+ * @param path a file of shared memory, a device's resource, or {@code ivshmem:TAG} for the ivshmem device that carries
+ *     the tag; null with a doorbell socket.
  * @param sizeBytes its length; 0 is the file's.
  * @param vgpu the share that having the region opens.
  * @param slots guest processes at a time.
@@ -23,6 +25,7 @@ import java.util.regex.Pattern;
  */
 public record RegionSettings(String name, Path path, long sizeBytes, String vgpu, int slots, Duration guestTimeout,
     Path doorbellSocket, int vectors) {
+    private static final String IVSHMEM = "ivshmem:";
     /** Names end up in logs, metrics and addresses. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
     /** Linux un.h: sun_path holds 107 and a NUL; less what the name has while it is made. */
@@ -48,16 +51,34 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
         return doorbellSocket != null;
     }
 
-    /** Where it is, for people. */
+    /** Where it is, for people: of a tag, which opens the region until it is formatted, its beginning. */
     public String place() {
-        return (hasDoorbell() ? doorbellSocket : path).toString();
+        return hasTag() ? IVSHMEM + tag() : (hasDoorbell() ? doorbellSocket : path).toString();
+    }
+
+    /** Whether the region is an ivshmem device that is found by a tag. */
+    boolean hasTag() {
+        return path != null && path.toString().startsWith(IVSHMEM);
+    }
+
+    /** The tag of the device; only where there is one, and after {@link #check}. */
+    RegionTag tag() {
+        return new RegionTag(path.toString().substring(IVSHMEM.length()));
     }
 
     /** Refuses what can never be served. */
     void check() throws RegionException {
         require(NAME.matcher(name).matches(), "a region's name must match " + NAME + ": name=" + name);
         require(path == null != (doorbellSocket == null), "a region must have either a path or a doorbell socket");
-        require(path == null || path.isAbsolute(), "a region's path must be absolute: path=" + path);
+        if (hasTag()) {
+            try {
+                tag();
+            } catch (IllegalArgumentException e) {
+                throw new RegionException(RegionException.Kind.INVALID, e.getMessage());
+            }
+        } else {
+            require(path == null || path.isAbsolute(), "a region's path must be absolute: path=" + path);
+        }
         require(slots >= 1 && slots <= RegionLayout.MAX_SLOTS, "a region must have 1.." + RegionLayout.MAX_SLOTS
             + " slots: slots=" + slots);
         require(guestTimeout.compareTo(SHORTEST_TIMEOUT) >= 0, "a guest's timeout must be at least "

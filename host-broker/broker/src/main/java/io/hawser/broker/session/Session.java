@@ -24,6 +24,7 @@ public final class Session {
     private volatile Seat seat; // of its worker; null while it has none
     private Consumer<String> cancel = reason -> { };
     private boolean told;
+    private boolean lost;
     private boolean failed;
     private String endReason = "";
     private volatile SessionView view;
@@ -101,6 +102,13 @@ public final class Session {
      */
     public Assignment assignment(Assignment.Place place) {
         return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, seat);
+    }
+
+    /** A fault has ended its work; whether that is news. */
+    boolean lose() {
+        boolean isNews = !lost;
+        lost = true;
+        return isNews;
     }
 
     /** Why it ends or has ended, as whoever knew first has said; empty before. Event loop only. */

@@ -12,6 +12,8 @@ import io.hawser.broker.vgpu.VgpuState;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.broker.vgpu.VgpuView;
 import java.io.IOException;
+import java.time.Instant;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -45,6 +47,9 @@ public final class SessionRegistry {
 
         /** A session that had a worker is over; {@code error} says whether something went wrong. */
         void over(SessionView session, String reason, boolean error);
+
+        /** A fault has ended what a session has on its GPU; its guest has not gone yet. */
+        default void lost(SessionView session) { }
 
         /** For whoever does not care. */
         Listener NONE = new Listener() {
@@ -183,6 +188,15 @@ public final class SessionRegistry {
         listener.runs(session.view());
     }
 
+    /** A vGPU has so much memory on each of its GPUs from now on; 0 for all that there is. Event loop only. */
+    public void quota(String vgpu, long memoryBytes) {
+        byWorker.forEach((worker, session) -> {
+            if (session.view().guest().vgpu().equals(vgpu)) {
+                worker.quota(memoryBytes, session.view().gpus().size());
+            }
+        });
+    }
+
     /** The session never got a worker. Event loop only. */
     public void abandon(Session session) {
         if (sessions.remove(session.id()) != null) {
@@ -208,6 +222,11 @@ public final class SessionRegistry {
                     LOG.warnf(text, session.id(), " with an error", ended.reason());
                 } else {
                     LOG.infof(text, session.id(), "", ended.reason());
+                }
+            }
+            case WorkerMessage.Lost lost -> {
+                if (session.lose()) {
+                    listener.lost(session.view());
                 }
             }
             case WorkerMessage.OfImage image -> images.said(worker, session.view().guest().vgpu(), image);
@@ -318,6 +337,17 @@ public final class SessionRegistry {
      */
     public CompletableFuture<Void> endAllOfToken(String keyId, String reason) {
         return endAll(session -> session.guest().carrier() == Carrier.TCP && session.guest().keyId().equals(keyId),
+            reason);
+    }
+
+    /**
+     * Ends all sessions that have one of these GPUs and had begun by then.
+     *
+     * @param gpus UUIDs.
+     * @return completes when nothing of them is left.
+     */
+    public CompletableFuture<Void> endAllOn(List<String> gpus, Instant then, String reason) {
+        return endAll(session -> !session.started().isAfter(then) && !Collections.disjoint(session.gpus(), gpus),
             reason);
     }
 

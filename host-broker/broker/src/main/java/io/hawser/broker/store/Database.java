@@ -1,6 +1,5 @@
 package io.hawser.broker.store;
 
-import io.agroal.api.AgroalDataSource;
 import io.agroal.api.configuration.AgroalConnectionPoolConfiguration;
 import io.agroal.api.configuration.AgroalDataSourceConfiguration;
 import io.agroal.api.configuration.supplier.AgroalDataSourceConfigurationSupplier;
@@ -38,11 +37,12 @@ public final class Database implements AutoCloseable {
         + ";TRACE_LEVEL_FILE=0;CACHE_SIZE=2048;RETENTION_TIME=1000";
     private static final String H2_PREFIX = "jdbc:h2:";
     private static final String POSTGRESQL_PREFIX = "jdbc:postgresql:";
+    private static final String TRIED = "a change that was tried";
     private static final int MAX_CONNECTIONS = 4; // acts in order, the audit log, and those that look
     private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
 
     private final Kind kind;
-    private final AgroalDataSource source;
+    private final Connections connections;
 
     /** The two databases. */
     public enum Kind {
@@ -79,9 +79,9 @@ public final class Database implements AutoCloseable {
         T with(Connection connection) throws SQLException;
     }
 
-    private Database(Kind kind, AgroalDataSource source) {
+    private Database(Kind kind, Connections connections) {
         this.kind = kind;
-        this.source = source;
+        this.connections = connections;
     }
 
     /**
@@ -97,17 +97,17 @@ public final class Database implements AutoCloseable {
             throw new DatabaseException("the database must be H2 or PostgreSQL: hawser.database.url=" + shown(url)
                 + " (" + POSTGRESQL_PREFIX + "//host:5432/name)", null);
         }
-        AgroalDataSource source = null;
+        Connections connections = null;
         try {
             if (settings.url().isEmpty()) {
                 makePrivate(folder.resolve(H2_FILE + ".mv.db"));
             }
-            source = AgroalDataSource.from(pool(kind, url, settings));
-            Migrations.apply(source);
-            return new Database(kind, source);
+            connections = new Connections(pool(kind, url, settings), kind == Kind.H2);
+            Migrations.apply(connections.source());
+            return new Database(kind, connections);
         } catch (SQLException | FlywayException | IOException e) {
-            if (source != null) {
-                source.close();
+            if (connections != null) {
+                connections.close();
             }
             throw new DatabaseException("the database cannot be used: hawser.database.url=" + shown(url) + ": "
                 + e.getMessage(), e);
@@ -158,12 +158,32 @@ public final class Database implements AutoCloseable {
     }
 
     /**
+     * Why H2's file took no change when one was last tried, for people; empty when it did, and for a server. Reading
+     * goes on meanwhile, and the next change opens the file anew.
+     */
+    public String refused() {
+        return connections.refused();
+    }
+
+    /** Writes something that leaves nothing behind, so that {@link #refused} tells how it is now. */
+    public void tryChange() throws SQLException {
+        transact(connection -> {
+            if (!VgpuStore.first(connection, TRIED)) {
+                throw new SQLException("the database must not have what is tried only: " + TRIED);
+            }
+            VgpuStore.never(connection, TRIED);
+            return null;
+        });
+    }
+
+    /**
      * Does something in one transaction; on the disk when this returns, so that it outlives the process.
      *
-     * @throws SQLException when it was not done; nothing of it is there.
+     * @throws SQLException when it was not done, or, if the disk or the network failed at its very end, when it may
+     *     have been: whoever keeps a picture of the database looks anew.
      */
     public <T> T transact(Work<T> work) throws SQLException {
-        try (Connection connection = source.getConnection()) {
+        return connections.change(connection -> {
             connection.setAutoCommit(false);
             T result;
             try {
@@ -181,14 +201,12 @@ public final class Database implements AutoCloseable {
                 }
             }
             return result;
-        }
+        });
     }
 
     /** Reads something. */
     public <T> T read(Work<T> work) throws SQLException {
-        try (Connection connection = source.getConnection()) {
-            return work.with(connection);
-        }
+        return connections.read(work);
     }
 
     private static void rollBack(Connection connection) {
@@ -205,12 +223,16 @@ public final class Database implements AutoCloseable {
     @Override
     public void close() {
         if (kind == Kind.H2) {
-            try (Connection connection = source.getConnection(); Statement statement = connection.createStatement()) {
-                statement.execute("SHUTDOWN");
+            try {
+                connections.read(connection -> {
+                    try (Statement statement = connection.createStatement()) {
+                        return statement.execute("SHUTDOWN");
+                    }
+                });
             } catch (SQLException e) {
                 LOG.warnf("the database could not be closed in order: %s", e.getMessage());
             }
         }
-        source.close();
+        connections.close();
     }
 }

@@ -126,6 +126,14 @@ public final class VgpuStore {
         return true;
     }
 
+    /** Takes back what {@link #first} has noted. */
+    static void never(Connection connection, String what) throws SQLException {
+        try (PreparedStatement delete = connection.prepareStatement("delete from done where what = ?")) {
+            delete.setString(1, what);
+            delete.executeUpdate();
+        }
+    }
+
     private static void fill(PreparedStatement statement, Vgpu vgpu, List<String> placed) throws SQLException {
         statement.setString(1, vgpu.id().toString());
         statement.setString(2, vgpu.owner().kind().label());

@@ -182,9 +182,10 @@ final class TurnQueue {
         }
     }
 
-    /** By what was seen last: the others are charged for what still runs, the holder but for the time to wake up. */
+    /** By what was seen last: the others are charged for what still runs, the holder but for the times to wake up. */
     private boolean isRunning(TurnShare share, long nowNs) {
-        return share.busy() || share == holder && (lingers || share.wants() && !mayWakeUp(nowNs));
+        return share.busy()
+            || share == holder && (lingers && share.hasReturned() || share.wants() && !mayWakeUp(nowNs));
     }
 
     private boolean mayWakeUp(long nowNs) {
@@ -195,7 +196,7 @@ final class TurnQueue {
         double least = Double.MAX_VALUE;
         for (int i = 0; i < shares.size(); i++) {
             TurnShare share = shares.get(i);
-            share.read(nowNs);
+            share.read(nowNs, rules.lingerNs());
             if (share.active() && !share.wants() && share != holder) {
                 share.rest();
             }
@@ -258,15 +259,14 @@ final class TurnQueue {
             return -1;
         }
         long due = due(other, nowNs);
-        if (nowNs < due - NOTICE_NS) {
-            boolean isAwaited = !holder.busy() && mayWakeUp(nowNs); // its time begins with its first launch
-            return isAwaited ? Math.min(due - NOTICE_NS, nowNs + WAKE_UP_NS / LOOKS_A_WAKE_UP) : due - NOTICE_NS;
-        }
-        if (other.permit() != TurnPage.NEXT) {
-            announce(other); // it takes about so long to wake up
+        long noticeNs = due - NOTICE_NS;
+        if (nowNs >= noticeNs) {
+            announce(other);
         }
         if (nowNs < due) {
-            return due;
+            long next = nowNs < noticeNs ? noticeNs : due;
+            boolean isAwaited = !holder.busy() && mayWakeUp(nowNs); // its time begins with its first launch
+            return isAwaited ? Math.min(next, nowNs + WAKE_UP_NS / LOOKS_A_WAKE_UP) : next;
         }
         ending = true;
         endingSinceNs = nowNs;
@@ -284,8 +284,11 @@ final class TurnQueue {
         return due <= nowNs ? due : Math.max(due, nowNs + SOON_NS);
     }
 
-    /** Tells one that its turn is the next, and whoever was told before that it is not. */
+    /** Tells one that its turn is the next, since waking up takes a while, and who was told before that it is not. */
     private void announce(TurnShare next) {
+        if (next.permit() == TurnPage.NEXT) {
+            return;
+        }
         for (int i = 0; i < shares.size(); i++) {
             if (shares.get(i).permit() == TurnPage.NEXT) {
                 shares.get(i).permit(TurnPage.WAIT);
@@ -294,21 +297,30 @@ final class TurnQueue {
         next.permit(TurnPage.NEXT);
     }
 
+    /**
+     * The holder's work is done, and it has nothing to be launched. To pass the turn and have it back costs the GPU
+     * more than a guest that comes back soon; and if each pass costs the same, those with few turns pay more of it for
+     * what they do in them, so that shares come out wrong.
+     */
     private long passOrLinger(TurnShare other, long nowNs) {
-        long limit = holder.idleSinceNs() + rules.lingerNs();
-        boolean isBehind = !ending && holder.virtualNs() <= other.virtualNs();
-        if (isBehind && holder.comesBackWithin(rules.lingerNs()) && nowNs < limit) {
+        long due = ending ? nowNs : due(other, nowNs);
+        long limit = holder.idleSinceNs() + holder.patience(rules.lingerNs());
+        if (rules.lingerNs() > 0 && holder.comesBack() && nowNs < Math.min(limit, due)) {
             lingers = true;
             if (holder.permit() != TurnPage.TURN) {
                 holder.permit(TurnPage.TURN);
                 return -1;
             }
-            return limit;
+            if (nowNs >= due - NOTICE_NS) {
+                announce(other);
+            }
+            return Math.min(limit, due);
         }
-        if (lingers) {
-            holder.stayedAway(rules.lingerNs());
+        boolean isAway = lingers && nowNs >= limit;
+        if (isAway) {
+            holder.stayedAway();
         }
-        return grant(other, nowNs, lingers ? "away" : "idle");
+        return grant(other, nowNs, isAway ? "away" : "idle");
     }
 
     private long grant(TurnShare next, long nowNs, String reason) {
@@ -321,6 +333,7 @@ final class TurnQueue {
         }
         ending = false;
         lingers = false;
+        next.begin();
         holder = next;
         turnSinceNs = nowNs;
         for (int i = 0; i < shares.size(); i++) {

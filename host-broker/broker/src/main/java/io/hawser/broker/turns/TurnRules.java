@@ -7,8 +7,8 @@ import io.hawser.broker.config.BrokerConfig;
  *
  * @param quantumNs length of a turn while others wait; over 0.
  * @param graceNs how long others wait for work that outlasts its turn before they launch beside it; 0 or more.
- * @param lingerNs how long the turn stays with a vGPU that has done its work, is behind the others, and is used to come
- *     back sooner than that; 0 for never.
+ * @param lingerNs how long the turn, while it lasts, stays with a vGPU that has done its work and is used to come back
+ *     sooner than that; 0 for never.
  */
 public record TurnRules(long quantumNs, long graceNs, long lingerNs) {
     /** The largest compute share, and that of vGPUs that name none. */

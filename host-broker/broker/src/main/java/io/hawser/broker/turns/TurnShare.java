@@ -8,6 +8,13 @@ import java.util.List;
 final class TurnShare {
     /** What a weight is measured by: with this one, virtual time is time. */
     private static final int UNIT = 100;
+    /** A guest may have slept while it waited for the turn, so that it is later after its first work in it. */
+    static final int FIRST_LINGERS = 4;
+    /** Soon returns count 1, late ones as much as 8 of them, within these bounds; with 2 it is expected back. */
+    private static final int LATE = 8;
+    private static final int ENOUGH_RETURNS = 2;
+    private static final int MIN_RETURNS = -4;
+    private static final int MAX_RETURNS = 16;
 
     final String vgpu;
     final List<Seat> seats = new ArrayList<>();
@@ -19,7 +26,8 @@ final class TurnShare {
     private boolean wants;
     private boolean busy;
     private long idleSinceNs;
-    private double thinkNs = Double.MAX_VALUE; // between the end of its work and its next
+    private int returns; // soon after the end of its work, against late ones
+    private boolean hasReturned; // after work that it has done since it was given the turn
 
     TurnShare(String vgpu, int weight, int permit) {
         this.vgpu = vgpu;
@@ -57,8 +65,12 @@ final class TurnShare {
         return permit;
     }
 
-    /** Reads what the workers say. */
-    void read(long nowNs) {
+    /**
+     * Reads what the workers say.
+     *
+     * @param lingerNs after the end of its work, work that comes is soon.
+     */
+    void read(long nowNs, long lingerNs) {
         boolean anyWants = false;
         boolean anyBusy = false;
         for (int i = 0; i < seats.size(); i++) {
@@ -69,8 +81,9 @@ final class TurnShare {
         if (wants && !anyWants) {
             idleSinceNs = nowNs;
         } else if (!wants && anyWants && idleSinceNs != 0) {
-            double gap = nowNs - idleSinceNs;
-            thinkNs = thinkNs == Double.MAX_VALUE ? gap : thinkNs + (gap - thinkNs) / 4;
+            // A late one is counted only where it was waited for: of one that has no turn, it may be seen late.
+            returns = Math.min(returns + (nowNs - idleSinceNs <= patience(lingerNs) ? 1 : 0), MAX_RETURNS);
+            hasReturned = true;
         }
         wants = anyWants;
         busy = anyBusy;
@@ -90,14 +103,29 @@ final class TurnShare {
         return idleSinceNs;
     }
 
-    /** Whether it mostly comes back so soon. */
-    boolean comesBackWithin(long ns) {
-        return thinkNs <= ns;
+    /** Whether it mostly comes back soon. */
+    boolean comesBack() {
+        return returns >= ENOUGH_RETURNS;
     }
 
-    /** It did not come back in time. */
-    void stayedAway(long ns) {
-        thinkNs = Math.max(thinkNs, 2.0 * ns);
+    /** It was waited for in its turn, and did not come back soon. */
+    void stayedAway() {
+        returns = Math.max(returns - LATE, MIN_RETURNS);
+    }
+
+    /** It is given the turn. */
+    void begin() {
+        hasReturned = false;
+    }
+
+    /** Whether it has come back after work that it has done in this turn. */
+    boolean hasReturned() {
+        return hasReturned;
+    }
+
+    /** How long after the end of its work it may be expected back. */
+    long patience(long lingerNs) {
+        return lingerNs * (hasReturned ? 1 : FIRST_LINGERS);
     }
 
     /** Whether it counts for the virtual time of the GPU. */

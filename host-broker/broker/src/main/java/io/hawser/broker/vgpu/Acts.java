@@ -1,6 +1,7 @@
 package io.hawser.broker.vgpu;
 
 import io.hawser.broker.store.Database;
+import io.hawser.broker.token.TokenTable;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -25,12 +26,14 @@ public final class Acts implements AutoCloseable {
 
     private final Executor loop;
     private final Database database;
+    private final Callable<Reconciliation.Answered> answered;
     private final ThreadPoolExecutor thread = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS,
         new ArrayBlockingQueue<>(MAX_WAITING), task -> {
             Thread made = new Thread(task, "hawser-acts");
             made.setDaemon(true);
             return made;
         });
+    private boolean uncertain; // a change has failed, and may be in the database all the same; acts' thread only
 
     /** An act, or what it does on the event loop. */
     @FunctionalInterface
@@ -39,10 +42,11 @@ public final class Acts implements AutoCloseable {
         T run() throws VgpuException;
     }
 
-    /** Makes the thread, which begins with the first act. */
-    public Acts(Executor loop, Database database) {
+    /** Makes the thread, which begins with the first act; these tables are what the database is to have. */
+    public Acts(Executor loop, Database database, VgpuTable vgpus, TokenTable tokens) {
         this.loop = loop;
         this.database = database;
+        answered = () -> Reconciliation.Answered.of(vgpus, tokens);
     }
 
     /**
@@ -90,14 +94,24 @@ public final class Acts implements AutoCloseable {
         }
     }
 
-    /** Writes, wholly or not at all. */
+    /** Writes, wholly or not at all. Acts' thread only. */
     public <T> T write(Database.Work<T> work) throws VgpuException {
+        Reconciliation.Answered wanted = uncertain ? onLoop(answered) : null;
         try {
+            if (wanted != null) {
+                database.transact(connection -> {
+                    Reconciliation.apply(connection, wanted);
+                    return null;
+                });
+                uncertain = false;
+            }
             return database.transact(work);
         } catch (SQLException e) {
+            uncertain = true;
             LOG.errorf("the database has not taken a change: %s", e.getMessage());
-            throw new VgpuException(VgpuException.Kind.UNAVAILABLE,
-                "the database has not taken the change; the broker's log says why");
+            String why = database.refused();
+            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the database has not taken the change"
+                + (why.isEmpty() ? "; the broker's log says why" : ": " + why));
         }
     }
 

@@ -2,8 +2,10 @@ package io.hawser.broker.vgpu;
 
 import io.hawser.broker.ledger.Amount;
 import io.hawser.broker.pool.GpuChoice;
+import io.hawser.broker.pool.WorkerKind;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.session.Carrier;
+import io.hawser.broker.store.VgpuStore;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -26,6 +28,8 @@ import org.jboss.logging.Logger;
 public final class VgpuTable {
     private static final Logger LOG = Logger.getLogger(VgpuTable.class);
     private static final int MAX_VGPUS = 10_000; // each is some hundred bytes, and is looked at when one is placed
+    /** Under MPS, percentages of one set of GPUs for which workers are kept ready: each worker costs GPU memory. */
+    private static final int MAX_PERCENTAGES = 4;
 
     /** Told of each change, on the event loop. */
     @FunctionalInterface
@@ -82,12 +86,13 @@ public final class VgpuTable {
     private final Map<String, Long> contextBytes = new HashMap<>();
     private List<WorkerMessage.Device> devices = List.of();
     private boolean known; // which GPUs there are
+    private boolean byPercentage; // workers have their vGPU's part of a GPU from their start
     private volatile List<GpuLoad> gpuPicture = List.of();
 
     /**
      * Makes an empty table.
      *
-     * @param spareWorkers kept ready for each set of GPUs.
+     * @param spareWorkers kept ready of each kind.
      * @param failing whether workers for a GPU do not start, by its UUID.
      */
     public VgpuTable(Placement placement, int spareWorkers, Predicate<String> failing) {
@@ -99,6 +104,11 @@ public final class VgpuTable {
     /** Tells someone of each change from now on. */
     public void addListener(Listener listener) {
         listeners.add(listener);
+    }
+
+    /** Each vGPU's share is a percentage of its GPUs, under MPS. Before the first vGPU. */
+    public void shareByPercentage() {
+        byPercentage = true;
     }
 
     /** The vGPUs, by name. Any thread. */
@@ -127,11 +137,37 @@ public final class VgpuTable {
         return placement;
     }
 
-    /** The sets of GPUs that some vGPU has, each in its order. */
-    public Set<List<String>> sets() {
-        Set<List<String>> sets = new LinkedHashSet<>();
-        entries.values().stream().filter(entry -> entry.state == VgpuState.READY).forEach(e -> sets.add(e.home));
-        return sets;
+    /** What part of its GPUs a vGPU's workers have, as {@link WorkerKind} says it. Any thread. */
+    public int percentage(String name) {
+        return find(name).map(view -> percentage(view.vgpu())).orElse(WorkerKind.WHOLE);
+    }
+
+    private int percentage(Vgpu vgpu) {
+        boolean isShared = byPercentage && vgpu.mode() == Sharing.SHARED;
+        return isShared ? vgpu.computeShare() : WorkerKind.WHOLE; // who is alone on its GPUs has all of them
+    }
+
+    /**
+     * The kinds of workers to keep ready: for the sets of GPUs that some vGPU has, and of each set those percentages
+     * that most vGPUs have.
+     */
+    public Set<WorkerKind> kinds() {
+        return kinds(null);
+    }
+
+    private Set<WorkerKind> kinds(Entry except) {
+        Map<List<String>, Map<Integer, Integer>> users = new LinkedHashMap<>();
+        for (Entry entry : entries.values()) {
+            if (entry != except && entry.state == VgpuState.READY) {
+                users.computeIfAbsent(entry.home, home -> new LinkedHashMap<>())
+                    .merge(percentage(entry.vgpu), 1, Integer::sum);
+            }
+        }
+        Set<WorkerKind> kinds = new LinkedHashSet<>();
+        users.forEach((home, percentages) -> percentages.entrySet().stream()
+            .sorted(Map.Entry.<Integer, Integer>comparingByValue().reversed()).limit(MAX_PERCENTAGES)
+            .forEach(used -> kinds.add(new WorkerKind(home, used.getKey()))));
+        return kinds;
     }
 
     /** Why a guest cannot come now, for the guest too; null when it can. */
@@ -194,6 +230,11 @@ public final class VgpuTable {
             contextBytes.put(uuid, bytes);
             gpuPicture = loads(null);
         }
+    }
+
+    /** What the database is to have, the oldest first. */
+    List<VgpuStore.Kept> kept() {
+        return entries.values().stream().map(entry -> new VgpuStore.Kept(entry.vgpu, entry.home)).toList();
     }
 
     /** One that is in the database; settled by {@link #gpus(List)}. */
@@ -444,6 +485,7 @@ public final class VgpuTable {
 
     private List<GpuLoad> loads(Entry except) {
         List<GpuLoad> loads = new ArrayList<>(devices.size());
+        Set<WorkerKind> kinds = kinds(except);
         for (WorkerMessage.Device device : devices) {
             int vgpus = 0;
             int shares = 0;
@@ -451,7 +493,6 @@ public final class VgpuTable {
             int sessions = 0;
             String exclusive = "";
             String shared = "";
-            Set<List<String>> sets = new HashSet<>();
             for (Entry entry : entries.values()) {
                 if (entry == except || !entry.on(device.uuid())) {
                     continue;
@@ -462,9 +503,9 @@ public final class VgpuTable {
                 sessions += entry.vgpu.reserves() ? Math.max(1, entry.sessions) : entry.sessions;
                 shared = entry.vgpu.name();
                 exclusive = entry.vgpu.mode() == Sharing.EXCLUSIVE ? entry.vgpu.name() : exclusive;
-                sets.add(entry.home);
             }
-            int spare = spareWorkers * Math.max(1, sets.size());
+            int pools = (int) kinds.stream().filter(kind -> kind.gpus().contains(device.uuid())).count();
+            int spare = spareWorkers * Math.max(1, pools);
             loads.add(new GpuLoad(device, vgpus, shares, reserved, spare + sessions,
                 contextBytes.getOrDefault(device.uuid(), 0L), exclusive, shared, failing.test(device.uuid())));
         }

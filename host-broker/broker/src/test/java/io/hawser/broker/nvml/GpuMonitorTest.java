@@ -15,9 +15,11 @@ import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.SessionState;
 import io.hawser.broker.session.SessionView;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -56,7 +58,7 @@ class GpuMonitorTest {
         FakeNvml nvml = new FakeNvml(folder);
         GpuMonitor monitor = new GpuMonitor(watched(List.of(), List.of(5000003, 5000001, 9)));
         assertEquals(Health.OK, monitor.reading(GPU_0).health(), "nothing is known yet");
-        monitor.start(() -> new NvmlSource(nvml.library().toString()));
+        monitor.start(() -> new NvmlSource(nvml.library().toString(), Set::of));
         try {
             TestBroker.await("a reading", () -> monitor.reading(GPU_0).memoryUsedBytes() != null);
             assertEquals(OptionalLong.of(1000042), monitor.processBytes(GPU_0, 5000042));
@@ -74,8 +76,8 @@ class GpuMonitorTest {
     @Test
     void shouldNotShowFiguresOfADriverThatHangs() throws Exception {
         FakeNvml nvml = new FakeNvml(folder);
-        GpuMonitor monitor = new GpuMonitor(watched(List.of(), List.of()));
-        monitor.start(() -> new NvmlSource(nvml.library().toString()));
+        GpuMonitor monitor = new GpuMonitor(watched(List.of(), List.of()), Duration.ofSeconds(3));
+        monitor.start(() -> new NvmlSource(nvml.library().toString(), Set::of));
         try {
             TestBroker.await("a reading", () -> monitor.reading(GPU_0).memoryUsedBytes() != null);
             nvml.tell("hang");

@@ -19,7 +19,7 @@ class NvmlSourceTest {
 
     @Test
     void shouldReadEveryFigureOfEachGpu() throws Exception {
-        try (NvmlSource source = new NvmlSource(new FakeNvml(folder).library().toString())) {
+        try (NvmlSource source = new NvmlSource(new FakeNvml(folder).library().toString(), Set::of)) {
             Map<String, GpuReading> readings = source.read();
             assertEquals(Set.of(GPU_0, GPU_1), readings.keySet());
             GpuReading first = readings.get(GPU_0);
@@ -39,7 +39,7 @@ class NvmlSourceTest {
     @Test
     void shouldLeaveUnknownWhatAnOldDriverDoesNotTell() throws Exception {
         FakeNvml old = new FakeNvml(folder, "FAKE_NVML_OLD");
-        try (NvmlSource source = new NvmlSource(old.library().toString())) {
+        try (NvmlSource source = new NvmlSource(old.library().toString(), Set::of)) {
             GpuReading reading = source.read().get(GPU_0);
             assertEquals(Health.OK, reading.health());
             assertEquals(400, reading.memoryUsedBytes());
@@ -50,10 +50,29 @@ class NvmlSourceTest {
     }
 
     @Test
+    void shouldTellOfAGpuThatWasLostBeforeItWasFirstLookedAt() throws Exception {
+        FakeNvml nvml = new FakeNvml(folder);
+        nvml.tell("lost0");
+        try (NvmlSource source = new NvmlSource(nvml.library().toString(), () -> Set.of(GPU_0, GPU_1))) {
+            for (int i = 0; i < 2; i++) {
+                GpuReading reading = source.read().get(GPU_0);
+                assertEquals(Health.LOST, reading.health());
+                assertTrue(reading.healthDetail().startsWith("it fell off the bus: "), reading.healthDetail());
+                assertEquals(Health.OK, source.read().get(GPU_1).health());
+            }
+            nvml.tell("");
+            assertEquals(Health.OK, source.read().get(GPU_0).health(), "it is back");
+            assertEquals(350, source.read().get(GPU_0).memoryUsedBytes());
+            nvml.tell("lost0");
+            assertEquals(Health.LOST, source.read().get(GPU_0).health());
+        }
+    }
+
+    @Test
     void shouldTellOnlyTheSensorThatIsMissing() throws Exception {
         FakeNvml nvml = new FakeNvml(folder);
         nvml.tell("nopower");
-        try (NvmlSource source = new NvmlSource(nvml.library().toString())) {
+        try (NvmlSource source = new NvmlSource(nvml.library().toString(), Set::of)) {
             GpuReading reading = source.read().get(GPU_0);
             assertNull(reading.powerWatts());
             assertEquals(41, reading.temperatureCelsius());
@@ -63,7 +82,7 @@ class NvmlSourceTest {
     @Test
     void shouldTellWhichGpuIsLostAndWhenItIsBack() throws Exception {
         FakeNvml nvml = new FakeNvml(folder);
-        try (NvmlSource source = new NvmlSource(nvml.library().toString())) {
+        try (NvmlSource source = new NvmlSource(nvml.library().toString(), Set::of)) {
             assertEquals(Health.OK, source.read().get(GPU_0).health());
             nvml.tell("lost0");
             GpuReading lost = source.read().get(GPU_0);
@@ -79,7 +98,7 @@ class NvmlSourceTest {
     @Test
     void shouldTakeErrorsOfTheGpuForIllnessAndThoseOfProgramsNot() throws Exception {
         FakeNvml nvml = new FakeNvml(folder);
-        try (NvmlSource source = new NvmlSource(nvml.library().toString())) {
+        try (NvmlSource source = new NvmlSource(nvml.library().toString(), Set::of)) {
             nvml.tell("xid=31");
             assertEquals(Health.OK, source.read().get(GPU_1).health(), "a program addressed wrongly");
             nvml.tell("xid=48");
@@ -97,7 +116,7 @@ class NvmlSourceTest {
 
     @Test
     void shouldReadNothingWithoutTheLibrary() {
-        try (NvmlSource source = new NvmlSource(folder.resolve("none.so").toString())) {
+        try (NvmlSource source = new NvmlSource(folder.resolve("none.so").toString(), Set::of)) {
             assertEquals(Map.of(), source.read());
             assertEquals(Map.of(), source.read());
         }

@@ -154,6 +154,9 @@ public final class FakeWorker {
                 if (new String(back, StandardCharsets.US_ASCII).startsWith("die")) {
                     Runtime.getRuntime().halt(9);
                 }
+                if (new String(back, StandardCharsets.US_ASCII).startsWith("fault")) {
+                    send("{\"type\":\"lost\",\"result\":700}");
+                }
                 writeAll(socket, back);
             } else if (POSIX.errno() != jnr.constants.platform.Errno.EAGAIN.intValue()) {
                 return;

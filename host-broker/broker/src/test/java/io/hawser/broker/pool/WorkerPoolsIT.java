@@ -10,21 +10,35 @@ import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.session.SessionView;
 import io.hawser.broker.token.TokenService;
+import io.hawser.broker.vgpu.VgpuDraft;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A broker of a machine with two GPUs; the workers are fakes, each a real process. */
 class WorkerPoolsIT {
     private static final String FIRST = FakeWorker.GPUS[0];
     private static final String SECOND = FakeWorker.GPUS[1];
 
+    private static final String PIPES = "CUDA_MPS_PIPE_DIRECTORY";
+    private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+
     @TempDir
     Path stateDir;
+
+    private final Set<Long> others = children(); // what other tests of this JVM have left is none of a broker's workers
 
     private TestBroker start(Map<String, String> settings) {
         Map<String, String> all = new HashMap<>(settings);
@@ -92,6 +106,160 @@ class WorkerPoolsIT {
                 other.receive();
                 assertEquals(1, gpus(broker).size());
             }
+        }
+    }
+
+    private TestBroker startUnderMps(String mode, Path pipes) {
+        // Three shares on one GPU; workers are those of a machine whose backend may be NVIDIA's.
+        return TestBroker.start(stateDir, mode, Map.of("hawser.listen.handshake-timeout", "60s",
+            "hawser.vgpus.default.gpus", "0", "hawser.vgpus.quarter.gpus", "0", "hawser.vgpus.quarter.compute-share",
+            "25", "hawser.vgpus.half.gpus", "0", "hawser.vgpus.half.compute-share", "50"),
+            Map.of(PIPES, pipes.toString()));
+    }
+
+    /** What of MPS the worker of a vGPU's last session was told. */
+    private static Map<String, String> told(TestBroker broker, String vgpu) throws IOException {
+        SessionView session = broker.broker().sessions().list().stream().filter(s -> s.guest().vgpu().equals(vgpu))
+            .reduce((first, last) -> last).orElseThrow();
+        Map<String, String> told = new TreeMap<>();
+        String environment = Files.readString(Path.of("/proc/" + session.workerPid() + "/environ"));
+        for (String variable : environment.split("\0")) {
+            if (variable.startsWith("CUDA_MPS")) {
+                told.put(variable.replaceAll("=.*", ""), variable.replaceAll("^[^=]*=", ""));
+            }
+        }
+        return told;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"gpus", "normal"}) // with two GPUs, and with one
+    void shouldGiveEachVgpuItsPercentageUnderMps(String mode, @TempDir Path pipes) throws Exception {
+        Files.createFile(pipes.resolve("control"));
+        try (TestBroker broker = startUnderMps(mode, pipes)) {
+            assertEquals("mps", broker.broker().turnMode().label());
+            TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
+            assertEquals(3, broker.broker().pool().size());
+            try (TestGuest quarter = guest(broker, "quarter"); TestGuest half = guest(broker, "half");
+                TestGuest all = guest(broker, "default")) {
+                quarter.receive();
+                half.receive();
+                all.receive();
+                String folder = pipes.toString();
+                assertEquals(Map.of(PIPES, folder, PERCENTAGE, "25"), told(broker, "quarter"));
+                assertEquals(Map.of(PIPES, folder, PERCENTAGE, "50"), told(broker, "half"));
+                assertEquals(Map.of(PIPES, folder), told(broker, "default"), "what the daemon gives");
+            }
+        }
+    }
+
+    @Test
+    void shouldGiveAChangedShareToNewSessionsUnderMps(@TempDir Path pipes) throws Exception {
+        Files.createFile(pipes.resolve("control"));
+        try (TestBroker broker = startUnderMps("normal", pipes)) {
+            TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
+            TestBroker.done(broker.broker().vgpuService().create("mine", share(30)));
+            TestBroker.await("its workers, too", () -> broker.broker().pool().ready() == 4);
+            try (TestGuest before = guest(broker, "mine")) {
+                before.receive();
+                assertEquals("30", told(broker, "mine").get(PERCENTAGE));
+                TestBroker.done(broker.broker().vgpuService().change("mine", share(70)));
+                assertEquals("30", told(broker, "mine").get(PERCENTAGE), "what runs goes on");
+                try (TestGuest after = guest(broker, "mine")) {
+                    after.receive();
+                    assertEquals("70", told(broker, "mine").get(PERCENTAGE));
+                }
+            }
+        }
+    }
+
+    private static VgpuDraft share(int share) {
+        return new VgpuDraft(null, null, null, share, null, "0", null, null);
+    }
+
+    @Test
+    void shouldStartAWorkerForAPercentageThatFewHave(@TempDir Path pipes) throws Exception {
+        Files.createFile(pipes.resolve("control"));
+        try (TestBroker broker = startUnderMps("normal", pipes)) {
+            TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
+            for (int share : new int[] {10, 11}) {
+                TestBroker.done(broker.broker().vgpuService().create("one" + share, share(share)));
+            }
+            TestBroker.await("four percentages", () -> broker.broker().pool().ready() == 4);
+            try (TestGuest last = guest(broker, "one11")) {
+                last.receive();
+                assertEquals("11", told(broker, "one11").get(PERCENTAGE));
+                assertEquals(4, broker.broker().pool().size());
+                assertEquals(4, broker.broker().pool().ready() + broker.broker().pool().starting());
+            }
+        }
+    }
+
+    /** The workers without a session. */
+    private Set<Long> idle(TestBroker broker) {
+        Set<Long> pids = children();
+        pids.removeAll(others);
+        broker.broker().sessions().list().forEach(session -> pids.remove(session.workerPid()));
+        return pids;
+    }
+
+    private static Set<Long> children() {
+        return ProcessHandle.current().children().map(ProcessHandle::pid).collect(Collectors.toSet());
+    }
+
+    private static List<Long> running(TestBroker broker) {
+        return broker.broker().sessions().list().stream().map(SessionView::id).toList();
+    }
+
+    @Test
+    void shouldBeginAnewOnTheGpuAfterAFaultUnderMps(@TempDir Path pipes) throws Exception {
+        Files.createFile(pipes.resolve("control"));
+        try (TestBroker broker = startUnderMps("gpus", pipes); TestGuest faulty = guest(broker, "quarter");
+            TestGuest beside = guest(broker, "half")) {
+            faulty.receive();
+            beside.receive();
+            TestBroker.await("workers that are ready", () -> broker.broker().pool().ready() == 3);
+            Set<Long> before = idle(broker);
+            TestBroker.done(broker.broker().vgpuService().create("elsewhere", new VgpuDraft(null, null, null, 25, null,
+                "1", null, null)));
+            try (TestGuest elsewhere = guest(broker, "elsewhere")) {
+                elsewhere.receive();
+                faulty.send("fault".getBytes(StandardCharsets.US_ASCII));
+                TestBroker.await("all sessions of the GPU to end", () -> running(broker).equals(List.of(3L)));
+                assertTrue(beside.closed());
+                TestBroker.await("other workers to be ready", () -> broker.broker().pool().ready() == 4
+                    && Collections.disjoint(before, idle(broker)));
+                try (TestGuest next = guest(broker, "half")) {
+                    next.receive();
+                    assertEquals("50", told(broker, "half").get(PERCENTAGE));
+                }
+            }
+        }
+    }
+
+    @Test
+    void shouldLeaveOthersAloneAfterAFaultWithoutMps(@TempDir Path pipes) throws Exception {
+        try (TestBroker broker = startUnderMps("normal", pipes); TestGuest faulty = guest(broker, "quarter");
+            TestGuest beside = guest(broker, "half")) {
+            faulty.receive();
+            beside.receive();
+            TestBroker.await("a worker that is ready", () -> broker.broker().pool().ready() == 1);
+            Set<Long> before = idle(broker);
+            faulty.send("fault".getBytes(StandardCharsets.US_ASCII));
+            faulty.bytes("fault".length()); // its worker had told before it sent them back
+            beside.send(new byte[1]);
+            beside.bytes(1);
+            assertEquals(before, idle(broker));
+            assertEquals(2, running(broker).size());
+        }
+    }
+
+    @Test
+    void shouldTellNoPercentageWhereMpsDoesNotRun(@TempDir Path pipes) throws Exception {
+        try (TestBroker broker = startUnderMps("normal", pipes); TestGuest quarter = guest(broker, "quarter")) {
+            assertEquals("turns", broker.broker().turnMode().label());
+            quarter.receive();
+            assertEquals(Map.of(PIPES, pipes.toString()), told(broker, "quarter"));
+            assertEquals(1, broker.broker().pool().size());
         }
     }
 

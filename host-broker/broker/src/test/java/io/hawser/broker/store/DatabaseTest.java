@@ -1,7 +1,9 @@
 package io.hawser.broker.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
@@ -11,8 +13,13 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -73,6 +80,85 @@ class DatabaseTest {
             try (Database found = Database.open(config.database(), copy)) {
                 assertEquals(1L, found.read(DatabaseTest::count));
             }
+        }
+    }
+
+    @Test
+    void shouldOpenItsFileAnewWhenItHasBeenClosed() throws Exception {
+        try (Database database = open()) {
+            database.transact(connection -> VgpuStore.first(connection, "one"));
+            for (int i = 0; i < 3; i++) {
+                int round = i;
+                assertThrows(SQLException.class, () -> database.transact(connection -> {
+                    VgpuStore.first(connection, "lost");
+                    closeFile(connection);
+                    return VgpuStore.first(connection, "never");
+                }));
+                assertEquals(1L + round, database.read(DatabaseTest::count), "reading goes on at once");
+                assertFalse(database.refused().isEmpty());
+                TestBroker.await("a change", () -> {
+                    try {
+                        return database.transact(connection -> VgpuStore.first(connection, "round " + round));
+                    } catch (SQLException e) {
+                        assertTrue(e.getMessage().contains("the next attempt is in"), e.getMessage());
+                        return false;
+                    }
+                });
+                assertEquals("", database.refused());
+            }
+        }
+        try (Database database = open()) {
+            assertEquals(4L, database.read(DatabaseTest::count));
+        }
+    }
+
+    @Test
+    void shouldOpenItsFileAnewForManyAtOnce() throws Exception {
+        int threads = 8;
+        try (Database database = open(); ExecutorService all = Executors.newFixedThreadPool(threads)) {
+            List<Future<Integer>> done = new ArrayList<>();
+            for (int thread = 0; thread < threads; thread++) {
+                int me = thread;
+                done.add(all.submit(() -> {
+                    int made = 0;
+                    for (int i = 0; i < 50; i++) {
+                        String what = me + "." + i;
+                        try {
+                            if (me == 0 && i % 10 == 5) {
+                                database.read(connection -> {
+                                    closeFile(connection);
+                                    return count(connection);
+                                });
+                            }
+                            made += database.transact(connection -> VgpuStore.first(connection, what)) ? 1 : 0;
+                        } catch (SQLException e) {
+                            TimeUnit.MILLISECONDS.sleep(5); // closed by the first, or not to be opened yet
+                        }
+                    }
+                    return made;
+                }));
+            }
+            int made = 0;
+            for (Future<Integer> one : done) {
+                made += one.get(60, TimeUnit.SECONDS);
+            }
+            int answered = made;
+            assertTrue(answered > 0);
+            TestBroker.await("the end of what was closed last", () -> {
+                try {
+                    // More may be there: of a change that failed at its very end.
+                    assertTrue(database.read(DatabaseTest::count) >= answered);
+                    return true;
+                } catch (SQLException e) {
+                    return false;
+                }
+            });
+        }
+    }
+
+    private static void closeFile(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SHUTDOWN IMMEDIATELY");
         }
     }
 

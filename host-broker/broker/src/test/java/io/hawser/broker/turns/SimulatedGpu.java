@@ -11,6 +11,7 @@ import java.util.List;
  */
 final class SimulatedGpu {
     private static final long STEP_NS = 10_000;
+    private static final long SLEEPS_AFTER_NS = 1_000_000;
 
     final TurnQueue queue;
     private final List<Tenant> tenants = new ArrayList<>();
@@ -18,6 +19,11 @@ final class SimulatedGpu {
     private long dueNs;
     private boolean rung;
     private boolean leavesEqual;
+    private long switchNs;
+    private long wakeUpNs;
+    private long guestWakesNs;
+    private Tenant switchedTo;
+    private double switchLeftNs;
     private int grants;
     private int announced;
 
@@ -34,10 +40,15 @@ final class SimulatedGpu {
         private int state = TurnPage.IDLE;
         private long inFlight;
         private double leftNs; // of the first in flight
+        private boolean isAsleep; // its guest
         private long wakesNs; // when the guest has more to launch
+        private long awakeNs; // when its worker has woken up
         private double ranNs;
         private long longestWaitNs;
         private long waitsSinceNs = -1;
+        private int pauses;
+        private int longEvery = Integer.MAX_VALUE; // so many pauses
+        private long longNs;
         private boolean isLiar;
         private boolean hangs;
         private boolean stops;
@@ -57,11 +68,21 @@ final class SimulatedGpu {
         public void permit(int told) {
             grants += TurnPage.isWait(permit) && !TurnPage.isWait(told) ? 1 : 0;
             announced += permit == TurnPage.NEXT && !TurnPage.isWait(told) ? 1 : 0;
+            if (permit == TurnPage.WAIT && told != TurnPage.WAIT) {
+                awakeNs = nowNs + wakeUpNs;
+            }
             permit = told;
         }
 
         int permit() {
             return permit;
+        }
+
+        /** Has a longer pause now and then. */
+        Tenant pausesFor(long ns, int every) {
+            longNs = ns;
+            longEvery = every;
+            return this;
         }
 
         /** Says that it has nothing, and launches whenever it likes. */
@@ -105,12 +126,13 @@ final class SimulatedGpu {
         }
 
         private void launch() {
-            boolean may = isLiar || !TurnPage.isWait(permit);
+            boolean may = isLiar || !TurnPage.isWait(permit) && nowNs >= awakeNs;
             while (may && hasWork() && inFlight < window) {
                 inFlight++;
                 if (leftNs <= 0) {
                     leftNs = kernelNs;
                 }
+                isAsleep |= waitsSinceNs >= 0 && nowNs - waitsSinceNs > SLEEPS_AFTER_NS;
                 state = TurnPage.BUSY;
             }
             if (!may && hasWork() && inFlight == 0 && state != TurnPage.WANTS) {
@@ -125,7 +147,8 @@ final class SimulatedGpu {
             }
         }
 
-        private void run(double ns) {
+        private void run(double given) {
+            double ns = given - switchTo(this, given);
             ranNs += ns;
             leftNs -= hangs ? 0 : ns;
             if (leftNs > 0) {
@@ -137,7 +160,8 @@ final class SimulatedGpu {
                 return;
             }
             leftNs = 0;
-            wakesNs = nowNs + thinkNs;
+            wakesNs = nowNs + (++pauses % longEvery == 0 ? longNs : thinkNs) + (isAsleep ? guestWakesNs : 0);
+            isAsleep = false;
             state = hasWork() && TurnPage.isWait(permit) ? TurnPage.WANTS : TurnPage.IDLE;
             rung |= TurnPage.isWait(permit) || permit == TurnPage.TURN;
         }
@@ -164,6 +188,35 @@ final class SimulatedGpu {
     /** As on a GPU whose driver slices time. */
     void leaveEqual() {
         leavesEqual = true;
+    }
+
+    /**
+     * As on a GPU, and a machine, where a turn that passes costs something: by the trace of an H200's turns about 0.15
+     * ms in all.
+     *
+     * @param gpuNs what the GPU takes from one process to another.
+     * @param wakeNs what a worker takes to wake up that was not told that it is the next.
+     */
+    SimulatedGpu costs(long gpuNs, long wakeNs) {
+        switchNs = gpuNs;
+        wakeUpNs = wakeNs;
+        return this;
+    }
+
+    /** Guests that have waited for their turn for a millisecond take so long more until they launch again. */
+    void guestsWakeIn(long ns) {
+        guestWakesNs = ns;
+    }
+
+    /** How much of the time goes to the switch from another tenant. */
+    private double switchTo(Tenant tenant, double given) {
+        if (tenant != switchedTo) {
+            switchedTo = tenant;
+            switchLeftNs = switchNs;
+        }
+        double spent = Math.min(switchLeftNs, given);
+        switchLeftNs -= spent;
+        return spent;
     }
 
     /** How many turns were announced, of all that began. */

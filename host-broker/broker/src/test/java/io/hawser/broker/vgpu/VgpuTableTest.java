@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.ledger.Amount;
+import io.hawser.broker.pool.WorkerKind;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.session.Carrier;
 import java.util.List;
@@ -58,7 +59,40 @@ class VgpuTableTest {
         VgpuTable.Settled settled = table.gpus(BOTH);
         assertEquals(Map.of("b", List.of(FIRST.uuid())), settled.moved(), "what is new is to be noted");
         assertEquals(SECOND.uuid(), uuid("a"), "though the first has more room");
-        assertEquals(Set.of(List.of(FIRST.uuid()), List.of(SECOND.uuid())), table.sets());
+        assertEquals(Set.of(whole(FIRST), whole(SECOND)), table.kinds());
+    }
+
+    private static WorkerKind whole(WorkerMessage.Device gpu) {
+        return new WorkerKind(List.of(gpu.uuid()), WorkerKind.WHOLE);
+    }
+
+    private void addShares(String mode, String gpu, int... shares) throws VgpuException {
+        for (int share : shares) {
+            String name = "v" + table.list().size();
+            table.add(table.plan(new VgpuDraft(null, null, 0L, share, mode, gpu, null, null).create(name, Origin.REST,
+                Vgpu.now())));
+        }
+    }
+
+    @Test
+    void shouldKeepWorkersForThePercentagesThatMostVgpusHaveUnderMps() throws VgpuException {
+        table.shareByPercentage();
+        table.gpus(BOTH);
+        addShares("shared", "0", 10, 20, 30, 40, 50, 20, 50, 50);
+        addShares("exclusive", "1", 10);
+        assertEquals(Set.of(new WorkerKind(List.of(FIRST.uuid()), 50), new WorkerKind(List.of(FIRST.uuid()), 20),
+            new WorkerKind(List.of(FIRST.uuid()), 10), new WorkerKind(List.of(FIRST.uuid()), 30), whole(SECOND)),
+            table.kinds(), "the two with several, then the oldest; who is alone has all of its GPU");
+        assertEquals(40, table.percentage("v3"), "workers of another one are started when they are needed");
+        assertEquals(4, table.gpus().getFirst().contexts(), "workers that are ready cost their contexts");
+    }
+
+    @Test
+    void shouldKnowNoPercentagesWithoutMps() throws VgpuException {
+        table.gpus(BOTH);
+        addShares("shared", "0", 10, 20, 30);
+        assertEquals(Set.of(whole(FIRST)), table.kinds());
+        assertEquals(WorkerKind.WHOLE, table.percentage("v0"));
     }
 
     @Test

@@ -104,6 +104,13 @@ public sealed interface WorkerMessage {
     record Find(String name) implements WorkerMessage { }
 
     /**
+     * A fault has ended what the session has on its GPU; its guest is told by each call. At most once.
+     *
+     * @param result CUresult of the call that told.
+     */
+    record Lost(int result) implements WorkerMessage { }
+
+    /**
      * The session is over, the worker ends.
      *
      * @param reason one line.

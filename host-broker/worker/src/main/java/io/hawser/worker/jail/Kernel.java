@@ -112,12 +112,15 @@ final class Kernel {
         }
     }
 
-    /** Gives all threads one user and group and no other group. */
+    /** Gives all threads one user and group, no other group, and no capabilities. */
     static long becomeUser(int id) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);
+            // By way of root: only who stops being root loses its capabilities, and a broker with a user of its own has
+            // its from the service manager.
             if ((int) SETGROUPS.invokeExact(state, 0L, MemorySegment.NULL) < 0
                     || (int) SETRESGID.invokeExact(state, id, id, id) < 0
+                    || (int) SETRESUID.invokeExact(state, 0, 0, 0) < 0
                     || (int) SETRESUID.invokeExact(state, id, id, id) < 0) {
                 return -(int) ERRNO.get(state, 0L);
             }

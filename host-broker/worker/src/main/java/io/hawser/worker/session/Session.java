@@ -54,7 +54,7 @@ public final class Session implements RecordHandler {
     private CallDispatcher dispatcher;
     private int deferredError;
     private boolean ended;
-    private boolean isLossLogged;
+    private boolean isLost;
 
     private long calls;
     private long replies;
@@ -464,8 +464,9 @@ public final class Session implements RecordHandler {
         if (ended) {
             return;
         }
-        if (result != 0 && !isLossLogged && backend.isPoisoned(result)) {
-            isLossLogged = true;
+        if (result != 0 && !isLost && backend.isPoisoned(result)) {
+            isLost = true;
+            names.lost(result);
             LOG.log(Level.WARNING, "session {0}: its context is lost: CUresult={1}", id(), result);
         }
         if (!call.wantsReply()) {

@@ -99,6 +99,13 @@ public final class SharedNames {
         tell(new WorkerMessage.Unshare(name));
     }
 
+    /** Tells the broker, once, that a fault has ended what the session has on its GPU; {@code result} is a CUresult. */
+    void lost(int result) {
+        if (broker != null) {
+            broker.accept(new WorkerMessage.Lost(result)); // not paced as names are: others wait for it
+        }
+    }
+
     /**
      * Looks for memory of another session.
      *

@@ -57,6 +57,8 @@ class ControlCodecTest {
     void shouldWriteWhatBrokersExpect() {
         assertEquals("{\"type\":\"ended\",\"reason\":\"r\",\"error\":true}",
             new String(codec.encode(new WorkerMessage.Ended("r", true)), StandardCharsets.UTF_8));
+        assertEquals("{\"type\":\"lost\",\"result\":700}",
+            new String(codec.encode(new WorkerMessage.Lost(700)), StandardCharsets.UTF_8));
         assertEquals("{\"type\":\"ready\",\"pid\":5,\"backend\":\"b\",\"jail\":\"j\",\"devices\":[{\"name\":\"n\","
             + "\"uuid\":\"u\",\"totalBytes\":9,\"pciBusId\":\"p\",\"computeCapability\":\"8.0\"}]}",
             new String(codec.encode(new WorkerMessage.Ready(5, "b", "j",

@@ -1,0 +1,256 @@
+package io.hawser.broker.jail;
+
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.jboss.logging.Logger;
+
+/**
+ * A control group (version 2) for each worker, with limits of memory and of threads. They are below the broker's own
+ * group, which has to be its alone: systemd's {@code Delegate=yes}, or root. The broker moves into a group beside them,
+ * since a group that has groups with limits may have no process. Thread-safe; what may take the kernel a while is done
+ * by a thread of its own, in order.
+ */
+public final class WorkerGroups implements AutoCloseable {
+    private static final Logger LOG = Logger.getLogger(WorkerGroups.class);
+    private static final String BROKER = "hawser-broker";
+    private static final String WORKERS = "hawser-workers";
+    private static final String PROCESSES = "cgroup.procs";
+    private static final String CONTROLLERS = "cgroup.controllers";
+    private static final String SUBTREE = "cgroup.subtree_control";
+    private static final String WANTED = "+memory +pids";
+    private static final long REMOVE_LIMIT_NS = TimeUnit.SECONDS.toNanos(2);
+    private static final long STOP_SECONDS = 5;
+
+    private final Path workers;
+    private final int maxThreads;
+    private final ExecutorService thread = Executors.newSingleThreadExecutor(
+        Thread.ofPlatform().daemon().name("hawser-groups").factory());
+
+    /** There can be no groups; the message says why. */
+    static final class MissingException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        MissingException(String message) {
+            super(message);
+        }
+    }
+
+    private WorkerGroups(Path workers, int maxThreads) {
+        this.workers = workers;
+        this.maxThreads = maxThreads;
+    }
+
+    /**
+     * Makes the groups' parent, and removes what a broker that was killed has left there.
+     *
+     * @param proc the folder of this process, {@code /proc/self}.
+     * @param pid this process' number.
+     * @param maxThreads that a worker may have.
+     * @throws MissingException when there can be none; nothing is changed then.
+     */
+    static WorkerGroups open(Path proc, long pid, int maxThreads) throws MissingException {
+        try {
+            Path own = own(proc);
+            List<String> controllers = List.of(Files.readString(own.resolve(CONTROLLERS)).strip().split(" "));
+            if (!controllers.containsAll(List.of("memory", "pids"))) {
+                throw new MissingException("the broker's group has no control of memory and threads: group=" + own
+                    + " controllers=" + controllers + " (in a systemd unit: Delegate=yes)");
+            }
+            Path mine = own.resolve(BROKER);
+            make(mine);
+            try {
+                write(mine.resolve(PROCESSES), Long.toString(pid));
+                write(own.resolve(SUBTREE), WANTED);
+                Path workers = own.resolve(WORKERS);
+                make(workers);
+                removeLeftOver(workers);
+                write(workers.resolve(SUBTREE), WANTED);
+                return new WorkerGroups(workers, maxThreads);
+            } catch (IOException e) {
+                undo(own, mine, pid);
+                throw new MissingException(problem(own, e));
+            }
+        } catch (AccessDeniedException e) {
+            throw new MissingException("the broker may make no group: " + e.getFile()
+                + " (in a systemd unit: Delegate=yes)");
+        } catch (IOException e) {
+            throw new MissingException("no group can be made: " + e.getMessage());
+        }
+    }
+
+    private static String problem(Path own, IOException failure) {
+        String others = "";
+        try {
+            others = Files.readString(own.resolve(PROCESSES)).strip().replace('\n', ' ');
+        } catch (IOException e) {
+            failure.addSuppressed(e);
+        }
+        return others.isEmpty() ? "no group can be made: " + failure.getMessage()
+            : "the broker's group must have no other process: group=" + own + " pids=" + others;
+    }
+
+    private static void undo(Path own, Path mine, long pid) {
+        try {
+            write(own.resolve(PROCESSES), Long.toString(pid));
+            Files.delete(mine);
+        } catch (IOException e) {
+            LOG.warnf("the broker stays in a control group of its own: %s: %s", mine, e.getMessage());
+        }
+    }
+
+    /** The folder of this process' group. */
+    private static Path own(Path proc) throws IOException, MissingException {
+        String group = Files.readAllLines(proc.resolve("cgroup")).stream().filter(line -> line.startsWith("0::"))
+            .map(line -> line.substring("0::".length())).findFirst().orElse("");
+        for (String line : Files.readAllLines(proc.resolve("mountinfo"))) {
+            String[] fields = line.split(" ");
+            int end = List.of(fields).indexOf("-"); // proc_pid_mountinfo(5): then the type; 3 and 4: root and place
+            if (end < 0 || !fields[end + 1].equals("cgroup2")) {
+                continue;
+            }
+            String root = fields[3].equals("/") ? "" : fields[3];
+            if ((group + "/").startsWith(root + "/") && !group.contains("/..")) {
+                return Path.of(fields[4] + group.substring(root.length()));
+            }
+        }
+        throw new MissingException("the machine has no control groups of version 2 where the broker sees them");
+    }
+
+    private static void make(Path folder) throws IOException {
+        if (!Files.isDirectory(folder)) {
+            Files.createDirectory(folder);
+        }
+    }
+
+    private static void write(Path file, String text) throws IOException {
+        // One write, and no truncation: each is a command to the kernel.
+        Files.writeString(file, text, StandardOpenOption.WRITE);
+    }
+
+    private static void removeLeftOver(Path workers) throws IOException {
+        List<Path> left = new ArrayList<>();
+        try (DirectoryStream<Path> all = Files.newDirectoryStream(workers, Files::isDirectory)) {
+            all.forEach(left::add);
+        }
+        for (Path group : left) {
+            write(group.resolve("cgroup.kill"), "1"); // Linux 5.14
+            remove(group);
+        }
+        if (!left.isEmpty()) {
+            LOG.infof("control groups of a broker that was killed are removed: groups=%d", left.size());
+        }
+    }
+
+    /** A group can be removed when its last process is reaped, a little after that was killed. */
+    private static void remove(Path group) throws IOException {
+        long deadlineNs = System.nanoTime() + REMOVE_LIMIT_NS;
+        while (true) {
+            try {
+                Files.deleteIfExists(group);
+                return;
+            } catch (IOException e) {
+                if (System.nanoTime() > deadlineNs) {
+                    throw e;
+                }
+            }
+            try {
+                TimeUnit.MILLISECONDS.sleep(10);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new IOException("interrupted");
+            }
+        }
+    }
+
+    private Path group(long worker) {
+        return workers.resolve("worker-" + worker);
+    }
+
+    /**
+     * Puts a process that has just been started into a group of its own; it has met nobody yet.
+     *
+     * @param memoryBytes that it may have until {@link #limit}.
+     * @throws IOException when it is in none, or without a limit.
+     */
+    void enter(long worker, int pid, long memoryBytes) throws IOException {
+        Path group = group(worker);
+        Files.createDirectory(group);
+        write(group.resolve("memory.max"), Long.toString(memoryBytes));
+        write(group.resolve("pids.max"), Integer.toString(maxThreads));
+        // A limit that can be passed by swapping is none; and who is over it ends as a whole.
+        if (Files.exists(group.resolve("memory.swap.max"))) { // not where the kernel has no swap
+            write(group.resolve("memory.swap.max"), "0");
+        }
+        write(group.resolve("memory.oom.group"), "1");
+        write(group.resolve(PROCESSES), Integer.toString(pid));
+    }
+
+    /** It may have so much from now on. */
+    void limit(long worker, long memoryBytes) {
+        thread.execute(() -> {
+            try {
+                write(group(worker).resolve("memory.max"), Long.toString(memoryBytes));
+            } catch (IOException e) {
+                if (Files.exists(group(worker))) {
+                    LOG.errorf("a worker's memory could not be limited: worker=%d bytes=%d: %s", worker, memoryBytes,
+                        e.getMessage());
+                }
+            }
+        });
+    }
+
+    /** Whether the kernel has ended it because it wanted more memory than it may have. */
+    boolean ranOut(long worker) {
+        try {
+            return Files.readAllLines(group(worker).resolve("memory.events")).stream()
+                .anyMatch(line -> line.startsWith("oom_kill ") && !line.equals("oom_kill 0"));
+        } catch (IOException e) {
+            LOG.debugf("a group's events cannot be read: %s", e.getMessage());
+            return false;
+        }
+    }
+
+    /** It is gone. */
+    void leave(long worker) {
+        thread.execute(() -> {
+            try {
+                remove(group(worker));
+            } catch (IOException e) {
+                LOG.warnf("a worker's control group is left behind: %s: %s", group(worker), e.getMessage());
+            }
+        });
+    }
+
+    /** The groups that there are. */
+    Set<Path> there() throws IOException {
+        try (DirectoryStream<Path> all = Files.newDirectoryStream(workers, Files::isDirectory)) {
+            Set<Path> there = new HashSet<>();
+            all.forEach(there::add);
+            return there;
+        }
+    }
+
+    /** Ends when the groups of workers that are gone are removed; those of others stay for the next broker. */
+    @Override
+    public void close() {
+        thread.shutdown();
+        try {
+            if (!thread.awaitTermination(STOP_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn("control groups of workers are left behind");
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

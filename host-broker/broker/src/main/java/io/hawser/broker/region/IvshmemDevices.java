@@ -1,0 +1,95 @@
+package io.hawser.broker.region;
+
+import io.hawser.shm.RegionLayout;
+import io.hawser.shm.RegionTag;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.SharedMemory;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The ivshmem devices of the virtual machine that the broker itself runs in. What is in their memory tenants have
+ * written, but for a region that was just made: nothing of it is believed but a tag that nobody could know.
+ */
+final class IvshmemDevices {
+    /** Where Linux lists PCI devices. */
+    static final Path PCI = Path.of("/sys/bus/pci/devices");
+    private static final String VENDOR = "0x%04x".formatted(RegionLayout.PCI_VENDOR);
+    private static final String DEVICE = "0x%04x".formatted(RegionLayout.PCI_DEVICE);
+
+    private IvshmemDevices() {
+    }
+
+    /**
+     * The memory of the device that carries a tag.
+     *
+     * @param devices {@link #PCI}.
+     * @return the device's {@code resource2}.
+     * @throws IOException a sentence when there is none, or more than one.
+     */
+    static Path find(Path devices, RegionTag tag) throws IOException {
+        List<Path> found = new ArrayList<>();
+        int seen = 0;
+        IOException unreadable = null;
+        try (DirectoryStream<Path> list = Files.newDirectoryStream(devices)) {
+            for (Path device : list) {
+                if (!is(device.resolve("vendor"), VENDOR) || !is(device.resolve("device"), DEVICE)) {
+                    continue;
+                }
+                seen++;
+                try {
+                    Path memory = device.resolve("resource2");
+                    enable(device.resolve("enable"));
+                    if (carries(memory, tag)) {
+                        found.add(memory);
+                    }
+                } catch (IOException e) {
+                    // One that is being taken out, or that the broker may not open, says nothing of the others.
+                    unreadable = e;
+                }
+            }
+        }
+        if (found.size() > 1) {
+            throw new IOException("two ivshmem devices must not carry the same tag: devices="
+                + found.stream().map(memory -> memory.getParent().getFileName().toString()).sorted().toList());
+        }
+        if (found.isEmpty()) {
+            throw new IOException("an ivshmem device must carry the region's tag: tag=" + tag + " devices=" + seen
+                + (unreadable == null ? "" : ", of which one cannot be read: " + unreadable.getMessage()));
+        }
+        return found.getFirst();
+    }
+
+    private static boolean is(Path file, String value) {
+        try {
+            return Files.readString(file).strip().equals(value);
+        } catch (IOException e) {
+            return false; // taken out meanwhile
+        }
+    }
+
+    /** No driver does it, and what is not enabled reads as ones. A broker that is not root leaves it to udev. */
+    private static void enable(Path file) throws IOException {
+        if (Files.readString(file).strip().equals("0")) {
+            Files.writeString(file, "1");
+        }
+    }
+
+    private static boolean carries(Path memory, RegionTag tag) throws IOException {
+        int descriptor = Descriptors.open(memory);
+        try {
+            if (Descriptors.fileBytes(descriptor) < RegionLayout.PAGE_BYTES) {
+                return false;
+            }
+            try (SharedMemory page = SharedMemory.map(descriptor, RegionLayout.PAGE_BYTES, 0)) {
+                return tag.isIn(page.memory());
+            }
+        } finally {
+            Descriptors.close(descriptor);
+        }
+    }
+}

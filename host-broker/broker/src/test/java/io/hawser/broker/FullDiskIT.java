@@ -1,0 +1,135 @@
+package io.hawser.broker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.door.TestGuest;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The packaged broker on a disk that is full, and that is not any more. */
+class FullDiskIT {
+    private static final int DISK_KIBIBYTES = 2048;
+    private static final int REFUSED = 4;
+    private static final int MAX_MADE = 200; // each is some hundred bytes in H2's file
+
+    @TempDir
+    Path folder;
+
+    private final Set<String> answered = new TreeSet<>(Set.of("default", "before"));
+    private final List<String> refused = new ArrayList<>();
+    private SmallDisk disk;
+    private RealProcess broker;
+
+    private RealProcess start(String name) throws IOException {
+        Files.deleteIfExists(disk.fromOutside().resolve("endpoints.json"));
+        broker = new RealProcess(folder, name, disk, "-Dhawser.worker.pool-size=1",
+            "-Dhawser.listen.handshake-timeout=60s", "-Dhawser.worker.command=" + TestBroker.workerCommand("normal"));
+        return broker;
+    }
+
+    private String log() {
+        try {
+            return "\n" + broker.output();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private HttpResponse<String> make(String name) {
+        return broker.request("POST", "/api/v1/vgpus", "{\"name\":\"" + name + "\"}");
+    }
+
+    private Set<String> names() throws IOException {
+        HttpResponse<String> answer = broker.request("GET", "/api/v1/vgpus", "");
+        assertEquals(200, answer.statusCode(), answer.body());
+        Set<String> names = new TreeSet<>();
+        new ObjectMapper().readTree(answer.body()).forEach(vgpu -> names.add(vgpu.get("name").asText()));
+        return names;
+    }
+
+    private int sessions() throws IOException {
+        return new ObjectMapper().readTree(broker.request("GET", "/api/v1/sessions", "").body()).size();
+    }
+
+    @Test
+    void shouldTakeChangesAgainOnceThereIsRoom() throws Exception {
+        Path stateDir = Files.createDirectory(folder.resolve("state"));
+        try (SmallDisk small = SmallDisk.at(stateDir, DISK_KIBIBYTES)) {
+            disk = small;
+            String token;
+            try (RealProcess first = start("first")) {
+                first.awaitReady();
+                assertEquals(201, make("before").statusCode());
+                HttpResponse<String> made = broker.request("POST", "/api/v1/vgpus/before/tokens", "{}");
+                token = new ObjectMapper().readTree(made.body()).get("token").asText();
+                try (TestGuest goesOn = broker.session(token)) {
+                    disk.fill();
+                    refuse();
+                    assertEquals(1, sessions(), "it goes on");
+                    try (TestGuest comes = broker.session(token)) {
+                        assertEquals(2, sessions(), "a new one starts");
+                        refuse();
+                        disk.free();
+                        // The next attempt is at most two seconds after the last one.
+                        TestBroker.await("a change", () -> make("after").statusCode() == 201);
+                        answered.add("after");
+                        String ready = broker.request("GET", "/q/health/ready", "").body();
+                        assertFalse(ready.contains("takes no changes"), ready);
+                        assertEquals(2, sessions(), "both go on");
+                    }
+                }
+                // What was refused has left nothing behind, neither in memory nor in the database.
+                for (String name : refused) {
+                    assertEquals(201, make(name).statusCode());
+                    assertEquals(204, broker.request("DELETE", "/api/v1/vgpus/" + name, "").statusCode());
+                }
+                assertEquals(answered, names());
+            } // SIGKILL
+            try (RealProcess again = start("second")) {
+                again.awaitReady();
+                assertEquals(answered, names());
+                broker.session(token).close();
+            }
+        }
+    }
+
+    /**
+     * Makes vGPUs until some were refused, all for the same reason, and health tells; until H2's file has no room for
+     * others, however small.
+     */
+    private void refuse() throws IOException {
+        int before = refused.size();
+        boolean told = false;
+        for (int i = 0; refused.size() < before + REFUSED || !told; i++) {
+            assertTrue(i < MAX_MADE, () -> "made on a full disk: " + answered + log());
+            disk.fill(); // what H2 may have given back
+            String name = "full" + before + "-" + i;
+            HttpResponse<String> answer = make(name);
+            if (answer.statusCode() == 201) {
+                answered.add(name);
+                continue;
+            }
+            refused.add(name);
+            assertEquals(503, answer.statusCode(), answer.body());
+            assertTrue(answer.body().contains("No space left on device"), answer.body());
+            assertEquals(answered, names(), "as before");
+            HttpResponse<String> audit = broker.request("GET", "/api/v1/audit", "");
+            assertEquals(200, audit.statusCode(), () -> "the database can be read: " + audit.body() + log());
+            HttpResponse<String> ready = broker.request("GET", "/q/health/ready", "");
+            assertEquals(200, ready.statusCode(), ready.body());
+            told |= ready.body().contains("the database takes no changes: No space left on device");
+        }
+    }
+}

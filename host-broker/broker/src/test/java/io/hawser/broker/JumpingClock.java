@@ -1,0 +1,43 @@
+package io.hawser.broker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.Map;
+
+/** A wall clock for a process that jumps when a test says so, made of jumping_clock.c. */
+final class JumpingClock {
+    private final Path library;
+    private final Path file;
+
+    /** Compiles it; it is right at first. */
+    JumpingClock(Path folder) throws IOException, InterruptedException {
+        library = folder.resolve("libjumping_clock.so");
+        file = folder.resolve("ahead");
+        Files.write(file, new byte[Long.BYTES]);
+        Process gcc = new ProcessBuilder("gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
+            library.toString(), "src/test/c/jumping_clock.c").redirectErrorStream(true).start();
+        String output = new String(gcc.getInputStream().readAllBytes());
+        assertEquals(0, gcc.waitFor(), output);
+    }
+
+    /** What a process needs in its environment. */
+    Map<String, String> environment() {
+        return Map.of("LD_PRELOAD", library.toString(), "HAWSER_JUMPING_CLOCK", file.toString());
+    }
+
+    /** Is so far ahead of the kernel's from now on; behind when negative. */
+    void set(Duration ahead) throws IOException {
+        ByteBuffer seconds = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.nativeOrder());
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            channel.write(seconds.putLong(ahead.toSeconds()).flip(), 0);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+package io.hawser.broker.health;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.store.Database;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class DatabaseProbeTest {
+    private static final int CONNECTIONS = 4; // of the database's pool
+
+    @TempDir
+    Path folder;
+
+    private Database open() throws Exception {
+        return Database.open(TestBroker.config(folder, "normal", Map.of()).database(), folder);
+    }
+
+    private static Void closeFile(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SHUTDOWN IMMEDIATELY");
+            statement.execute("select count(*) from done");
+            return null;
+        }
+    }
+
+    @Test
+    void shouldFindNothingWrongWithADatabaseThatAnswers() throws Exception {
+        try (Database database = open()) {
+            DatabaseProbe probe = new DatabaseProbe(database);
+            assertEquals("", probe.problem());
+            assertEquals("", probe.refused());
+        }
+    }
+
+    @Test
+    void shouldTryAChangeAfterOneThatWasNotTaken() throws Exception {
+        try (Database database = open()) {
+            DatabaseProbe probe = new DatabaseProbe(database);
+            assertThrows(SQLException.class, () -> database.transact(DatabaseProbeTest::closeFile));
+            assertFalse(probe.refused().isEmpty());
+            TestBroker.await("a change that is taken", () -> {
+                assertEquals("", probe.problem(), "it can be read meanwhile");
+                return probe.refused().isEmpty();
+            });
+        }
+    }
+
+    @Test
+    void shouldTellOfADatabaseThatIsClosed() throws Exception {
+        Database database = open();
+        database.close();
+        assertTrue(new DatabaseProbe(database).problem().startsWith("the database does not answer: "));
+    }
+
+    @Test
+    void shouldTellOfADatabaseThatHangs() throws Exception {
+        try (Database database = open()) {
+            DatabaseProbe probe = new DatabaseProbe(database);
+            CountDownLatch in = new CountDownLatch(CONNECTIONS);
+            CountDownLatch hang = new CountDownLatch(1);
+            for (int i = 0; i < CONNECTIONS; i++) {
+                Thread.ofVirtual().start(() -> {
+                    try {
+                        database.read(connection -> {
+                            in.countDown();
+                            try {
+                                hang.await();
+                            } catch (InterruptedException e) {
+                                Thread.currentThread().interrupt();
+                            }
+                            return null;
+                        });
+                    } catch (SQLException e) {
+                        throw new AssertionError(e);
+                    }
+                });
+            }
+            in.await();
+            try {
+                assertTrue(probe.problem().startsWith("the database has not answered for "));
+            } finally {
+                hang.countDown();
+            }
+            TestBroker.await("an answer", () -> probe.problem().isEmpty());
+        }
+    }
+}

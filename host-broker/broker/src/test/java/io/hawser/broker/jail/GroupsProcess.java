@@ -1,0 +1,113 @@
+package io.hawser.broker.jail;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A process that makes groups for workers as the broker does, and workers that want too much: {@code GroupsProcess}
+ * for a process that is alone in its group. A line for each thing that was as it should be; what was not ends it with
+ * 1; with 77 where there can be no groups.
+ */
+final class GroupsProcess {
+    private static final int MAX_THREADS = 32;
+    private static final long MEBIBYTE = 1 << 20;
+    private static final long LIMIT_NS = TimeUnit.SECONDS.toNanos(60);
+
+    private static Process left;
+
+    private GroupsProcess() {
+    }
+
+    private static void check(String what, boolean holds) {
+        if (!holds) {
+            System.out.println("NOT " + what);
+            System.exit(1);
+        }
+        System.out.println(what);
+    }
+
+    /** A shell that begins when it is told to, and so after it was put into its group. */
+    private static Process shell(String script) throws IOException {
+        return new ProcessBuilder("sh", "-c", "read -r go && " + script).redirectErrorStream(true).start();
+    }
+
+    private static String run(Process process) throws IOException, InterruptedException {
+        try (var input = process.outputWriter()) {
+            input.write("go\n");
+        }
+        String output = new String(process.getInputStream().readAllBytes());
+        process.waitFor();
+        return output;
+    }
+
+    private static void await(String what, Callable<Boolean> condition) throws Exception {
+        long deadlineNs = System.nanoTime() + LIMIT_NS;
+        while (!condition.call()) {
+            check(what, System.nanoTime() < deadlineNs);
+            TimeUnit.MILLISECONDS.sleep(20);
+        }
+        System.out.println(what);
+    }
+
+    private static WorkerGroups open() throws IOException {
+        try {
+            return WorkerGroups.open(Path.of("/proc/self"), ProcessHandle.current().pid(), MAX_THREADS);
+        } catch (WorkerGroups.MissingException e) {
+            System.out.println("SKIPPED: " + e.getMessage());
+            System.exit(77);
+            throw new IOException(e);
+        }
+    }
+
+    private static void limits(WorkerGroups groups) throws Exception {
+        Process modest = shell("echo alive");
+        groups.enter(1, (int) modest.pid(), 64 * MEBIBYTE);
+        check("a worker is in a group of its own", Files.readString(Path.of("/proc/" + modest.pid() + "/cgroup"))
+            .contains("hawser-workers/worker-1"));
+        check("and does what it may", run(modest).equals("alive\n"));
+        check("and has not run out of memory", !groups.ranOut(1));
+        // tail keeps a line until its end, and zeros have none.
+        Process greedy = shell("head -c 1000000000 /dev/zero | tail; echo survived");
+        groups.enter(2, (int) greedy.pid(), 64 * MEBIBYTE);
+        String said = run(greedy);
+        check("one that wants too much memory is ended: " + said.strip(), !said.contains("survived"));
+        check("and the broker knows why", groups.ranOut(2));
+        Process more = shell("head -c 100000000 /dev/zero | tail | wc -c; echo survived");
+        groups.enter(3, (int) more.pid(), 64 * MEBIBYTE);
+        groups.limit(3, 400 * MEBIBYTE);
+        Path memory = groups.there().stream().filter(group -> group.endsWith("worker-3")).findFirst().orElseThrow()
+            .resolve("memory.max");
+        await("another limit", () -> Files.readString(memory).strip().equals(Long.toString(400 * MEBIBYTE)));
+        said = run(more);
+        check("one that may have more goes on: " + said.strip(), said.contains("survived"));
+        Process bomb = shell("i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i + 1)); done; echo started $i");
+        groups.enter(4, (int) bomb.pid(), 256 * MEBIBYTE);
+        said = run(bomb);
+        check("one cannot start so many as it likes", !said.contains("started 100"));
+        for (int worker = 1; worker <= 4; worker++) {
+            groups.leave(worker);
+        }
+        await("no group is left", () -> groups.there().isEmpty());
+        left = shell("sleep 600");
+        groups.enter(5, (int) left.pid(), 256 * MEBIBYTE);
+    }
+
+    /** Runs; with an argument it is the folder of the group to go back to, as one that is started after a kill. */
+    public static void main(String[] arguments) throws Exception {
+        try (WorkerGroups groups = open()) {
+            limits(groups);
+        }
+        if (arguments.length > 0) {
+            Files.writeString(Path.of(arguments[0], "cgroup.procs"), Long.toString(ProcessHandle.current().pid()));
+            try (WorkerGroups again = open()) {
+                check("what was left over is gone", again.there().isEmpty());
+                await("with its processes", () -> !left.isAlive());
+            }
+        }
+        left.destroyForcibly();
+        System.out.println("all as it should be");
+    }
+}
