@@ -17,6 +17,8 @@
 int hws_agent_run(int argc, char **argv);
 int hws_agent_doctor(int argc, char **argv);
 int hws_agent_smi(int argc, char **argv);
+int hws_agent_setup(int argc, char **argv);
+int hws_agent_linker(int argc, char **argv);
 
 /*
  * The folder of the guest libraries: HAWSER_LIBRARY_DIR, else beside this program as archive, packages and build tree

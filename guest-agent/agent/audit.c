@@ -3,7 +3,6 @@
  * The dynamic linker asks it for each library's name (rtld-audit(7), la_objsearch) when LD_AUDIT names it, as
  * `hawser run` does. Wheels that auditwheel has worked on carry renamed copies (libcudart.faf08d9a.so.13): those too.
  */
-#include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,23 +16,38 @@
 static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13"};
 static char paths[LIBRARIES][MAX_PATH]; /* "" for one that is not there */
 
-static void find_ours(void) {
-    Dl_info info;
-    if (dladdr((void *) find_ours, &info) == 0 || info.dli_fname == NULL) {
-        return;
+/* Whether a library is this one: our data lies in one of its segments. */
+static bool is_own(const struct dl_phdr_info *info) {
+    uintptr_t here = (uintptr_t) paths - info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD && here >= segment->p_vaddr && here - segment->p_vaddr < segment->p_memsz) {
+            return true;
+        }
     }
-    const char *slash = strrchr(info.dli_fname, '/');
-    int folder = slash == NULL ? 0 : (int) (slash - info.dli_fname) + 1;
+    return false;
+}
+
+static int find_ours(struct dl_phdr_info *info, size_t size, void *ignored) {
+    (void) size;
+    (void) ignored;
+    if (!is_own(info)) {
+        return 0;
+    }
+    const char *slash = strrchr(info->dlpi_name, '/');
+    int folder = slash == NULL ? 0 : (int) (slash - info->dlpi_name) + 1;
     for (int i = 0; i < LIBRARIES; i++) {
-        int length = snprintf(paths[i], sizeof paths[i], "%.*s%s", folder, info.dli_fname, names[i]);
+        int length = snprintf(paths[i], sizeof paths[i], "%.*s%s", folder, info->dlpi_name, names[i]);
         if (length < 0 || length >= MAX_PATH || access(paths[i], R_OK) != 0) {
             paths[i][0] = '\0';
         }
     }
+    return 1;
 }
 
 EXPORT unsigned int la_version(unsigned int version) {
-    find_ours();
+    /* Not dladdr: until glibc 2.34 it does not work as early as this. */
+    dl_iterate_phdr(find_ours, NULL);
     return version; /* what we use has been the same in all of them */
 }
 

@@ -1,6 +1,7 @@
 /* hawser doctor [PROGRAM]: whether this machine, and a program, can use the vGPU, and what stands in the way. */
 #include "agent.h"
 #include "elf_file.h"
+#include "linker.h"
 #include "status_text.h"
 
 #include "hws_description.h"
@@ -85,7 +86,7 @@ static void check_vgpu(void) {
     } else if (hws_status_ask(&config, HWS_DESCRIPTION_HASH, &status, error, sizeof error) != 0) {
         FAIL("TCP: broker %s:%s: %s", config.host, config.port, error);
     } else {
-        GOOD("TCP: %s, and the token is accepted", status.from);
+        GOOD("TCP: %s, and the token is accepted (settings: %s)", status.from, config.from);
         check_status(&status);
     }
 }
@@ -218,6 +219,21 @@ static void check_program(const char *name, const char *folder) {
     check_libraries(&file, path, folder);
 }
 
+/* Whether programs find the libraries by themselves, which is no fault where they do not: there is hawser run. */
+static void check_linker(const char *folder) {
+    char driver[HWS_MAX_PATH], error[HWS_MAX_PATH];
+    if (hws_linker_driver("", driver, error, sizeof error) != 0) {
+        NOTE("linker: %s", error);
+    } else if (driver[0] == '\0') {
+        NOTE("linker: programs find no libcuda.so.1 by themselves: hawser libraries on, or hawser run PROGRAM");
+    } else if (strncmp(driver, folder, strlen(folder)) == 0 && driver[strlen(folder)] == '/') {
+        GOOD("linker: programs find the guest libraries by themselves");
+    } else {
+        NOTE("linker: programs take %s by themselves, which is not Hawser's: hawser libraries on, or hawser run PROGRAM",
+             driver);
+    }
+}
+
 int hws_agent_doctor(int argc, char **argv) {
     if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
         bool asked = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
@@ -230,6 +246,9 @@ int hws_agent_doctor(int argc, char **argv) {
         GOOD("guest libraries: %s", folder);
     } else {
         FAIL("guest libraries: %s", error);
+    }
+    if (has_libraries) {
+        check_linker(folder);
     }
     check_vgpu();
     fflush(stdout);

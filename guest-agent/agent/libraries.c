@@ -11,8 +11,7 @@
 #define AUDIT "libhawser-audit.so"
 
 /* Beside the program's own folder: the archive's, a package's, the build tree's. */
-static const char *const places[] = {"../lib/guest", "../lib/hawser", "../lib/x86_64-linux-gnu/hawser",
-                                     "../lib64/hawser", "../lib"};
+static const char *const places[] = {"../lib/guest", "../lib/hawser/guest", "../lib"};
 
 static bool has_libraries(const char *folder) {
     char path[HWS_MAX_PATH + 32];

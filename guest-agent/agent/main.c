@@ -11,10 +11,13 @@ static const char usage[] =
     "  smi [-L] [-l SECONDS] [--json]\n"
     "                              shows the vGPU: its GPUs, memory, and the sessions on it\n"
     "  doctor [PROGRAM]            tells whether this machine, and a program, can use the vGPU, and why not\n"
+    "  libraries on|off|auto|status\n"
+    "                              whether all programs of this machine find Hawser's libraries, by ld.so.conf\n"
+    "  setup [--print]             takes over what the hypervisor says of the vGPU; done at each start of the machine\n"
     "  --version, --help\n"
     "\n"
     "The vGPU is found as programs find it: an ivshmem device, HAWSER_REGION, HAWSER_BROKER and HAWSER_TOKEN_FILE,\n"
-    "or /etc/hawser/guest.toml. See hawser(1).\n";
+    "/etc/hawser/guest.toml, or /run/hawser/guest.toml. See hawser(1).\n";
 
 int main(int argc, char **argv) {
     const char *command = argc < 2 ? "" : argv[1];
@@ -26,6 +29,12 @@ int main(int argc, char **argv) {
     }
     if (strcmp(command, "doctor") == 0) {
         return hws_agent_doctor(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "setup") == 0) {
+        return hws_agent_setup(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "libraries") == 0) {
+        return hws_agent_linker(argc - 1, argv + 1);
     }
     if (strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
         printf("hawser %s\n", HAWSER_VERSION);

@@ -83,4 +83,50 @@ expect 1 "$hawser" doctor ./script
 grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"
 "$hawser" doctor ./no-such-program >out && fail "no such program, and doctor is content" || true
 grep -q "^FAIL ./no-such-program: there is no such program" out || fail "missing program not seen"
+# What the hypervisor says: taken over as a whole or not at all, and read by doctor as by any program.
+root=$work/root
+settings=$root/sys/firmware/qemu_fw_cfg/by_name/opt/io.hawser/guest.toml
+mkdir -p "$settings" "$root/run"
+expect 0 "$hawser" setup --root "$root"
+grep -q "gives no settings" out || fail "setup does not say that there is nothing: $(cat out)"
+[ ! -e "$root/run/hawser/guest.toml" ] || fail "setup has written settings that nobody gave"
+cat >"$settings/raw" <<'T'
+[guest]
+broker = "tls://127.0.0.1:1"
+token = "key.hidden"
+ca = """
+-----BEGIN CERTIFICATE-----
+AAAA
+-----END CERTIFICATE-----
+"""
+T
+expect 0 "$hawser" setup --root "$root" --print
+grep -q 'token = "key.\*\*\*"' out || fail "setup --print shows no token without its secret: $(cat out)"
+[ ! -e "$root/run/hawser/guest.toml" ] || fail "setup --print has written"
+expect 0 "$hawser" setup --root "$root"
+grep -q hidden out && fail "setup shows a secret"
+grep -q '^ca_file = "/run/hawser/ca.pem"$' "$root/run/hawser/guest.toml" || fail "no ca_file: $(cat "$root"/run/hawser/*)"
+[ "$(sed -n 2p "$root/run/hawser/ca.pem")" = AAAA ] || fail "ca.pem is not what was given"
+[ "$(stat -c %a "$root/run/hawser/guest.toml" "$root/run/hawser/ca.pem" | sort -u)" = 644 ] || fail "modes"
+expect 1 env HAWSER_CONFIG="$root/run/hawser/guest.toml" "$hawser" doctor
+grep -q "^FAIL TCP: broker 127.0.0.1:1: " out || fail "doctor does not use the settings: $(cat out)"
+cp "$root/run/hawser/guest.toml" before
+printf '[guest]\nbroker = "a:0"\ntoken = "a.b"\n' >"$settings/raw"
+expect 1 "$hawser" setup --root "$root"
+grep -q "a broker must read host:port" err || fail "setup does not say what is wrong: $(cat err)"
+cmp -s before "$root/run/hawser/guest.toml" || fail "refused settings have changed the file"
+[ -z "$(find "$root/run/hawser" -name '*.new')" ] || fail "refused settings have left a file"
+printf '[guest]\nbroker = "a:1"\ntoken = "a.b"\n' >"$settings/raw"
+expect 0 "$hawser" setup --root "$root"
+[ "$(ls "$root/run/hawser")" = guest.toml ] || fail "files of settings that are not valid any more: $(ls "$root/run/hawser")"
+rm "$settings/raw"
+expect 0 "$hawser" setup --root "$root"
+[ -z "$(ls "$root/run/hawser")" ] || fail "settings that are gone have stayed"
+echo "# by hand" >"$root/run/hawser/guest.toml"
+expect 0 "$hawser" setup --root "$root"
+[ -e "$root/run/hawser/guest.toml" ] || fail "setup has removed what it has not written"
+expect 2 "$hawser" setup --nonsense
+expect 2 "$hawser" libraries
+expect 2 "$hawser" libraries sideways
+expect 1 "$hawser" libraries on --root /nonexistent
 echo "all right"
