@@ -22,11 +22,18 @@ public final class ApiClient implements AutoCloseable {
     private static final Duration ANSWER_LIMIT = Duration.ofSeconds(60);
 
     private final Endpoint endpoint;
+    private final Duration answerLimit;
     private final HttpClient client;
 
     /** Asks this broker; connects when it is first asked. */
     public ApiClient(Endpoint endpoint) {
+        this(endpoint, ANSWER_LIMIT);
+    }
+
+    /** The same for somebody who waits no longer than that for an answer. */
+    public ApiClient(Endpoint endpoint, Duration answerLimit) {
         this.endpoint = endpoint;
+        this.answerLimit = answerLimit;
         client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT_LIMIT)
             .sslContext(Trust.of(endpoint.url(), endpoint.caFile())).followRedirects(HttpClient.Redirect.NEVER)
             .build();
@@ -83,7 +90,7 @@ public final class ApiClient implements AutoCloseable {
     }
 
     private HttpResponse<String> send(String method, String path, Object body) {
-        HttpRequest.Builder request = request(path).timeout(ANSWER_LIMIT).header("Accept", "application/json");
+        HttpRequest.Builder request = request(path).timeout(answerLimit).header("Accept", "application/json");
         if (!method.equals("GET")) {
             request.header("X-Hawser-Request", "1"); // a page of another site cannot send it with our cookie
         }
@@ -140,12 +147,12 @@ public final class ApiClient implements AutoCloseable {
         }
         reason = Table.printable(reason);
         return switch (status) {
-            case 401 -> new CtlException(ExitCode.NOT_ALLOWED, endpoint.identity().isEmpty()
+            case 401 -> new CtlException(ExitCode.NOT_ALLOWED, status, endpoint.identity().isEmpty()
                 ? "the broker wants to know who asks: --token-file, --user or hawserctl login"
                 : "the broker does not accept " + endpoint.identity() + ": " + reason);
-            case 403 -> new CtlException(ExitCode.NOT_ALLOWED, "not allowed: " + reason);
-            case 404 -> new CtlException(ExitCode.NOT_FOUND, reason);
-            default -> new CtlException(ExitCode.REFUSED, (status >= 500 ? "the broker failed: " : "refused: ")
+            case 403 -> new CtlException(ExitCode.NOT_ALLOWED, status, "not allowed: " + reason);
+            case 404 -> new CtlException(ExitCode.NOT_FOUND, status, reason);
+            default -> new CtlException(ExitCode.REFUSED, status, (status >= 500 ? "the broker failed: " : "refused: ")
                 + reason);
         };
     }

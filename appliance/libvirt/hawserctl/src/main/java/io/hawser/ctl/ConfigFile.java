@@ -10,12 +10,10 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** {@code ~/.config/hawser/ctl.toml}: lines of {@code name = "value"}, the part of TOML that settings need. */
-final class ConfigFile {
-    private static final Set<String> NAMES = Set.of("url", "token-file", "user", "password-file", "ca-file",
-        "state-dir");
+/** Files of settings: lines of {@code name = "value"}, the part of TOML that settings need. */
+public final class ConfigFile {
     private static final Pattern LINE = Pattern.compile(
-        "([A-Za-z0-9_-]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\[\"\\\\])*)\"|'([^']*)')\\s*(?:#.*)?");
+        "([A-Za-z0-9_.-]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\[\"\\\\])*)\"|'([^']*)')\\s*(?:#.*)?");
 
     private ConfigFile() {
     }
@@ -24,9 +22,10 @@ final class ConfigFile {
      * Its settings.
      *
      * @param mustExist whether somebody has named it.
+     * @param names of the settings that there are; {@code _} in the file is a {@code -} here.
      * @throws CtlException when it cannot be read or a line is none of the above; says which.
      */
-    static Map<String, String> read(Path file, boolean mustExist) {
+    public static Map<String, String> read(Path file, boolean mustExist, Set<String> names) {
         if (!mustExist && !Files.exists(file)) {
             return Map.of();
         }
@@ -47,7 +46,7 @@ final class ConfigFile {
                 throw new CtlException(ExitCode.USAGE, file + ", line " + (i + 1) + ": a line is name = \"value\"");
             }
             String name = matcher.group(1).replace('_', '-');
-            if (!NAMES.contains(name)) {
+            if (!names.contains(name)) {
                 throw new CtlException(ExitCode.USAGE, file + ", line " + (i + 1) + ": there is no setting " + name);
             }
             settings.put(name, matcher.group(3) != null ? matcher.group(3)

@@ -1,12 +1,16 @@
 package io.hawser.ctl;
 
+import io.hawser.ctl.command.AttachCommand;
 import io.hawser.ctl.command.AuditCommand;
 import io.hawser.ctl.command.BrokerCommand;
 import io.hawser.ctl.command.CompletionCommand;
+import io.hawser.ctl.command.DetachCommand;
+import io.hawser.ctl.command.DomainsCommand;
 import io.hawser.ctl.command.EventsCommand;
 import io.hawser.ctl.command.GpusCommand;
 import io.hawser.ctl.command.LoginCommand;
 import io.hawser.ctl.command.LogoutCommand;
+import io.hawser.ctl.command.PrepareCommand;
 import io.hawser.ctl.command.RegionsCommand;
 import io.hawser.ctl.command.SessionsCommand;
 import io.hawser.ctl.command.TokensCommand;
@@ -26,10 +30,12 @@ import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
 /** The command line. */
-@Command(name = "hawserctl", description = "Administers a Hawser broker: its vGPUs, tokens, sessions and regions.",
+@Command(name = "hawserctl", description = "Administers a Hawser broker, and the vGPUs of"
+    + " this host's virtual machines.",
     subcommands = {BrokerCommand.class, GpusCommand.class, VgpusCommand.class, TokensCommand.class,
         SessionsCommand.class, RegionsCommand.class, EventsCommand.class, AuditCommand.class, TopCommand.class,
-        LoginCommand.class, LogoutCommand.class, WhoCommand.class, CompletionCommand.class},
+        AttachCommand.class, DetachCommand.class, PrepareCommand.class, DomainsCommand.class, LoginCommand.class,
+        LogoutCommand.class, WhoCommand.class, CompletionCommand.class},
     versionProvider = Hawserctl.Version.class, sortOptions = false, synopsisSubcommandLabel = "COMMAND",
     footer = {"", "On the broker's own machine nothing has to be named: its state folder tells where it is and has the"
         + " admin token. Each option can be given as a variable (HAWSERCTL_URL) or a line of"
@@ -57,7 +63,7 @@ public final class Hawserctl implements Runnable {
     @Option(names = "--state-dir", paramLabel = "DIR", scope = ScopeType.INHERIT,
         description = "State folder of a broker on this machine.")
     private String stateDir;
-    @Option(names = "--config", paramLabel = "FILE", scope = ScopeType.INHERIT,
+    @Option(names = "--config-file", paramLabel = "FILE", scope = ScopeType.INHERIT,
         description = "Instead of ~/.config/hawser/ctl.toml.")
     private String config;
     @Option(names = "--json", scope = ScopeType.INHERIT, description = "JSON, as the broker's interface has it.")

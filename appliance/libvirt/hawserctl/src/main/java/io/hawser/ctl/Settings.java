@@ -10,6 +10,7 @@ import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -19,6 +20,8 @@ import java.util.stream.Stream;
  */
 public final class Settings {
     private static final String PREFIX = "HAWSERCTL_";
+    private static final Set<String> NAMES = Set.of("url", "token-file", "user", "password-file", "ca-file",
+        "state-dir");
 
     private final Map<String, String> options;
     private final Map<String, String> environment;
@@ -51,8 +54,8 @@ public final class Settings {
 
     private Map<String, String> config() {
         String named = options.getOrDefault("config", environment.getOrDefault(PREFIX + "CONFIG", ""));
-        return named.isEmpty() ? ConfigFile.read(configFolder().resolve("ctl.toml"), false)
-            : ConfigFile.read(Path.of(named), true);
+        return named.isEmpty() ? ConfigFile.read(configFolder().resolve("ctl.toml"), false, NAMES)
+            : ConfigFile.read(Path.of(named), true, NAMES);
     }
 
     /**

@@ -1,2 +1,2 @@
-/** The administrator's command line: everything of the broker's REST interface, as tables or JSON. */
+/** The administrator's command line: the broker's REST interface and hawserd's socket, as tables or JSON. */
 package io.hawser.ctl;

@@ -1,0 +1,87 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.DaemonClient;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Json;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code hawserctl attach}. */
+@Command(name = "attach", sortOptions = false, description = {"Gives a domain a vGPU: the running one and its"
+    + " definition, as far as it has both.", "For a running one it is done when its guest has seen the device."})
+public final class AttachCommand extends DomainCommand {
+    /** How a vGPU has its GPUs. */
+    enum Mode { shared, exclusive }
+
+    /** How the guest comes. */
+    enum Transport { shm, tcp }
+
+    /** Yes or no. */
+    enum Answer { yes, no }
+
+    @Parameters(paramLabel = "DOMAIN", description = "Its name or UUID.")
+    private String domain;
+    @Option(names = "--memory", paramLabel = "SIZE",
+        description = "Memory of each of its GPUs, reserved: 16G. Without: what is left.")
+    private String memory;
+    @Option(names = "--share", paramLabel = "1..100",
+        description = "Weight among those that want the GPU at the same time (100).")
+    private String share;
+    @Option(names = "--mode", paramLabel = "MODE", description = "shared, or exclusive: no other vGPU on its GPUs.")
+    private Mode mode;
+    @Option(names = "--gpus", paramLabel = "GPUS", description = "any, all, or numbers and UUIDs with commas.")
+    private String gpus;
+    @Option(names = "--sessions", paramLabel = "N", description = "Programs at a time (16); for shm 64 at most.")
+    private String sessions;
+    @Option(names = "--transport", paramLabel = "TRANSPORT",
+        description = "shm: a device; tcp: by the network (Xen has that alone).")
+    private Transport transport;
+    @Option(names = "--region", paramLabel = "SIZE", description = "Shared memory of the device, a power of two (64M).")
+    private String region;
+    @Option(names = "--name", paramLabel = "NAME", description = "The vGPU's name at the broker (the domain's).")
+    private String name;
+    @Option(names = "--required", paramLabel = "yes|no",
+        description = "no: the domain starts without it when it cannot be had, and gets it later.")
+    private Answer required;
+    @Mixin
+    private Scope scope;
+    @Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "30",
+        description = "How long the guest may take to see the device (30).")
+    private int timeout;
+    @Option(names = "--print-xml", description = "Changes nothing, and prints what does the same by virsh.")
+    private boolean printXml;
+
+    @Override
+    void run(DaemonClient daemon) {
+        Map<String, Object> vgpu = new LinkedHashMap<>();
+        put(vgpu, "name", name);
+        put(vgpu, "memory", memory);
+        put(vgpu, "share", share);
+        put(vgpu, "mode", mode);
+        put(vgpu, "gpus", gpus);
+        put(vgpu, "sessions", sessions);
+        put(vgpu, "transport", transport);
+        put(vgpu, "region", region);
+        put(vgpu, "required", required);
+        Map<String, Object> body = new LinkedHashMap<>(Map.of("vgpu", vgpu, "timeoutS", seconds(timeout)));
+        scope.put(body);
+        Object answer = daemon.post(path(domain, printXml ? "xml" : "attach"), body, this::progress);
+        if (!printXml) {
+            print(answer);
+        } else if (json()) {
+            out().println(Json.pretty(answer));
+        } else {
+            out().println(Item.of(answer).text("text").stripTrailing());
+        }
+    }
+
+    private static void put(Map<String, Object> vgpu, String name, Object value) {
+        if (value != null) {
+            vgpu.put(name, value.toString());
+        }
+    }
+}

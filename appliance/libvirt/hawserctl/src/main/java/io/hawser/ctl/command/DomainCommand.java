@@ -1,0 +1,107 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.DaemonClient;
+import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.Hawserctl;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Json;
+import io.hawser.ctl.Table;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** A command that asks hawserd on this machine. */
+abstract class DomainCommand implements Callable<Integer> {
+    @Spec
+    private CommandSpec spec;
+    @Option(names = "--socket", paramLabel = "SOCKET", defaultValue = "${env:HAWSERCTL_SOCKET:-" + DaemonClient.SOCKET
+        + "}", description = "Where hawserd listens (" + DaemonClient.SOCKET + ").")
+    private Path socket;
+
+    /** Does it. */
+    abstract void run(DaemonClient daemon);
+
+    @Override
+    public Integer call() {
+        run(new DaemonClient(socket));
+        spec.commandLine().getOut().flush();
+        return ExitCode.OK;
+    }
+
+    final CommandSpec spec() {
+        return spec;
+    }
+
+    final PrintWriter out() {
+        return spec.commandLine().getOut();
+    }
+
+    final boolean json() {
+        return ((Hawserctl) spec.root().userObject()).json();
+    }
+
+    static String path(String domain, String what) {
+        return "/v1/domains/" + ApiClient.segment(domain) + "/" + what;
+    }
+
+    /** Tells on stderr what is being waited for, so that stdout has the answer alone. */
+    final void progress(String text) {
+        spec.commandLine().getErr().println(Table.printable(text));
+        spec.commandLine().getErr().flush();
+    }
+
+    /** Where a change is for; both where the domain has both. */
+    static final class Scope {
+        @Option(names = "--live", description = "The running domain alone.")
+        private boolean live;
+        @Option(names = "--config", description = "The definition alone, for the next start.")
+        private boolean config;
+
+        /** Adds what was said to a request. */
+        void put(java.util.Map<String, Object> body) {
+            if (live || config) {
+                body.put("live", live);
+                body.put("config", config);
+            }
+        }
+    }
+
+    /** A whole number of seconds in its range. */
+    final int seconds(int timeout) {
+        if (timeout < 1 || timeout > 600) {
+            throw new ParameterException(spec.commandLine(), "--timeout must be 1 to 600 seconds: " + timeout);
+        }
+        return timeout;
+    }
+
+    /** One domain as it is now, and what there is to say of it. */
+    final void print(Object answer) {
+        if (json()) {
+            out().println(Json.pretty(answer));
+            return;
+        }
+        table(List.of(Item.of(answer))).lines().forEach(out()::println);
+        if (Item.of(answer).fields().get("notes") instanceof List<?> notes) {
+            notes.forEach(note -> out().println(Table.printable(String.valueOf(note))));
+        }
+    }
+
+    static Table table(List<Item> domains) {
+        Table table = new Table("DOMAIN", "STATE", "VGPU", "TRANSPORT", "STATUS", ">SESSIONS", "REASON");
+        for (Item domain : domains) {
+            table.row(domain.text("domain"), domain.text("state"), or(domain.text("vgpu")),
+                or(domain.text("transport")), domain.text("status"), domain.number("sessions"), domain.text("reason"));
+        }
+        return table;
+    }
+
+    private static String or(String text) {
+        return text.isEmpty() ? "-" : text;
+    }
+}

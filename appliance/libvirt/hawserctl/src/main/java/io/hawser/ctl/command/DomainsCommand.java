@@ -1,0 +1,20 @@
+package io.hawser.ctl.command;
+
+import io.hawser.ctl.DaemonClient;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Json;
+import picocli.CommandLine.Command;
+
+/** {@code hawserctl domains}. */
+@Command(name = "domains", description = "Lists this host's domains that have, or shall have, a vGPU.")
+public final class DomainsCommand extends DomainCommand {
+    @Override
+    void run(DaemonClient daemon) {
+        Object answer = daemon.get("/v1/domains");
+        if (json()) {
+            out().println(Json.pretty(answer));
+        } else {
+            table(Item.list(answer)).lines().forEach(out()::println);
+        }
+    }
+}

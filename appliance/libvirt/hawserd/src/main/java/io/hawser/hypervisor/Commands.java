@@ -1,0 +1,411 @@
+package io.hawser.hypervisor;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Consumer;
+
+/**
+ * What an administrator asks for: {@code attach}, {@code detach}, {@code prepare}, the list. Any thread; each may take
+ * as long as libvirt and the guest do, and throws {@link CommandException} with a sentence.
+ */
+final class Commands {
+    /** How long libvirt, the broker and the reconciler may take beside what a guest takes. */
+    private static final Duration BESIDE = Duration.ofSeconds(60);
+    private static final String GUEST_FOLDER = "/run/hawser/";
+
+    private final Hypervisor hypervisor;
+    private final HotPlug hotPlug;
+    private final Shares shares;
+    private final Reconciler reconciler;
+
+    /** Works with these. */
+    Commands(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Reconciler reconciler) {
+        this.hypervisor = hypervisor;
+        this.hotPlug = hotPlug;
+        this.shares = shares;
+        this.reconciler = reconciler;
+    }
+
+    /**
+     * What is to be attached.
+     *
+     * @param live null where the domain says: as it runs.
+     * @param config null where the domain says: as it has a definition.
+     */
+    record Attach(Map<String, String> attributes, Boolean live, Boolean config, Duration timeout) { }
+
+    /** What is to be detached. */
+    record Detach(boolean force, Boolean live, Boolean config, Duration timeout) { }
+
+    private DomainView find(String name) {
+        return hypervisor.domain(name).orElseThrow(() -> new CommandException(CommandException.Kind.NO_DOMAIN,
+            "there is no such domain: " + name));
+    }
+
+    private static boolean isLive(DomainView domain, Boolean asked) {
+        if (Boolean.TRUE.equals(asked) && !domain.running()) {
+            throw new CommandException(CommandException.Kind.REFUSED, "the domain does not run: " + domain.name());
+        }
+        return asked == null ? domain.running() : asked;
+    }
+
+    private static boolean isConfig(DomainView domain, Boolean asked) {
+        if (Boolean.TRUE.equals(asked) && domain.inactiveXml() == null) {
+            throw new CommandException(CommandException.Kind.REFUSED, "the domain has no definition, it is there only "
+                + "while it runs: " + domain.name());
+        }
+        return asked == null ? domain.inactiveXml() != null : asked;
+    }
+
+    /** Gives a domain a vGPU; the running one first, so that what cannot be is not written down. */
+    Map<String, Object> attach(String name, Attach wanted, Consumer<String> progress) {
+        DomainView domain = find(name);
+        boolean live = isLive(domain, wanted.live());
+        boolean config = isConfig(domain, wanted.config());
+        try {
+            Wish wish = Wish.of(wanted.attributes(), domain.driver());
+            List<String> notes = new ArrayList<>();
+            if (live) {
+                attachLive(domain, wish, wanted.timeout(), progress, notes);
+            }
+            if (config) {
+                define(domain, wish);
+                if (!live) {
+                    notes.add("from the next start on");
+                }
+            }
+            Map<String, Object> answer = view(find(name), picture().orElse(null));
+            answer.put("notes", notes);
+            return answer;
+        } catch (WishException e) {
+            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+        }
+    }
+
+    private void attachLive(DomainView domain, Wish wish, Duration timeout, Consumer<String> progress,
+        List<String> notes) throws WishException {
+        DomainXml before = DomainXml.parse(domain.liveXml());
+        Wish had = before.wish(domain.driver()).orElse(null);
+        boolean shm = wish.transport() == Wish.Transport.SHM;
+        if (had != null && before.device().isPresent() && (!shm || had.regionBytes() != wish.regionBytes())) {
+            throw new WishException("the running domain has a vGPU by " + had.transport().label() + " with the region "
+                + Wish.size(had.regionBytes()) + ", which cannot change while it runs: hawserctl detach "
+                + domain.name() + " first");
+        }
+        if (shm && before.device().isEmpty()) {
+            Optional<String> refusal = hotPlug.refusal(domain, wish.regionBytes());
+            if (refusal.isPresent()) {
+                throw new CommandException(CommandException.Kind.REFUSED, refusal.get());
+            }
+        }
+        Tenant tenant = reconciler.tenant(domain.uuid(), domain.name());
+        long number = begin(tenant, timeout);
+        hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX,
+            DomainXml.element("vgpu", wish.attributes()), Scope.LIVE);
+        reconciler.request();
+        VgpuStatus status;
+        try {
+            status = await(tenant, number, wish, timeout.plus(BESIDE), progress);
+        } catch (CommandException e) {
+            undo(domain, before);
+            throw e;
+        }
+        if (status.state() == VgpuStatus.State.WAITING && !wish.required()) {
+            notes.add("waiting: " + status.reason());
+        } else if (!shm && domain.driver() == Driver.QEMU) {
+            notes.add(tellGuest(domain));
+        }
+    }
+
+    /** From now on what comes of a look counts. */
+    private long begin(Tenant tenant, Duration timeout) {
+        tenant.steps.lock();
+        try {
+            if (tenant.busy) {
+                throw new CommandException(CommandException.Kind.REFUSED, "another change of this domain's vGPU is "
+                    + "going on: " + tenant.name);
+            }
+            tenant.plugTimeout = timeout;
+            tenant.plugWanted = true;
+            tenant.plugFailed = null;
+            tenant.touch(System.nanoTime());
+            synchronized (tenant) {
+                tenant.progress = "";
+                return tenant.outcome == null ? 0 : tenant.outcome.number();
+            }
+        } finally {
+            tenant.steps.unlock();
+        }
+    }
+
+    private VgpuStatus await(Tenant tenant, long number, Wish wish, Duration limit, Consumer<String> progress) {
+        long end = System.nanoTime() + limit.toNanos();
+        String told = "";
+        while (true) {
+            String say;
+            VgpuStatus status = null;
+            synchronized (tenant) {
+                long left = (end - System.nanoTime()) / 1_000_000;
+                if (left <= 0) {
+                    throw new CommandException(CommandException.Kind.REFUSED, "it has not come to an end in time: "
+                        + limit.toSeconds() + " s");
+                }
+                Tenant.Outcome outcome = tenant.outcome;
+                boolean ours = outcome != null && outcome.number() > number && wish.equals(outcome.wish());
+                say = ours && outcome.busy() && tenant.progress.isEmpty() ? outcome.status().reason()
+                    : tenant.progress;
+                if (ours && !outcome.busy()) {
+                    status = outcome.status();
+                } else if (say.isEmpty() || say.equals(told)) {
+                    try {
+                        tenant.wait(Math.min(left, 1000));
+                    } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                        throw new CommandException(CommandException.Kind.REFUSED, "hawserd ends");
+                    }
+                }
+            }
+            if (status != null) {
+                if (status.state() == VgpuStatus.State.READY
+                    || status.state() == VgpuStatus.State.WAITING && !wish.required()) {
+                    return status;
+                }
+                throw new CommandException(CommandException.Kind.REFUSED, status.reason());
+            }
+            if (!say.isEmpty() && !say.equals(told)) {
+                told = say;
+                progress.accept(say);
+            }
+        }
+    }
+
+    /** As it was before an attach that has failed. */
+    private void undo(DomainView domain, DomainXml before) {
+        try {
+            String xml = before.hasMetadata()
+                ? DomainXml.element("vgpu", before.wish(domain.driver()).orElseThrow().attributes()) : null;
+            hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX, xml, Scope.LIVE);
+        } catch (HypervisorException | WishException e) {
+            Log.warn(domain.name(), "the metadata of an attach that has failed is still there: " + e.getMessage());
+        }
+        reconciler.request();
+    }
+
+    /** A running guest by TCP has its settings from its agent, or from whoever administers it. */
+    private String tellGuest(DomainView domain) {
+        GuestSettings settings = reconciler.provision().settings(domain.uuid()).orElseThrow(() ->
+            new CommandException(CommandException.Kind.REFUSED, "the guest's settings are gone again"));
+        String path = reconciler.provision().settingsPath(domain.uuid());
+        boolean told = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(), GUEST_FOLDER + "ca.pem",
+            settings.ca().getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        String text = "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \""
+            + settings.token() + "\"\n" + (settings.ca().isEmpty() ? "" : "ca_file = \"" + GUEST_FOLDER + "ca.pem\"\n");
+        if (told && hypervisor.guestAgentWrite(domain.uuid(), GUEST_FOLDER + "guest.toml",
+            text.getBytes(java.nio.charset.StandardCharsets.UTF_8))) {
+            return "the guest has its settings: " + GUEST_FOLDER + "guest.toml";
+        }
+        return "the guest has no agent that takes its settings: until its next start, put " + path
+            + " of this host into its /etc/hawser/guest.toml";
+    }
+
+    private void define(DomainView domain, Wish wish) throws WishException {
+        DomainXml xml = DomainXml.parse(domain.inactiveXml());
+        xml.setWish(wish);
+        xml.setGuestFile(wish != null && wish.transport() == Wish.Transport.TCP && domain.driver() == Driver.QEMU
+            ? reconciler.provision().settingsPath(domain.uuid()) : null);
+        String text = xml.write();
+        hypervisor.defineXml(wish != null && wish.transport() == Wish.Transport.SHM
+            ? hotPlug.withDevice(text, domain.uuid(), wish.regionBytes()) : hotPlug.withoutDevice(text));
+    }
+
+    /** Takes a domain's vGPU away. */
+    Map<String, Object> detach(String name, Detach wanted, Consumer<String> progress) {
+        DomainView domain = find(name);
+        boolean live = isLive(domain, wanted.live());
+        boolean config = isConfig(domain, wanted.config());
+        try {
+            if (live) {
+                detachLive(domain, wanted, progress);
+            }
+            if (config) {
+                define(domain, null);
+            }
+            return view(find(name), picture().orElse(null));
+        } catch (WishException e) {
+            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+        } catch (ShareException e) {
+            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+        }
+    }
+
+    private void detachLive(DomainView domain, Detach wanted, Consumer<String> progress)
+        throws WishException, ShareException {
+        DomainXml xml = DomainXml.parse(domain.liveXml());
+        if (!xml.hasMetadata() && xml.device().isEmpty()) {
+            return;
+        }
+        Tenant tenant = reconciler.tenant(domain.uuid(), domain.name());
+        begin(tenant, wanted.timeout());
+        tenant.steps.lock();
+        try {
+            tenant.busy = true;
+            tenant.plugWanted = false;
+        } finally {
+            tenant.steps.unlock();
+        }
+        try {
+            Claim claim = shares.look().claim(domain.uuid(), hypervisor.hostUuid()).orElse(null);
+            if (claim != null && claim.sessions() > 0 && !wanted.force()) {
+                throw new CommandException(CommandException.Kind.REFUSED, "the guest has " + claim.sessions()
+                    + " sessions on the vGPU " + claim.vgpu() + ": end its programs, or --force ends them");
+            }
+            if (xml.device().isPresent()) {
+                shares.endRegion(xml.regionName());
+                hotPlug.unplug(domain.uuid(), wanted.timeout(), progress);
+            }
+            hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX, null, Scope.LIVE);
+            hypervisor.setMetadata(domain.uuid(), VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
+        } finally {
+            tenant.steps.lock();
+            tenant.busy = false;
+            tenant.touch(System.nanoTime());
+            tenant.steps.unlock();
+            reconciler.request();
+        }
+        awaitNothing(tenant, domain, progress);
+    }
+
+    /** Until the broker has everything back: who detaches may want to have the room at once. */
+    private void awaitNothing(Tenant tenant, DomainView domain, Consumer<String> progress) {
+        long end = System.nanoTime() + BESIDE.toNanos();
+        while (System.nanoTime() - end < 0) {
+            Optional<Shares.Picture> picture = picture();
+            if (picture.isEmpty()) {
+                progress.accept("the broker does not answer; the vGPU is given back when it does");
+                return;
+            }
+            if (picture.get().claim(domain.uuid(), hypervisor.hostUuid()).isEmpty()) {
+                return;
+            }
+            synchronized (tenant) {
+                try {
+                    tenant.wait(200);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                    return;
+                }
+            }
+        }
+        progress.accept("the vGPU is still being given back");
+    }
+
+    /** Puts what hot-plug needs into a domain's definition. */
+    Map<String, Object> prepare(String name, long regionBytes) {
+        DomainView domain = find(name);
+        if (domain.inactiveXml() == null) {
+            throw new CommandException(CommandException.Kind.REFUSED, "the domain has no definition, it is there only "
+                + "while it runs: " + name);
+        }
+        if (domain.driver() == Driver.XEN) {
+            throw new CommandException(CommandException.Kind.REFUSED, "a domain of Xen comes by TCP and needs no "
+                + "preparation: " + name);
+        }
+        String prepared = hotPlug.prepared(domain.inactiveXml(), regionBytes);
+        boolean changed = !prepared.equals(domain.inactiveXml());
+        if (changed) {
+            hypervisor.defineXml(prepared);
+        }
+        Map<String, Object> answer = view(find(name), picture().orElse(null));
+        answer.put("notes", List.of(!changed ? "it was prepared already" : domain.running()
+            ? "prepared from the next start on; a reboot inside of the guest is none" : "prepared"));
+        return answer;
+    }
+
+    /** What gives a domain a vGPU by virsh. */
+    Map<String, Object> xml(String name, Map<String, String> attributes) {
+        DomainView domain = find(name);
+        try {
+            Wish wish = Wish.of(attributes, domain.driver());
+            String metadata = DomainXml.element("vgpu", wish.attributes());
+            String scope = (domain.running() ? " --live" : "") + (domain.inactiveXml() != null ? " --config" : "");
+            String device = "";
+            String text = "<!-- virsh metadata " + domain.name() + " --uri " + Wish.NAMESPACE + " --key " + Wish.PREFIX
+                + scope + " --set '...' -->\n" + metadata + "\n";
+            if (wish.transport() == Wish.Transport.SHM) {
+                device = "<shmem name='" + Shmem.PREFIX + domain.uuid() + "'>\n  <model type='ivshmem-plain'/>\n"
+                    + "  <size unit='M'>" + (wish.regionBytes() >> 20) + "</size>\n  <alias name='" + HotPlug.ALIAS
+                    + "'/>\n</shmem>";
+                text += "<!-- virsh attach-device " + domain.name() + scope + " FILE -->\n" + device + "\n";
+            } else if (domain.driver() == Driver.QEMU) {
+                device = "<sysinfo type='fwcfg'>\n  <entry name='" + DomainXml.FWCFG_NAME + "' file='"
+                    + reconciler.provision().settingsPath(domain.uuid()) + "'/>\n</sysinfo>";
+                text += "<!-- virsh edit " + domain.name() + ", under <domain> -->\n" + device + "\n";
+            }
+            Map<String, Object> answer = new LinkedHashMap<>();
+            answer.put("metadata", metadata);
+            answer.put("device", device);
+            answer.put("text", text);
+            return answer;
+        } catch (WishException e) {
+            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+        }
+    }
+
+    /** All domains that have to do with a vGPU, by name. */
+    List<Object> list() {
+        Shares.Picture picture = picture().orElse(null);
+        return new ArrayList<>(hypervisor.domains().stream().sorted(java.util.Comparator.comparing(DomainView::name))
+            .map(domain -> view(domain, picture)).filter(view -> !view.get("status").equals("none")).toList());
+    }
+
+    private Optional<Shares.Picture> picture() {
+        try {
+            return Optional.of(shares.look());
+        } catch (ShareException e) {
+            return Optional.empty(); // what libvirt knows is shown all the same
+        }
+    }
+
+    private Map<String, Object> view(DomainView domain, Shares.Picture picture) {
+        Map<String, Object> view = new LinkedHashMap<>();
+        view.put("domain", domain.name());
+        view.put("uuid", domain.uuid().toString());
+        view.put("state", domain.running() ? "running" : "off");
+        Wish wish = null;
+        VgpuStatus status = null;
+        String problem = "";
+        try {
+            DomainXml xml = DomainXml.parse(domain.running() ? domain.liveXml() : domain.inactiveXml());
+            status = domain.running() ? xml.status().orElse(null) : null;
+            wish = xml.wish(domain.driver()).orElse(null);
+        } catch (WishException e) {
+            problem = e.getMessage();
+        }
+        Claim claim = picture == null ? null : picture.claim(domain.uuid(), hypervisor.hostUuid()).orElse(null);
+        view.put("vgpu", claim != null ? claim.vgpu() : status != null ? status.vgpu() : "");
+        view.put("transport", wish == null ? "" : wish.transport().label());
+        if (!problem.isEmpty()) {
+            status = new VgpuStatus(VgpuStatus.State.REFUSED, "", "", Instant.now(), problem, "metadata");
+        }
+        view.put("status", status != null ? status.state().label() : wish == null ? "none"
+            : domain.running() ? "waiting" : "configured");
+        view.put("reason", status == null ? "" : status.reason());
+        view.put("since", status == null ? "" : status.since().toString());
+        view.put("sessions", claim == null ? 0 : claim.sessions());
+        if (wish != null) {
+            view.put("memoryBytes", wish.memoryBytes());
+            view.put("share", wish.share());
+            view.put("mode", wish.mode().label());
+            view.put("gpus", wish.gpus());
+            view.put("maxSessions", wish.sessions());
+            view.put("regionBytes", wish.regionBytes());
+            view.put("required", wish.required());
+        }
+        return view;
+    }
+}

@@ -1,0 +1,93 @@
+package io.hawser.hypervisor;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** All of hawserd, over any hypervisor. */
+final class Daemon implements AutoCloseable {
+    /** The hook itself gives up after 25 s. */
+    private static final Duration HOOK_LIMIT = Duration.ofSeconds(22);
+    private static final Duration STEP_LIMIT = Duration.ofSeconds(15);
+    /** Of a broker that answers at all; within a hook's time. */
+    static final Duration BROKER_LIMIT = Duration.ofSeconds(15);
+    private static final int CLOSE_LIMIT_S = 5;
+
+    private final Reconciler reconciler;
+    private final Hypervisor hypervisor;
+    private final Shares shares;
+    private final ExecutorService threads;
+    private final Door door;
+
+    /** What it is made of. */
+    record Parts(Hypervisor hypervisor, HotPlug hotPlug, XenGuestSettings xen) { }
+
+    /**
+     * Starts it: the socket answers when this returns.
+     *
+     * @throws IOException a sentence when it cannot.
+     */
+    Daemon(HawserdConfig config, Parts parts, Reconciler.Patience patience) throws IOException {
+        hypervisor = parts.hypervisor();
+        int uid = (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+        int gid = (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:gid");
+        folder(config.stateDir(), "rwx------");
+        folder(config.stateDir().resolve("guests"), "rwx------");
+        folder(config.socket().getParent(), "rwxr-xr-x");
+        shares = new Shares(config::broker, BROKER_LIMIT);
+        RegionFiles files = config.regions(uid, gid);
+        GuestFiles guests = new GuestFiles(config.stateDir().resolve("guests"));
+        AtomicInteger number = new AtomicInteger();
+        // Not virtual: libvirt's calls are native, and would hold the few threads that carry those.
+        threads = Executors.newCachedThreadPool(task -> {
+            Thread thread = new Thread(task, "worker-" + number.incrementAndGet());
+            thread.setDaemon(true);
+            return thread;
+        });
+        reconciler = new Reconciler(new Reconciler.Tools(hypervisor, parts.hotPlug(), shares, files, guests,
+            config.network(), parts.xen(), new HostFile(config.stateDir().resolve("host-uuid")),
+            config.gpuDomain().map(name -> new GpuDomain(name, parts.hotPlug())).orElse(null)), patience, threads);
+        Hooks hooks = new Hooks(reconciler, shares, files, parts.xen(), STEP_LIMIT);
+        Commands commands = new Commands(hypervisor, parts.hotPlug(), shares, reconciler);
+        door = Door.open(config.socket(), config.socketGroup(), new Api(hooks, commands, threads, HOOK_LIMIT, uid),
+            threads);
+        hypervisor.listen(reconciler);
+        hypervisor.start();
+        reconciler.start();
+    }
+
+    private static void folder(Path folder, String mode) throws IOException {
+        if (!Files.isDirectory(folder)) {
+            Files.createDirectories(folder,
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString(mode)));
+        }
+    }
+
+    /** For tests: looks now, in the thread that calls. */
+    Reconciler reconciler() {
+        return reconciler;
+    }
+
+    /** Ends it; domains and their vGPUs stay as they are. */
+    @Override
+    public void close() {
+        door.close();
+        reconciler.close();
+        hypervisor.close();
+        threads.shutdownNow();
+        try {
+            if (!threads.awaitTermination(CLOSE_LIMIT_S, TimeUnit.SECONDS)) {
+                Log.warn("", "ends while libvirt has not answered");
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        shares.close();
+    }
+}

@@ -1,0 +1,84 @@
+package io.hawser.hypervisor;
+
+import io.hawser.ctl.PrivateFiles;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * The settings of guests that come by TCP, a file for each, which QEMU shows the guest: in a folder that root alone
+ * may look into, since each has a token. Any thread, but one at a time for a domain.
+ */
+final class GuestFiles {
+    private static final Pattern NAME = Pattern.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.toml");
+    private static final Pattern BROKER = Pattern.compile("^broker = \"([^\"]*)\"$", Pattern.MULTILINE);
+    private static final Pattern TOKEN = Pattern.compile("^token = \"([^\"]*)\"$", Pattern.MULTILINE);
+    private static final Pattern CA = Pattern.compile("^ca = \"\"\"\n(.*?)\"\"\"$", Pattern.MULTILINE | Pattern.DOTALL);
+
+    private final Path folder;
+
+    GuestFiles(Path folder) {
+        this.folder = folder;
+    }
+
+    /** Where a domain's settings are. */
+    Path path(UUID domain) {
+        return folder.resolve(domain + ".toml");
+    }
+
+    /** What is there; empty when there is nothing, or not ours. */
+    Optional<GuestSettings> read(UUID domain) {
+        String text;
+        try {
+            text = Files.readString(path(domain));
+        } catch (IOException e) {
+            return Optional.empty(); // it is made anew then
+        }
+        Matcher broker = BROKER.matcher(text);
+        Matcher token = TOKEN.matcher(text);
+        Matcher ca = CA.matcher(text);
+        return broker.find() && token.find()
+            ? Optional.of(new GuestSettings(broker.group(1), token.group(1), ca.find() ? ca.group(1) : ""))
+            : Optional.empty();
+    }
+
+    /** Writes a domain's settings, with mode 0600. */
+    void write(UUID domain, GuestSettings settings) {
+        PrivateFiles.write(path(domain), text(settings));
+    }
+
+    /** As the guest's {@code hawser setup} reads it. */
+    static String text(GuestSettings settings) {
+        String ca = settings.ca().isEmpty() || settings.ca().endsWith("\n") ? settings.ca() : settings.ca() + "\n";
+        return "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \"" + settings.token()
+            + "\"\n" + (ca.isEmpty() ? "" : "ca = \"\"\"\n" + ca + "\"\"\"\n");
+    }
+
+    /** Removes a domain's settings; nothing when there are none. */
+    void remove(UUID domain) throws IOException {
+        Files.deleteIfExists(path(domain));
+    }
+
+    /** Whose settings there are. */
+    List<UUID> list() throws IOException {
+        List<UUID> found = new ArrayList<>();
+        if (Files.isDirectory(folder)) {
+            try (DirectoryStream<Path> names = Files.newDirectoryStream(folder, "*.toml")) {
+                for (Path file : names) {
+                    Matcher matcher = NAME.matcher(file.getFileName().toString());
+                    if (matcher.matches()) {
+                        found.add(UUID.fromString(matcher.group(1)));
+                    }
+                }
+            }
+        }
+        return found;
+    }
+}

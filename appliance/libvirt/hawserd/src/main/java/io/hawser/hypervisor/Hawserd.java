@@ -1,0 +1,90 @@
+package io.hawser.hypervisor;
+
+import io.hawser.ctl.CtlException;
+import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
+import io.hawser.hypervisor.libvirt.LibvirtHypervisor;
+import io.hawser.hypervisor.xen.XenStoreSettings;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.concurrent.CountDownLatch;
+
+/** The daemon's command line. */
+public final class Hawserd {
+    private static final Path CONFIG = Path.of("/etc/hawser/hawserd.conf");
+    private static final int FAILED = 1;
+    private static final int USAGE = 2;
+
+    private Hawserd() {
+    }
+
+    /** Runs until SIGTERM or SIGINT. */
+    public static void main(String[] args) {
+        Path config = CONFIG;
+        boolean named = false;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-h", "--help" -> {
+                    System.out.print(usage());
+                    return;
+                }
+                case "-V", "--version" -> {
+                    System.out.println("hawserd " + System.getProperty("hawserd.version", "(source tree)"));
+                    return;
+                }
+                case "--config" -> {
+                    if (++i == args.length) {
+                        fail(USAGE, "--config names a file (see hawserd --help)");
+                    }
+                    config = Path.of(args[i]);
+                    named = true;
+                }
+                default -> fail(USAGE, "unknown argument: " + args[i] + " (see hawserd --help)");
+            }
+        }
+        Log.takeAll();
+        try {
+            run(HawserdConfig.read(config, named));
+        } catch (CtlException | IOException e) {
+            fail(FAILED, e.getMessage());
+        }
+    }
+
+    private static String usage() {
+        return """
+            usage: hawserd [--config FILE]
+                   hawserd --help | --version
+
+            Gives each domain of libvirt the vGPU that its metadata asks for. Stays in the foreground; SIGTERM or
+            SIGINT ends it, and leaves domains and their vGPUs as they are. Logs to stderr.
+
+              --config FILE  instead of /etc/hawser/hawserd.conf
+              --version      prints the version
+            """;
+    }
+
+    private static void run(HawserdConfig config) throws IOException {
+        LibvirtHypervisor hypervisor = new LibvirtHypervisor(config.libvirtUris().toArray(String[]::new));
+        Daemon daemon = new Daemon(config, new Daemon.Parts(hypervisor, new LibvirtHotPlug(hypervisor),
+            new XenStoreSettings()), Reconciler.Patience.STANDARD);
+        CountDownLatch ended = new CountDownLatch(1);
+        // A signal ends the JVM by its own exit code; what is to be done before is done in this hook.
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            Readiness.tell(System.getenv("NOTIFY_SOCKET"), "STOPPING=1");
+            daemon.close();
+            ended.countDown();
+        }, "shutdown"));
+        Log.info("", "hawserd listens at " + config.socket() + " for " + String.join(", ", config.libvirtUris())
+            + (config.shown().isEmpty() ? "" : "; " + String.join(" ", config.shown())));
+        Readiness.tell(System.getenv("NOTIFY_SOCKET"), "READY=1");
+        try {
+            ended.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static void fail(int exitCode, String sentence) {
+        System.err.println("hawserd: " + sentence);
+        System.exit(exitCode);
+    }
+}

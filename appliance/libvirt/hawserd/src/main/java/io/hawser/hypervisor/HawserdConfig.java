@@ -1,0 +1,175 @@
+package io.hawser.hypervisor;
+
+import io.hawser.ctl.ConfigFile;
+import io.hawser.ctl.CtlException;
+import io.hawser.ctl.Endpoint;
+import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.Settings;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/** The settings, {@code hawserd.conf}; each has a default that fits a broker on the same machine. */
+final class HawserdConfig {
+    /** Each is in the example file and in the manual page. */
+    static final Set<String> NAMES = Set.of("libvirt.uri", "broker.url", "broker.state-dir", "broker.token-file",
+        "broker.user", "broker.password-file", "broker.domain", "broker.ca-file", "guest.broker", "guest.ca-file",
+        "region.folder", "region.owner", "region.group", "region.mode", "socket.path", "socket.group", "state-dir");
+    private static final String BROKER_STATE = "/var/lib/hawser/broker";
+    private static final List<String> QEMU_USERS = List.of("libvirt-qemu", "qemu");
+
+    private final Map<String, String> values;
+
+    private HawserdConfig(Map<String, String> values) {
+        this.values = values;
+    }
+
+    /**
+     * Reads a file.
+     *
+     * @throws CtlException names the file and the line.
+     */
+    static HawserdConfig read(Path file, boolean mustExist) {
+        HawserdConfig config = new HawserdConfig(ConfigFile.read(file, mustExist, NAMES));
+        config.check(file);
+        return config;
+    }
+
+    private void check(Path file) {
+        require(file, "region.mode", text("region.mode", "0660").matches("0?[0-7]{3}"), "three octal digits");
+        for (String name : List.of("broker.state-dir", "broker.token-file", "broker.password-file", "broker.ca-file",
+            "guest.ca-file", "region.folder", "socket.path", "state-dir")) {
+            require(file, name, text(name, "/").startsWith("/"), "an absolute path");
+        }
+        require(file, "guest.broker", !text("guest.broker", "").contains("\""), "host:port or tls://host:port");
+    }
+
+    private void require(Path file, String name, boolean holds, String rule) {
+        if (!holds) {
+            throw new CtlException(ExitCode.USAGE, file + ": " + name + " must be " + rule + ": " + values.get(name));
+        }
+    }
+
+    private String text(String name, String standard) {
+        String value = values.getOrDefault(name, "");
+        return value.isEmpty() ? standard : value;
+    }
+
+    /** libvirt's drivers on this machine. */
+    List<String> libvirtUris() {
+        String named = text("libvirt.uri", "");
+        if (!named.isEmpty()) {
+            return List.of(named.split(",\\s*"));
+        }
+        // A dom0 has Xen's toolstack; elsewhere there is no libxl to ask.
+        return Files.exists(Path.of("/proc/xen/capabilities")) ? List.of("xen:///system") : List.of("qemu:///system");
+    }
+
+    /** Finds the broker; throws {@link CtlException} when there is none. */
+    Endpoint broker() {
+        Map<String, String> options = new HashMap<>();
+        for (String name : List.of("url", "token-file", "user", "password-file", "ca-file", "state-dir")) {
+            String value = text("broker." + name, "");
+            if (!value.isEmpty()) {
+                options.put(name, value);
+            }
+        }
+        if (!options.containsKey("url") && !options.containsKey("state-dir")) {
+            options.put("state-dir", BROKER_STATE);
+        }
+        return new Settings(options, Map.of(), Path.of("/nonexistent"), null).endpoint();
+    }
+
+    /** The domain of this host that has the broker; empty when it runs elsewhere. */
+    Optional<String> gpuDomain() {
+        return Optional.of(text("broker.domain", "")).filter(name -> !name.isEmpty());
+    }
+
+    /** How guests reach the broker by TCP. */
+    GuestNetwork network() {
+        String ca = text("guest.ca-file", text("broker.ca-file", ""));
+        return new GuestNetwork(text("guest.broker", ""), ca.isEmpty() ? null : Path.of(ca));
+    }
+
+    /** The regions' files. */
+    RegionFiles regions(int uid, int gid) {
+        Set<Integer> makers = new HashSet<>();
+        QEMU_USERS.forEach(user -> makers.add(id(Path.of("/etc/passwd"), user, uid)));
+        int owner = uid;
+        int group = gid;
+        if (uid == 0) {
+            owner = values.containsKey("region.owner") ? named("region.owner", Path.of("/etc/passwd"))
+                : brokersUser();
+            group = values.containsKey("region.group") ? named("region.group", Path.of("/etc/group"))
+                : id(Path.of("/etc/group"), "kvm", gid);
+        }
+        Set<PosixFilePermission> mode = RegionFiles.mode(text("region.mode", "0660"));
+        return new RegionFiles(Path.of(text("region.folder", "/dev/shm")), owner, group, mode, makers);
+    }
+
+    private int brokersUser() {
+        Path state = Path.of(text("broker.state-dir", BROKER_STATE));
+        try {
+            return (Integer) Files.getAttribute(state, "unix:uid");
+        } catch (IOException e) {
+            return id(Path.of("/etc/passwd"), "hawser", 0); // not there yet, or another machine's
+        }
+    }
+
+    private int named(String setting, Path database) {
+        int id = id(database, values.get(setting), -1);
+        if (id < 0) {
+            throw new CtlException(ExitCode.USAGE, setting + " must be a name of " + database + " or a number: "
+                + values.get(setting));
+        }
+        return id;
+    }
+
+    /** A number as it is, or what a name stands for. */
+    private static int id(Path database, String name, int otherwise) {
+        if (name.matches("\\d{1,9}")) {
+            return Integer.parseInt(name);
+        }
+        try {
+            for (String line : Files.readAllLines(database)) {
+                String[] fields = line.split(":");
+                if (fields.length > 2 && fields[0].equals(name)) {
+                    return Integer.parseInt(fields[2]);
+                }
+            }
+        } catch (IOException e) {
+            return otherwise; // as if it were not there
+        }
+        return otherwise;
+    }
+
+    /** Where hooks and hawserctl come. */
+    Path socket() {
+        return Path.of(text("socket.path", "/run/hawser/hawserd.sock"));
+    }
+
+    /** Who may use it beside root; -1 for nobody. */
+    int socketGroup() {
+        return values.getOrDefault("socket.group", "").isEmpty() ? -1 : named("socket.group", Path.of("/etc/group"));
+    }
+
+    /** What is kept. */
+    Path stateDir() {
+        return Path.of(text("state-dir", "/var/lib/hawser/hypervisor"));
+    }
+
+    /** What is set, for the log; nothing of it is secret. */
+    List<String> shown() {
+        List<String> all = new ArrayList<>();
+        values.forEach((name, value) -> all.add(name + "=" + value));
+        return all;
+    }
+}

@@ -1,0 +1,222 @@
+package io.hawser.hypervisor;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Answers libvirt's hooks. libvirt holds the domain meanwhile, so nothing here asks libvirt: what a domain wants is in
+ * the XML that came with the hook. Any thread.
+ */
+final class Hooks {
+    /** How long a migration's announcement counts, until the domain starts. */
+    static final Duration INCOMING = Duration.ofMinutes(10);
+
+    /** Well within what a hook has in all. */
+    private static final Duration NOT_YET_LIMIT = Duration.ofSeconds(18);
+    private static final Duration ASK_AGAIN = Duration.ofMillis(500);
+
+    private final Reconciler reconciler;
+    private final Shares shares;
+    private final RegionFiles files;
+    private final XenGuestSettings xen;
+    private final Duration limit;
+
+    /**
+     * For these.
+     *
+     * @param limit how long a hook waits for another step of its domain.
+     */
+    Hooks(Reconciler reconciler, Shares shares, RegionFiles files, XenGuestSettings xen, Duration limit) {
+        this.reconciler = reconciler;
+        this.shares = shares;
+        this.files = files;
+        this.xen = xen;
+        this.limit = limit;
+    }
+
+    /**
+     * A hook has been called.
+     *
+     * @param driver {@code qemu} or {@code libxl}.
+     * @return why the domain may not start; empty when it may, and for every hook that cannot refuse.
+     */
+    Optional<String> called(String driver, String operation, String suboperation, String text) {
+        boolean start = operation.equals("prepare") && suboperation.equals("begin");
+        try {
+            DomainXml xml = DomainXml.parse(text);
+            Driver kind = driver.equals("libxl") ? Driver.XEN : Driver.QEMU;
+            Tenant tenant = reconciler.tenant(xml.uuid(), xml.name());
+            return switch (operation) {
+                case "prepare" -> start ? prepare(tenant, xml, kind) : Optional.empty();
+                case "started" -> started(tenant, xml, kind);
+                case "stopped", "release" -> stopped(tenant);
+                case "migrate", "restore" -> {
+                    xml.wish(kind); // what could not start here must not come here
+                    yield operation.equals("migrate") ? incoming(tenant) : Optional.empty();
+                }
+                default -> Optional.empty();
+            };
+        } catch (WishException e) {
+            boolean refusable = start || operation.equals("migrate") || operation.equals("restore");
+            return refusable ? Optional.of(e.getMessage()) : Optional.empty();
+        } catch (HypervisorException e) {
+            return start ? Optional.of(e.getMessage()) : Optional.empty();
+        } finally {
+            reconciler.request();
+        }
+    }
+
+    private Optional<String> prepare(Tenant tenant, DomainXml xml, Driver driver) throws WishException {
+        if (!lock(tenant)) {
+            return Optional.of("another change of this domain has not come to an end in time");
+        }
+        Wish wish = null;
+        try {
+            begin(tenant, driver);
+            wish = xml.wish(driver).orElse(null);
+            if (wish == null) {
+                return Optional.empty();
+            }
+            for (Shmem shmem : xml.shmems()) {
+                if (shmem.name().startsWith(Shmem.PREFIX) && !shmem.name().equals(xml.regionName())) {
+                    throw new WishException("a domain may name its own region alone: <shmem name='" + shmem.name()
+                        + "'>, its own is " + xml.regionName());
+                }
+            }
+            if (wish.transport() == Wish.Transport.SHM && xml.device().isEmpty()) {
+                throw new WishException("the metadata asks for a vGPU by shm and there is no device <shmem name='"
+                    + xml.regionName() + "'>: hawserctl attach --config puts it there");
+            }
+            boolean migrates = tenant.incoming && System.nanoTime() - tenant.incomingSinceNs < INCOMING.toNanos();
+            tenant.incoming = false;
+            Claim claim = provide(tenant, wish, migrates ? Provision.Arrival.MIGRATION : Provision.Arrival.START);
+            Log.info(tenant.name, (migrates ? "comes from another host" : "starts") + ": vGPU " + claim.vgpu());
+            return Optional.empty();
+        } catch (WishException e) {
+            Log.warn(tenant.name, "may not start: " + e.getMessage());
+            throw e;
+        } catch (ShareException e) {
+            return without(tenant, wish, e);
+        } finally {
+            tenant.startingSinceNs = System.nanoTime();
+            tenant.touch(tenant.startingSinceNs);
+            tenant.steps.unlock();
+        }
+    }
+
+    /** When a host boots, libvirt starts domains while the broker still looks for its GPUs: worth some seconds. */
+    private Claim provide(Tenant tenant, Wish wish, Provision.Arrival arrival) throws ShareException {
+        long end = System.nanoTime() + NOT_YET_LIMIT.toNanos();
+        while (true) {
+            try {
+                return reconciler.provision().provide(tenant, wish, arrival, shares.look());
+            } catch (ShareException e) {
+                if (!e.isNotYet() || !wish.required() || end - System.nanoTime() < 0) {
+                    throw e;
+                }
+                try {
+                    Thread.sleep(ASK_AGAIN);
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private Optional<String> without(Tenant tenant, Wish wish, ShareException failure) {
+        if (wish.required()) {
+            Log.warn(tenant.name, "may not start: " + failure.getMessage());
+            return Optional.of(failure.getMessage());
+        }
+        if (wish.transport() == Wish.Transport.SHM) {
+            try {
+                // QEMU would make a file that the broker may not open.
+                if (!files.hasLength(tenant.uuid, wish.regionBytes())) {
+                    files.make(tenant.uuid, wish.regionBytes());
+                }
+            } catch (java.io.IOException e) {
+                return Optional.of(e.getMessage());
+            }
+        }
+        Log.warn(tenant.name, "starts without its vGPU, which is not required: " + failure.getMessage());
+        return Optional.empty();
+    }
+
+    private void begin(Tenant tenant, Driver driver) {
+        tenant.touch(System.nanoTime());
+        tenant.starting = true;
+        tenant.startingSinceNs = System.nanoTime();
+        tenant.xen = driver == Driver.XEN;
+        tenant.plugFailed = null;
+        tenant.plugWanted = false;
+        tenant.logged = null;
+    }
+
+    /** A guest of Xen runs already, and looks for its settings: XenStore is asked, not libvirt. */
+    private Optional<String> started(Tenant tenant, DomainXml xml, Driver driver) throws WishException {
+        if (driver == Driver.XEN && xml.id() >= 0 && xml.wish(driver).isPresent()) {
+            Optional<GuestSettings> settings = reconciler.provision().settings(tenant.uuid);
+            try {
+                settings.ifPresent(known -> xen.put(xml.id(), known));
+            } catch (HypervisorException e) {
+                Log.warn(tenant.name, "its settings are not in XenStore yet: " + e.getMessage());
+            }
+        }
+        return Optional.empty();
+    }
+
+    private Optional<String> incoming(Tenant tenant) {
+        if (lock(tenant)) {
+            tenant.incoming = true;
+            tenant.incomingSinceNs = System.nanoTime();
+            tenant.touch(tenant.incomingSinceNs);
+            // Else the next look finds nothing of the domain here, and forgets where it comes from.
+            tenant.starting = true;
+            tenant.startingSinceNs = tenant.incomingSinceNs;
+            tenant.steps.unlock();
+        }
+        return Optional.empty();
+    }
+
+    private Optional<String> stopped(Tenant tenant) {
+        if (!lock(tenant)) {
+            Log.warn(Reconciler.nameOf(tenant), "has stopped while something was done for it: given back afterwards");
+            return Optional.empty();
+        }
+        try {
+            tenant.touch(System.nanoTime());
+            tenant.starting = false;
+            tenant.logged = null;
+            Shares.Picture picture = null;
+            String away = "";
+            try {
+                picture = shares.look();
+            } catch (ShareException e) {
+                away = e.getMessage();
+            }
+            boolean any = reconciler.provision().withdraw(tenant, picture, Provision.FileFate.GOES);
+            if (!away.isEmpty()) {
+                Log.warn(tenant.name, "has stopped; its vGPU is given back when the broker answers: " + away);
+            } else if (any) {
+                Log.info(tenant.name, "has stopped: what it had is given back");
+            }
+        } catch (ShareException e) {
+            Log.warn(tenant.name, "has stopped; its vGPU is given back later: " + e.getMessage());
+        } finally {
+            tenant.touch(System.nanoTime());
+            tenant.steps.unlock();
+        }
+        return Optional.empty();
+    }
+
+    private boolean lock(Tenant tenant) {
+        try {
+            return tenant.steps.tryLock(limit.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+}

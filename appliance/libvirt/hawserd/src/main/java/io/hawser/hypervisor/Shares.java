@@ -1,0 +1,253 @@
+package io.hawser.hypervisor;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.CtlException;
+import io.hawser.ctl.Endpoint;
+import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.Item;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+
+/**
+ * Asks the broker for vGPUs, regions and tokens. Each operation can be repeated: what is there already is found, what
+ * is gone already is no failure. Any thread; for one domain one thread at a time. Each operation may throw
+ * {@link ShareException}.
+ */
+final class Shares implements AutoCloseable {
+    private static final String VGPUS = "/api/v1/vgpus";
+    private static final String REGIONS = "/api/v1/regions";
+    private static final String NOTE = "hawserd";
+    private static final int NAMING_ATTEMPTS = 4; // others may take a name between our look and our wish
+
+    private final Supplier<Endpoint> endpoints;
+    private final Duration answerLimit;
+    private ApiClient client;
+    private boolean doubted;
+
+    /**
+     * A region of the broker.
+     *
+     * @param failed whether it has to be made anew.
+     */
+    record Region(String name, String vgpu, String path, long sizeBytes, int slots, boolean failed) { }
+
+    /**
+     * What the broker has, at one moment.
+     *
+     * @param names of all its vGPUs, whosever.
+     * @param claims of domains, whichever host's.
+     */
+    record Picture(Set<String> names, List<Claim> claims, Map<String, Region> regions) {
+        /** The vGPU of a domain: the host's own before another's, the older name first. */
+        Optional<Claim> claim(UUID domain, String host) {
+            List<Claim> found = claims.stream().filter(c -> c.owner().domain().equals(domain)).toList();
+            return found.stream().filter(c -> c.owner().concerns(host)).findFirst()
+                .or(() -> found.stream().findFirst());
+        }
+    }
+
+    /**
+     * Asks the broker that is found each time when there is no connection to one.
+     *
+     * @param endpoints finds it; throws {@link CtlException} when there is none.
+     */
+    Shares(Supplier<Endpoint> endpoints, Duration answerLimit) {
+        this.endpoints = endpoints;
+        this.answerLimit = answerLimit;
+    }
+
+    /** Everything that concerns domains. */
+    Picture look() throws ShareException {
+        List<Item> vgpus = ask(c -> Item.list(c.get(VGPUS)));
+        List<Item> regions = ask(c -> Item.list(c.get(REGIONS)));
+        List<Claim> claims = new ArrayList<>();
+        vgpus.forEach(vgpu -> claim(vgpu).ifPresent(claims::add));
+        Map<String, Region> byName = new HashMap<>();
+        regions.forEach(r -> byName.put(r.text("name"), new Region(r.text("name"), r.text("vgpu"), r.text("path"),
+            r.number("sizeBytes"), (int) r.number("slots"), !r.text("state").equals("serving"))));
+        return new Picture(vgpus.stream().map(v -> v.text("name")).collect(Collectors.toSet()), claims, byName);
+    }
+
+    private static Optional<Claim> claim(Item vgpu) {
+        Item owner = vgpu.item("owner");
+        return Claim.Owner.parse(owner.text("kind"), owner.text("id")).map(parsed -> new Claim(vgpu.text("name"),
+            parsed, vgpu.number("memoryBytes"), (int) vgpu.number("computeShare"), vgpu.text("mode"),
+            vgpu.text("gpus"), List.of(vgpu.text("carriers").split(",")), (int) vgpu.number("maxSessions"),
+            (int) vgpu.number("sessions"), (int) vgpu.number("tokens"), vgpu.text("state"), vgpu.text("problem")));
+    }
+
+    /** Makes the vGPU of a domain. */
+    Claim make(UUID domain, String domainName, String host, Wish wish, Picture picture) throws ShareException {
+        Set<String> names = picture.names();
+        for (int attempt = 0;; attempt++) {
+            String name = name(domain, domainName, wish, names);
+            try {
+                Map<String, Object> body = wishes(wish);
+                body.put("name", name);
+                body.put("owner", owner(new Claim.Owner(domain, host, "")));
+                Item made = ask(c -> Item.of(c.change("POST", VGPUS, body)));
+                return claim(made).orElseThrow(() -> new ShareException(ShareException.Reason.REFUSED,
+                    "the broker keeps no owners: is it of this version?"));
+            } catch (ShareException e) {
+                names = look().names();
+                if (e.reason() != ShareException.Reason.REFUSED || !names.contains(name)
+                    || attempt == NAMING_ATTEMPTS) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private static String name(UUID domain, String domainName, Wish wish, Set<String> taken) throws ShareException {
+        if (!wish.name().isEmpty()) {
+            if (taken.contains(wish.name())) {
+                throw new ShareException(ShareException.Reason.REFUSED, "the broker has a vGPU of the name "
+                    + wish.name() + " already, which is not this domain's");
+            }
+            return wish.name();
+        }
+        String first = Wish.standardName(domainName, domain, false);
+        String second = Wish.standardName(domainName, domain, true);
+        if (taken.contains(first) && taken.contains(second)) {
+            throw new ShareException(ShareException.Reason.REFUSED, "the broker has vGPUs of the names " + first
+                + " and " + second + " already, which are not this domain's: the metadata's name chooses another");
+        }
+        return taken.contains(first) ? second : first;
+    }
+
+    private static Map<String, Object> wishes(Wish wish) {
+        Map<String, Object> body = new LinkedHashMap<>();
+        body.put("memoryBytes", wish.memoryBytes());
+        body.put("computeShare", wish.share());
+        body.put("mode", wish.mode().label());
+        body.put("gpus", wish.gpus());
+        body.put("carriers", List.of(wish.transport().label()));
+        body.put("maxSessions", wish.sessions());
+        return body;
+    }
+
+    private static Map<String, Object> owner(Claim.Owner owner) {
+        return Map.of("kind", "domain", "id", owner.id());
+    }
+
+    /** Makes a vGPU what is wished; its sessions go on. */
+    Claim change(Claim claim, Wish wish) throws ShareException {
+        return ask(c -> claim(Item.of(c.change("PATCH", path(claim), wishes(wish)))).orElse(claim));
+    }
+
+    /** Writes who has a vGPU from now on. */
+    Claim give(Claim claim, Claim.Owner owner) throws ShareException {
+        return ask(c -> claim(Item.of(c.change("PATCH", path(claim), Map.of("owner", owner(owner))))).orElse(claim));
+    }
+
+    /** Ends a vGPU with its sessions, regions and tokens. */
+    void end(Claim claim) throws ShareException {
+        gone(() -> ask(c -> c.change("DELETE", path(claim) + "?force=true", null)));
+    }
+
+    /** Serves a domain's region; one of that name there must not be. */
+    void makeRegion(Claim claim, String name, String place, Wish wish) throws ShareException {
+        Map<String, Object> body = new LinkedHashMap<>();
+        body.put("name", name);
+        body.put("path", place);
+        body.put("vgpu", claim.vgpu());
+        body.put("sizeBytes", wish.regionBytes());
+        body.put("slots", wish.sessions());
+        ask(c -> c.change("POST", REGIONS, body));
+    }
+
+    /** Ends a region and its sessions. */
+    void endRegion(String name) throws ShareException {
+        gone(() -> ask(c -> c.change("DELETE", REGIONS + "/" + ApiClient.segment(name), null)));
+    }
+
+    /** Makes a token of a vGPU: its key, a dot, its secret. */
+    String makeToken(Claim claim) throws ShareException {
+        return ask(c -> Item.of(c.change("POST", path(claim) + "/tokens", Map.of("note", NOTE))).text("token"));
+    }
+
+    /** Whether a vGPU has a token of that key. */
+    boolean hasToken(Claim claim, String keyId) throws ShareException {
+        return ask(c -> Item.list(c.get(path(claim) + "/tokens"))).stream()
+            .anyMatch(token -> token.text("keyId").equals(keyId));
+    }
+
+    /** Where the broker expects guests: {@code host:port}, or {@code tls://host:port} where it has a door of TLS. */
+    String guestEndpoint() throws ShareException {
+        Item broker = ask(c -> Item.of(c.get("/api/v1/broker")));
+        return broker.text("guestTlsEndpoint").isEmpty() ? broker.text("guestEndpoint")
+            : "tls://" + broker.text("guestTlsEndpoint");
+    }
+
+    /** The broker's address, for messages. */
+    synchronized String where() {
+        return client == null ? "" : client.endpoint().url().toString();
+    }
+
+    /** A part of an operation that may find that there is nothing left to do. */
+    private interface Step {
+        void run() throws ShareException;
+    }
+
+    private static void gone(Step step) throws ShareException {
+        try {
+            step.run();
+        } catch (ShareException e) {
+            if (!(e.getCause() instanceof CtlException known) || known.exitCode() != ExitCode.NOT_FOUND) {
+                throw e;
+            }
+        }
+    }
+
+    private static String path(Claim claim) {
+        return VGPUS + "/" + ApiClient.segment(claim.vgpu());
+    }
+
+    private <T> T ask(Function<ApiClient, T> question) throws ShareException {
+        try {
+            return question.apply(client());
+        } catch (CtlException e) {
+            boolean unknown = e.status() == 401 || e.status() == 403;
+            if (e.exitCode() == ExitCode.NOT_REACHABLE || unknown) {
+                doubt(); // it may have other ports, certificates or tokens by now
+            }
+            boolean away = e.status() == 0 || e.status() >= 500 || unknown;
+            throw new ShareException(away ? ShareException.Reason.AWAY : ShareException.Reason.REFUSED,
+                (away && !e.getMessage().contains("broker") ? "the broker does not answer: " : "")
+                    + e.getMessage().replaceFirst("^refused: ", ""), e);
+        }
+    }
+
+    private synchronized ApiClient client() {
+        if (client == null || doubted) {
+            Endpoint found = endpoints.get();
+            // A certificate may have changed behind the same name. Who still asks the old one is not cut off.
+            if (client == null || !found.equals(client.endpoint()) || found.caFile() != null) {
+                client = new ApiClient(found, answerLimit);
+            }
+            doubted = false;
+        }
+        return client;
+    }
+
+    private synchronized void doubt() {
+        doubted = true;
+    }
+
+    @Override
+    public synchronized void close() {
+        if (client != null) {
+            client.close();
+        }
+    }
+}

@@ -1,0 +1,88 @@
+package io.hawser.hypervisor;
+
+import java.util.UUID;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * What hawserd remembers of a domain beside what libvirt and the broker have; all of it can be forgotten. Fields are
+ * read and written with {@link #steps} held, unless they say otherwise.
+ */
+final class Tenant {
+    /**
+     * Held while the broker and files are changed for this domain, never during a call of libvirt: that may wait for a
+     * hook, which waits for this.
+     */
+    final ReentrantLock steps = new ReentrantLock();
+    final UUID uuid;
+    /** For the log. */
+    volatile String name;
+    /** When a hook was last answered, by System.nanoTime(): what was seen of the domain before is out of date. */
+    long touchedNs;
+    boolean touched;
+    /** Between the hook that lets a domain start and the first look that finds it running. */
+    boolean starting;
+    long startingSinceNs;
+    /** Whether Xen runs it. */
+    boolean xen;
+    /** A hook has told that it comes from another host, and when. */
+    boolean incoming;
+    long incomingSinceNs;
+    /** What the broker was last told to have. */
+    Wish applied;
+    /** The region's file is left of a share that has ended: the guest has not given the device back. */
+    boolean fileKept;
+    /** A command, or a plug that takes its time, has this domain's device in hand. */
+    boolean busy;
+    /** The device shall be put in, even if it was taken out. */
+    boolean plugWanted;
+    /** What was tried and failed, and is not tried again before somebody asks. */
+    Wish plugFailed;
+    String plugFailure = "";
+    /** How long a plug waits for the guest; as the last command said. */
+    java.time.Duration plugTimeout;
+    /** What the log has said last, so that it says a thing once. */
+    VgpuStatus logged;
+    /** What is to be written to the domain's metadata; guarded by this object. */
+    VgpuStatus wanted;
+    boolean writing;
+    /** What came of the last look; guarded by this object, which is notified. */
+    Outcome outcome;
+    /** What somebody who waits is told; guarded by this object, which is notified. */
+    String progress = "";
+
+    /**
+     * What came of a look.
+     *
+     * @param wish null when there was none, or it cannot be.
+     * @param busy whether something goes on whose end will bring another look.
+     */
+    record Outcome(long number, Wish wish, VgpuStatus status, boolean busy) { }
+
+    Tenant(UUID uuid, String name) {
+        this.uuid = uuid;
+        this.name = name;
+    }
+
+    /** Notes what came of a look, for those who wait. */
+    synchronized void conclude(Wish wish, VgpuStatus status, boolean nowBusy) {
+        outcome = new Outcome(outcome == null ? 1 : outcome.number + 1, wish, status, nowBusy);
+        notifyAll();
+    }
+
+    /** Tells those who wait what is being waited for. */
+    synchronized void say(String text) {
+        progress = text;
+        notifyAll();
+    }
+
+    /** A hook has changed what is known. */
+    void touch(long nowNs) {
+        touched = true;
+        touchedNs = nowNs;
+    }
+
+    /** Whether something that was seen of the domain at that time still counts. */
+    boolean isSeenAfterHooks(long seenNs) {
+        return !touched || seenNs - touchedNs > 0;
+    }
+}

@@ -1,0 +1,215 @@
+package io.hawser.hypervisor.libvirt;
+
+import io.hawser.hypervisor.Driver;
+import io.hawser.hypervisor.HypervisorException;
+import io.hawser.hypervisor.HypervisorException.Reason;
+import java.lang.System.Logger.Level;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.libvirt.LibvirtException;
+
+/** One driver of libvirt, connected again whenever the connection is lost. Any thread. */
+final class Connection implements AutoCloseable {
+    private static final System.Logger LOGGER = System.getLogger(Connection.class.getName());
+    private static final long FIRST_PAUSE_MS = 100;
+    private static final long LONGEST_PAUSE_MS = 5_000;
+    private static final int STOP_LIMIT_MS = 5_000;
+    /** Longer than a hook may hold a domain (25 s) and than libvirt waits for a domain that is in use (30 s). */
+    private static final int CALL_LIMIT_S = 60;
+
+    /** What is asked of libvirt. */
+    interface Call<T> {
+        /** Runs in a thread of the connection's own; the link stays open meanwhile. */
+        T on(Link link) throws LibvirtException;
+    }
+
+    /** Who is told of coming and going. */
+    interface Watcher {
+        /** Connected; on the connection's thread. */
+        void connected();
+
+        /** Not any more. */
+        void disconnected(String reason);
+    }
+
+    private final String uri;
+    private final Watcher watcher;
+    private final Callbacks callbacks;
+    // Platform threads, since a call into libvirt would hold a virtual one's carrier for as long as it takes.
+    private final ExecutorService calls;
+    private final Object pause = new Object();
+    private volatile Link link;
+    private volatile String away;
+    private volatile String hostUuid;
+    private volatile boolean closed;
+    private Thread thread;
+
+    Connection(String uri, LinkEvents events, Watcher watcher) {
+        this.uri = uri;
+        this.watcher = watcher;
+        this.callbacks = new Callbacks(events);
+        this.away = "not connected to " + uri + " yet";
+        this.calls = Executors.newCachedThreadPool(Thread.ofPlatform().name("libvirt-call-", 1).daemon().factory());
+    }
+
+    /** By its URI: {@code xen:///system} is Xen, all others are QEMU. */
+    Driver driver() {
+        return uri.startsWith("xen") ? Driver.XEN : Driver.QEMU;
+    }
+
+    void start() {
+        thread = Thread.ofPlatform().name("libvirt-" + uri).daemon().start(this::run);
+    }
+
+    boolean isConnected() {
+        Link current = link;
+        return current != null && !current.hasEnded();
+    }
+
+    /** The host's UUID, once it has been connected. */
+    String hostUuid() {
+        if (hostUuid == null) {
+            throw new HypervisorException(Reason.DISCONNECTED, away);
+        }
+        return hostUuid;
+    }
+
+    /**
+     * Asks, and waits for the answer.
+     *
+     * @param what in words, for the message: "domain a cannot be read".
+     * @throws HypervisorException also when libvirt has not answered after a minute; the call may still take effect.
+     */
+    <T> T call(String what, Call<T> call) {
+        Link current = link;
+        if (current == null || current.hasEnded()) {
+            throw new HypervisorException(Reason.DISCONNECTED, what + ": " + away);
+        }
+        Future<T> answer = calls.submit(() -> {
+            if (!current.beginUse()) {
+                throw new HypervisorException(Reason.DISCONNECTED, what + ": " + away);
+            }
+            try {
+                return call.on(current);
+            } catch (LibvirtException failed) {
+                throw Failures.of(what, failed, current.hasEnded() || !isAlive(current));
+            } finally {
+                current.endUse();
+            }
+        });
+        try {
+            return answer.get(CALL_LIMIT_S, TimeUnit.SECONDS);
+        } catch (TimeoutException late) {
+            throw new HypervisorException(Reason.TIMEOUT, what + ": libvirt has not answered for " + CALL_LIMIT_S
+                + " s", late);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new HypervisorException(Reason.DISCONNECTED, what + ": hawserd is stopping", interrupted);
+        } catch (ExecutionException failed) {
+            switch (failed.getCause()) {
+                case HypervisorException known -> throw known;
+                case RuntimeException bug -> throw bug;
+                case Error bug -> throw bug;
+                default -> throw new IllegalStateException(failed.getCause());
+            }
+        }
+    }
+
+    private static boolean isAlive(Link link) {
+        try {
+            return link.isAlive();
+        } catch (LibvirtException dead) {
+            return false;
+        }
+    }
+
+    private void run() {
+        long pauseMs = FIRST_PAUSE_MS;
+        String told = null;
+        while (!closed) {
+            Link made = null;
+            try {
+                made = new Link(uri);
+                made.watch(callbacks);
+                hostUuid = HostUuid.of(made.getCapabilities());
+                link = made;
+                LOGGER.log(Level.INFO, "connected to {0}", uri);
+                watcher.connected();
+                pauseMs = FIRST_PAUSE_MS;
+                told = null;
+                if (closed) {
+                    made.end("hawserd is stopping");
+                }
+                away = made.awaitEnd();
+                if (!closed) {
+                    LOGGER.log(Level.WARNING, "{0}: {1}; connecting again", uri, away);
+                }
+            } catch (LibvirtException | HypervisorException failed) {
+                away = "cannot connect to " + uri + ": " + failed.getMessage();
+                if (!away.equals(told)) {
+                    LOGGER.log(Level.WARNING, away + "; trying again");
+                }
+                told = away;
+            } finally {
+                boolean was = link != null;
+                link = null;
+                if (was) {
+                    watcher.disconnected(away);
+                }
+                dispose(made);
+            }
+            pauseFor(pauseMs);
+            pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+        }
+    }
+
+    private void dispose(Link made) {
+        if (made == null) {
+            return;
+        }
+        try {
+            made.dispose();
+        } catch (LibvirtException failed) {
+            LOGGER.log(Level.DEBUG, "closing what was lost already", failed);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void pauseFor(long ms) {
+        synchronized (pause) {
+            if (!closed) {
+                try {
+                    pause.wait(ms);
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                    closed = true;
+                }
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        synchronized (pause) {
+            closed = true;
+            pause.notifyAll();
+        }
+        Link current = link;
+        if (current != null) {
+            current.end("hawserd is stopping");
+        }
+        try {
+            if (thread != null) {
+                thread.join(STOP_LIMIT_MS);
+            }
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        calls.shutdown();
+    }
+}

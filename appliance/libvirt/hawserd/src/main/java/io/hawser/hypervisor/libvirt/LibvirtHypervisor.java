@@ -1,0 +1,307 @@
+package io.hawser.hypervisor.libvirt;
+
+import io.hawser.hypervisor.DomainView;
+import io.hawser.hypervisor.Driver;
+import io.hawser.hypervisor.Hypervisor;
+import io.hawser.hypervisor.HypervisorException;
+import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.Scope;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.UUID;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.libvirt.Domain;
+import org.libvirt.LibvirtException;
+
+/**
+ * libvirt, by one connection for each driver. Any thread; what happens is told by a thread of its own. A domain is
+ * looked for in all connections; {@link #domains()} needs all of them, since who is missing from it would be taken for
+ * stopped.
+ */
+public final class LibvirtHypervisor implements Hypervisor {
+    private static final Pattern UUID_TEXT = Pattern.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}");
+    private static final Pattern LIVE_ID = Pattern.compile("<domain\\s[^>]*\\bid=['\"](\\d{1,9})['\"]");
+    private static final Pattern XEN_TYPE = Pattern.compile("<domain\\s[^>]*type=['\"]xen['\"]");
+
+    private final List<Connection> connections = new ArrayList<>();
+    // One thread, so in the order in which libvirt told it; the event loop only puts into its queue.
+    private final ExecutorService teller =
+        Executors.newSingleThreadExecutor(Thread.ofPlatform().name("libvirt-teller").daemon().factory());
+    private Listener listener;
+    private boolean whole; // teller's thread
+
+    /**
+     * Makes one; connects nothing yet.
+     *
+     * @param uris {@code qemu:///system}, {@code xen:///system}, at least one, each driver once.
+     */
+    public LibvirtHypervisor(String... uris) {
+        if (uris.length == 0) {
+            throw new IllegalArgumentException("at least one URI of libvirt is needed");
+        }
+        for (String uri : uris) {
+            connections.add(new Connection(uri, new Events(), new Connection.Watcher() {
+                @Override
+                public void connected() {
+                    tell(LibvirtHypervisor.this::onConnected);
+                }
+
+                @Override
+                public void disconnected(String reason) {
+                    tell(() -> onDisconnected(reason));
+                }
+            }));
+        }
+    }
+
+    @Override
+    public void listen(Listener all) {
+        listener = all;
+    }
+
+    @Override
+    public void start() {
+        if (listener == null) {
+            throw new IllegalStateException("listen() comes before start()");
+        }
+        try {
+            EventLoop.start();
+        } catch (LibvirtException failed) {
+            throw Failures.of("libvirt's event loop cannot be started", failed, false);
+        }
+        connections.forEach(Connection::start);
+    }
+
+    private void onConnected() {
+        if (!whole && connections.stream().allMatch(Connection::isConnected)) {
+            whole = true;
+            listener.connected();
+        }
+    }
+
+    private void onDisconnected(String reason) {
+        if (whole) {
+            whole = false;
+            listener.disconnected(reason);
+        }
+        // Else two that were lost at once would be told of once, and the second one's return not at all.
+        onConnected();
+    }
+
+    private void tell(Runnable what) {
+        if (!teller.isShutdown()) {
+            teller.execute(what);
+        }
+    }
+
+    @Override
+    public String hostUuid() {
+        return connections.getFirst().hostUuid();
+    }
+
+    @Override
+    public List<DomainView> domains() {
+        List<DomainView> views = new ArrayList<>();
+        for (Connection connection : connections) {
+            views.addAll(connection.call("the domains cannot be listed", link -> {
+                List<DomainView> seen = new ArrayList<>();
+                for (Domain domain : link.listAllDomains(0)) {
+                    try {
+                        view(domain, connection.driver()).ifPresent(seen::add);
+                    } finally {
+                        domain.free();
+                    }
+                }
+                return seen;
+            }));
+        }
+        return views;
+    }
+
+    @Override
+    public Optional<DomainView> domain(String nameOrUuid) {
+        HypervisorException away = null;
+        for (Connection connection : connections) {
+            try {
+                Optional<DomainView> view = connection.call("domain " + nameOrUuid + " cannot be read", link -> {
+                    Domain domain = UUID_TEXT.matcher(nameOrUuid).matches() ? link.domainLookupByUUIDString(nameOrUuid)
+                        : link.domainLookupByName(nameOrUuid);
+                    try {
+                        return view(domain, connection.driver());
+                    } finally {
+                        domain.free();
+                    }
+                });
+                if (view.isPresent()) {
+                    return view;
+                }
+            } catch (HypervisorException failed) {
+                if (failed.reason() != Reason.NO_DOMAIN) {
+                    away = failed;
+                }
+            }
+        }
+        if (away != null) {
+            throw away;
+        }
+        return Optional.empty();
+    }
+
+    /** Empty when the domain has gone between two questions. */
+    private static Optional<DomainView> view(Domain domain, Driver driver) throws LibvirtException {
+        try {
+            UUID uuid = UUID.fromString(domain.getUUIDString());
+            String inactive = domain.isPersistent() == 1
+                ? domain.getXMLDesc(LibvirtCalls.XML_SECURE | LibvirtCalls.XML_INACTIVE) : null;
+            String live = domain.isActive() == 1 ? domain.getXMLDesc(LibvirtCalls.XML_SECURE) : null;
+            int id = live == null ? -1 : liveId(live);
+            if (id < 0) {
+                live = null; // stopped between the two questions
+            }
+            return live == null && inactive == null ? Optional.empty()
+                : Optional.of(new DomainView(uuid, domain.getName(), driver, id, live != null, live, inactive));
+        } catch (LibvirtException failed) {
+            if (Failures.of("", failed, false).reason() == Reason.NO_DOMAIN) {
+                return Optional.empty();
+            }
+            throw failed;
+        }
+    }
+
+    /** libvirt's number of a running domain, which is in its live XML alone; -1 when there is none. */
+    private static int liveId(String xml) {
+        Matcher id = LIVE_ID.matcher(xml);
+        return id.find() ? Integer.parseInt(id.group(1)) : -1;
+    }
+
+    /** Asks the connection that has the domain. */
+    private <T> T onDomain(UUID uuid, String what, DomainCall<T> call) {
+        HypervisorException last = null;
+        for (Connection connection : connections) {
+            try {
+                return connection.call(what, link -> {
+                    Domain domain = link.domainLookupByUUIDString(uuid.toString());
+                    try {
+                        return call.on(link, domain);
+                    } finally {
+                        domain.free();
+                    }
+                });
+            } catch (HypervisorException failed) {
+                // Another connection may have it; one that is away tells more than one that does not know it.
+                if (failed.reason() != Reason.NO_DOMAIN && failed.reason() != Reason.DISCONNECTED) {
+                    throw failed;
+                }
+                last = last == null || failed.reason() == Reason.DISCONNECTED ? failed : last;
+            }
+        }
+        throw last;
+    }
+
+    private interface DomainCall<T> {
+        T on(Link link, Domain domain) throws LibvirtException;
+    }
+
+    private static int flags(Scope scope) {
+        return switch (scope) {
+            case LIVE -> LibvirtCalls.AFFECT_LIVE;
+            case CONFIG -> LibvirtCalls.AFFECT_CONFIG;
+            case BOTH -> LibvirtCalls.AFFECT_LIVE | LibvirtCalls.AFFECT_CONFIG;
+        };
+    }
+
+    @Override
+    public void setMetadata(UUID domain, String namespace, String prefix, String xml, Scope scope) {
+        onDomain(domain, "the metadata of domain " + domain + " cannot be set", (link, found) -> {
+            found.setMetadata(LibvirtCalls.METADATA_ELEMENT, xml, prefix, namespace, flags(scope));
+            return null;
+        });
+    }
+
+    @Override
+    public void attachDevice(UUID domain, String xml, Scope scope) {
+        onDomain(domain, "the device cannot be put into domain " + domain, (link, found) -> {
+            found.attachDeviceFlags(xml, flags(scope));
+            return null;
+        });
+    }
+
+    @Override
+    public void detachDevice(UUID domain, String alias, Scope scope) {
+        String what = "device " + alias + " cannot be taken out of domain " + domain;
+        onDomain(domain, what, (link, found) -> {
+            var handle = LibvirtCalls.LIBVIRT.virDomainLookupByUUIDString(link.pointer(), domain.toString());
+            if (handle == null) {
+                throw Failures.last(what, link.hasEnded());
+            }
+            try {
+                if (LibvirtCalls.LIBVIRT.virDomainDetachDeviceAlias(handle, alias, flags(scope)) < 0
+                    && LibvirtCalls.LIBVIRT.virGetLastErrorCode() != LibvirtCalls.ERROR_DEVICE_MISSING) {
+                    throw Failures.last(what, link.hasEnded());
+                }
+            } finally {
+                LibvirtCalls.LIBVIRT.virDomainFree(handle);
+            }
+            return null;
+        });
+    }
+
+    @Override
+    public void defineXml(String xml) {
+        Driver driver = XEN_TYPE.matcher(xml).find() ? Driver.XEN : Driver.QEMU;
+        Connection connection = connections.stream().filter(one -> one.driver() == driver).findFirst()
+            .orElseThrow(() -> new HypervisorException(Reason.REFUSED, "no connection of libvirt is configured for "
+                + driver));
+        connection.call("the definition is not taken", link -> {
+            link.domainDefineXML(xml).free();
+            return null;
+        });
+    }
+
+    @Override
+    public OptionalLong barAddress(UUID domain, String alias) {
+        String answer = onDomain(domain, "domain " + domain + " cannot be asked for its PCI devices", (link, found) ->
+            "Xen".equalsIgnoreCase(link.getType()) ? "" : found.qemuMonitorCommand(Monitor.QUERY_PCI, 0));
+        return answer.isEmpty() ? OptionalLong.empty() : Monitor.bar2(answer, alias);
+    }
+
+    @Override
+    public boolean guestAgentWrite(UUID domain, String path, byte[] content) {
+        return onDomain(domain, "domain " + domain + " cannot be asked for its agent", (link, found) ->
+            new GuestAgent((command, timeoutS) -> found.qemuAgentCommand(command, timeoutS, 0)).write(path, content));
+    }
+
+    @Override
+    public void close() {
+        connections.forEach(Connection::close);
+        teller.shutdown();
+    }
+
+    /** The event loop's side: puts what happened into the teller's queue. */
+    private final class Events implements LinkEvents {
+        @Override
+        public void lifecycle(UUID domain, String name, int event, int detail) {
+            tell(() -> listener.lifecycle(domain, name, Lifecycle.words(event, detail)));
+        }
+
+        @Override
+        public void deviceAdded(UUID domain, String alias) {
+            tell(() -> listener.deviceAdded(domain, alias));
+        }
+
+        @Override
+        public void deviceRemoved(UUID domain, String alias) {
+            tell(() -> listener.deviceRemoved(domain, alias));
+        }
+
+        @Override
+        public void metadataChanged(UUID domain, String namespace) {
+            tell(() -> listener.metadataChanged(domain, namespace));
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** The daemon on the hypervisor: it gives each domain of libvirt the vGPU that its metadata asks for. */
+package io.hawser.hypervisor;

@@ -1,0 +1,91 @@
+package io.hawser.hypervisor.xen;
+
+import io.hawser.hypervisor.GuestSettings;
+import io.hawser.hypervisor.HypervisorException;
+import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.XenGuestSettings;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Guests' settings in XenStore: {@code /local/domain/ID/vm-data/hawser/{broker,token,ca}}. A guest sees all of them or
+ * none, as they are put in one transaction, and no other domain sees any.
+ */
+public final class XenStoreSettings implements XenGuestSettings {
+    private static final Duration TIMEOUT = Duration.ofSeconds(5);
+
+    private final Path socket;
+    private final Duration timeout;
+
+    /** Those of this machine. */
+    public XenStoreSettings() {
+        this(XenStore.SOCKET, TIMEOUT);
+    }
+
+    /** Those of the xenstored that listens at a socket. */
+    public XenStoreSettings(Path socket, Duration timeout) {
+        this.socket = socket;
+        this.timeout = timeout;
+    }
+
+    @Override
+    public void put(int domainId, GuestSettings settings) {
+        if (domainId <= 0) {
+            throw new HypervisorException(Reason.NOT_RUNNING,
+                "settings are put into domains of Xen that run: id=" + domainId);
+        }
+        Map<String, String> values = new LinkedHashMap<>();
+        values.put("broker", settings.broker());
+        values.put("token", settings.token());
+        if (!settings.ca().isEmpty()) {
+            values.put("ca", settings.ca());
+        }
+        use(store -> store.inTransaction(() -> {
+            // Of a domain that has ended nothing is left there: what is written would wait for another one.
+            if (store.read(folderOf(domainId) + "/name").isEmpty()) {
+                throw new HypervisorException(Reason.NO_DOMAIN, "Xen has no domain " + domainId);
+            }
+            String folder = folderOf(domainId) + "/vm-data/hawser";
+            store.remove(folder); // what is not set any more, and permissions that somebody else has given
+            store.write(folder, "");
+            store.permit(folder, domainId);
+            for (Map.Entry<String, String> value : values.entrySet()) {
+                String path = folder + "/" + value.getKey();
+                store.write(path, "");
+                store.permit(path, domainId);
+                store.write(path, value.getValue());
+            }
+        }));
+    }
+
+    @Override
+    public void remove(int domainId) {
+        if (domainId > 0) {
+            use(store -> store.remove(folderOf(domainId) + "/vm-data/hawser"));
+        }
+    }
+
+    private static String folderOf(int domainId) {
+        return "/local/domain/" + domainId;
+    }
+
+    /** What is done with a connection. */
+    @FunctionalInterface
+    private interface Task {
+        void run(XenStore store) throws IOException;
+    }
+
+    private void use(Task task) {
+        try (XenStore store = XenStore.connect(socket, timeout)) {
+            task.run(store);
+        } catch (XenStoreException e) {
+            throw new HypervisorException(Reason.REFUSED, e.getMessage(), e);
+        } catch (IOException e) {
+            throw new HypervisorException(Reason.DISCONNECTED, "XenStore cannot be used at " + socket + ": "
+                + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+package io.hawser.hypervisor;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The script that libvirt calls, against a real daemon's socket and against whatever else may listen there. */
+class HookTest {
+    private static final Path SCRIPT = Path.of("../../hooks/50-hawser").toAbsolutePath().normalize();
+    private static final List<String> REFUSABLE = List.of("prepare", "migrate", "restore");
+    private static final List<String> OTHERS = List.of("start", "started", "stopped", "release", "reconnect", "attach");
+    private static final String XML = Xml.domain(UUID.randomUUID(), "a b/c", Xml.vgpu("transport='tcp'"), "");
+
+    @TempDir
+    Path folder;
+    private Daemon daemon;
+    private ServerSocketChannel other;
+
+    /** How the script ended. */
+    private record Ended(int exitCode, String err, String out, Duration took) { }
+
+    @BeforeAll
+    static void needCurl() throws Exception {
+        assumeTrue(new ProcessBuilder("sh", "-c", "command -v curl").start().waitFor() == 0,
+            "SKIPPED: curl is not installed, which the hook needs");
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        if (daemon != null) {
+            daemon.close();
+        }
+        if (other != null) {
+            other.close();
+        }
+    }
+
+    private Path socket() {
+        return folder.resolve("s");
+    }
+
+    private Ended run(String operation, String xml, String... environment) throws Exception {
+        Path in = Files.writeString(folder.resolve("in"), xml);
+        Path err = folder.resolve("err");
+        Path out = folder.resolve("out");
+        ProcessBuilder builder = new ProcessBuilder(SCRIPT.toString(), "a b/c", operation,
+            operation.startsWith("st") && !operation.equals("start") ? "end" : "begin", "-")
+            .redirectInput(in.toFile()).redirectError(err.toFile()).redirectOutput(out.toFile());
+        builder.environment().put("HAWSERD_SOCKET", socket().toString());
+        for (int i = 0; i < environment.length; i += 2) {
+            builder.environment().put(environment[i], environment[i + 1]);
+        }
+        long begin = System.nanoTime();
+        Process process = builder.start();
+        assertTrue(process.waitFor(120, TimeUnit.SECONDS), "it must end");
+        return new Ended(process.exitValue(), Files.readString(err), Files.readString(out),
+            Duration.ofNanos(System.nanoTime() - begin));
+    }
+
+    private void listen(String answer) throws IOException {
+        other = ServerSocketChannel.open(StandardProtocolFamily.UNIX).bind(UnixDomainSocketAddress.of(socket()));
+        List<SocketChannel> kept = new ArrayList<>();
+        Thread.ofPlatform().daemon().start(() -> {
+            try {
+                while (true) {
+                    SocketChannel asked = other.accept();
+                    kept.add(asked); // so that it stays open where nothing is answered
+                    if (answer != null) {
+                        asked.read(ByteBuffer.allocate(1 << 16));
+                        asked.write(ByteBuffer.wrap(answer.getBytes(StandardCharsets.ISO_8859_1)));
+                        asked.close();
+                    }
+                }
+            } catch (IOException e) {
+                kept.clear(); // the test has closed it
+            }
+        });
+    }
+
+    private void startDaemon() throws IOException {
+        Path config = Files.writeString(folder.resolve("conf"), """
+            broker.url = "http://127.0.0.1:1"
+            region.folder = "%s"
+            socket.path = "%s"
+            state-dir = "%s"
+            """.formatted(folder, socket(), folder.resolve("state")));
+        FakeHypervisor hypervisor = new FakeHypervisor(UUID.randomUUID().toString());
+        Hypervisor connection = hypervisor.connect();
+        daemon = new Daemon(HawserdConfig.read(config, true), new Daemon.Parts(connection,
+            new io.hawser.hypervisor.libvirt.LibvirtHotPlug(connection), null), Reconciler.Patience.STANDARD);
+    }
+
+    private void assertRefusedWhereItCan(String reason) throws Exception {
+        for (String operation : REFUSABLE) {
+            Ended ended = run(operation, XML);
+            assertEquals(1, ended.exitCode(), operation + ": " + ended);
+            assertTrue(ended.err().startsWith("hawser: ") && ended.err().contains(reason), operation + ": " + ended);
+            assertEquals(1, ended.err().lines().count(), "one sentence: " + ended);
+            assertEquals("", ended.out(), "libvirt would take it for another domain XML");
+        }
+        for (String operation : OTHERS) {
+            Ended ended = run(operation, XML);
+            assertEquals(0, ended.exitCode(), operation + ": " + ended);
+            assertEquals("", ended.out() + ended.err(), operation);
+        }
+    }
+
+    @Test
+    void shouldRefuseTheStartWhenNobodyAnswers() throws Exception {
+        assertRefusedWhereItCan("hawserd does not answer at " + socket());
+    }
+
+    @Test
+    void shouldNotTouchOtherDomains() throws Exception {
+        listen(null); // who would be asked would hang
+        for (String xml : List.of(Xml.domain(UUID.randomUUID(), "a", "", ""), Xml.domain(UUID.randomUUID(), "a", "",
+            "<shmem name='other'/>"), "", "garbage")) {
+            for (String operation : REFUSABLE) {
+                Ended ended = run(operation, xml);
+                assertEquals(0, ended.exitCode(), ended.toString());
+            }
+        }
+    }
+
+    @Test
+    void shouldEndInTimeWhenNobodyAnswersTheQuestion() throws Exception {
+        listen(null);
+        for (String operation : List.of("prepare", "reconnect", "release")) {
+            Ended ended = run(operation, XML, "HAWSER_HOOK_TIMEOUT", "2");
+            assertEquals(operation.equals("prepare") ? 1 : 0, ended.exitCode(), ended.toString());
+            assertTrue(ended.took().compareTo(Duration.ofSeconds(60)) < 0, ended.toString());
+        }
+        assertTrue(Files.readString(SCRIPT).contains("HAWSER_HOOK_TIMEOUT:-25"), "what libvirt waits for at most");
+    }
+
+    @Test
+    void shouldSayWhatADaemonHasSaid() throws Exception {
+        String body = "{\"error\":\"no \\\"room\\\" on \\\\GPU; 16G of 8G\"}\n";
+        listen("HTTP/1.1 409 Conflict\r\nContent-Length: " + body.length() + "\r\nConnection: close\r\n\r\n" + body);
+        assertRefusedWhereItCan("hawser: no \"room\" on \\GPU; 16G of 8G");
+    }
+
+    @Test
+    void shouldNotTakeGarbageForAYes() throws Exception {
+        for (String answer : List.of("garbage\r\n\r\n", "HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n\u0001\u001b[2J"
+            + "x".repeat(100_000), "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "")) {
+            listen(answer);
+            Ended ended = run("prepare", XML);
+            assertEquals(1, ended.exitCode(), ended.toString());
+            assertEquals(1, ended.err().lines().count(), ended.toString());
+            assertTrue(ended.err().length() < 3000 && ended.err().chars().noneMatch(c -> c < ' ' && c != '\n'),
+                ended.toString());
+            assertEquals(0, run("reconnect", XML).exitCode());
+            assertEquals(0, run("release", XML).exitCode());
+            other.close();
+            Files.delete(socket());
+        }
+    }
+
+    @Test
+    void shouldAskTheDaemon() throws Exception {
+        startDaemon();
+        assertRefusedWhereItCanByDaemon();
+        Ended bad = run("prepare", XML.replace("transport='tcp'", "share='0' transport='tcp'"));
+        assertTrue(bad.err().contains("vgpu: share must be 1 to 100: share=0"), bad.toString());
+        Ended big = run("prepare", XML.replace("<devices>", "<!--" + "x".repeat(DomainXml.MAX_BYTES) + "--><devices>"));
+        assertEquals(1, big.exitCode(), big.toString());
+        assertTrue(big.err().contains("at most"), big.toString());
+    }
+
+    private void assertRefusedWhereItCanByDaemon() throws Exception {
+        Ended refused = run("prepare", XML);
+        assertEquals(1, refused.exitCode(), refused.toString());
+        assertTrue(refused.err().contains("broker"), refused.toString());
+        for (String operation : OTHERS) {
+            Ended ended = run(operation, XML);
+            assertEquals(0, ended.exitCode(), ended.toString());
+            assertEquals("", ended.out() + ended.err());
+        }
+    }
+
+    @Test
+    void shouldRefuseStrangeRequests() throws Exception {
+        startDaemon();
+        UnixHttp http = new UnixHttp(socket());
+        assertTrue(http.raw("GET /v1/nothing HTTP/1.1\r\n\r\n").startsWith("HTTP/1.1 404 "));
+        assertTrue(http.raw("GET /v1/hooks/qemu/prepare/begin HTTP/1.1\r\n\r\n").startsWith("HTTP/1.1 405 "));
+        assertTrue(http.raw("POST /v1/hooks/lxc/prepare/begin HTTP/1.1\r\n\r\n").startsWith("HTTP/1.1 404 "));
+        assertTrue(http.raw("POST /v1/domains/a/attach HTTP/1.1\r\nContent-Length: 1\r\n\r\n{")
+            .startsWith("HTTP/1.1 400 "));
+        assertTrue(http.raw("POST /v1/domains/a/attach HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n")
+            .startsWith("HTTP/1.1 413 "));
+        assertTrue(http.raw("GET /" + "x".repeat(20_000) + " HTTP/1.1\r\n\r\n").startsWith("HTTP/1.1 400 "));
+        assertTrue(http.raw("\u0000\u0001\u0002\r\n\r\n").startsWith("HTTP/1.1 400 "));
+        for (int i = 0; i < Door.MAX_CONNECTIONS * 3; i++) {
+            http.raw("GET /v1/domains HTTP/1.1\r\n\r\n"); // each gives its place back
+        }
+        assertFalse(http.raw("GET /v1/domains HTTP/1.1\r\n\r\n").isEmpty());
+    }
+
+    @Test
+    void shouldBeCleanForShellcheck() throws Exception {
+        assumeTrue(new ProcessBuilder("sh", "-c", "command -v shellcheck").start().waitFor() == 0,
+            "SKIPPED: shellcheck is not installed");
+        Process check = new ProcessBuilder("shellcheck", "--shell=sh", SCRIPT.toString()).redirectErrorStream(true)
+            .start();
+        String said = new String(check.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals(0, check.waitFor(), said);
+    }
+}

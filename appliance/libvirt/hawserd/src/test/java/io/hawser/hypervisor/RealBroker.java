@@ -1,0 +1,90 @@
+package io.hawser.hypervisor;
+
+import io.hawser.ctl.ApiClient;
+import io.hawser.ctl.CtlException;
+import io.hawser.ctl.Item;
+import io.hawser.ctl.Settings;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+
+/** The packaged broker as a process, with the software GPU, a state folder of its own and ports that nobody chose. */
+final class RealBroker implements AutoCloseable {
+    private static final Path ROOT = Path.of(System.getProperty("hawser.root"));
+    private static final Path JAR = ROOT.resolve("host-broker/broker/target/quarkus-app/quarkus-run.jar");
+    private static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");
+    private static final long START_LIMIT_NS = TimeUnit.SECONDS.toNanos(180);
+
+    private final Path stateDir;
+    private Process process;
+
+    RealBroker(Path stateDir) throws IOException, InterruptedException {
+        this.stateDir = stateDir;
+        start();
+    }
+
+    Path stateDir() {
+        return stateDir;
+    }
+
+    /** Starts it, and waits until it knows its GPUs. */
+    void start() throws IOException, InterruptedException {
+        Path log = Files.createDirectories(Path.of("target/it")).resolve("broker.log");
+        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(),
+            "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED",
+            "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
+            "-Dhawser.worker.dir=" + WORKER, "-Dhawser.gpu.backend=software", "-Dhawser.worker.pool-size=1",
+            "-Dhawser.worker.start-timeout=120s", "-jar", JAR.toString()));
+        Files.deleteIfExists(stateDir.resolve("endpoints.json")); // of one that was killed
+        process = new ProcessBuilder(command).redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
+        long end = System.nanoTime() + START_LIMIT_NS;
+        while (!knowsGpus()) {
+            if (!process.isAlive() || System.nanoTime() - end > 0) {
+                throw new AssertionError("the broker does not start: see " + log.toAbsolutePath());
+            }
+            TimeUnit.MILLISECONDS.sleep(50);
+        }
+    }
+
+    private boolean knowsGpus() {
+        try {
+            return Files.exists(stateDir.resolve("endpoints.json"))
+                && !ask(c -> Item.list(c.get("/api/v1/gpus"))).isEmpty();
+        } catch (CtlException e) {
+            return false;
+        }
+    }
+
+    /** Asks it as its administrator. */
+    <T> T ask(Function<ApiClient, T> question) {
+        Settings settings = new Settings(Map.of("state-dir", stateDir.toString()), Map.of(), Path.of("/nonexistent"),
+            null);
+        try (ApiClient client = new ApiClient(settings.endpoint())) {
+            return question.apply(client);
+        }
+    }
+
+    /** Ends it without notice; its workers end by themselves. */
+    void kill() throws InterruptedException {
+        process.destroyForcibly().waitFor();
+    }
+
+    @Override
+    public void close() {
+        process.destroy();
+        try {
+            if (!process.waitFor(60, TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+            }
+        } catch (InterruptedException e) {
+            process.destroyForcibly();
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.hawser.hypervisor.libvirt;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import io.hawser.hypervisor.HypervisorException;
+import java.util.OptionalLong;
+import org.junit.jupiter.api.Test;
+
+class MonitorTest {
+    // As QEMU 7.2 answers, less what is of no interest.
+    private static final String DEVICE = """
+        {"bus":1,"qdev_id":"%s","slot":0,"regions":[
+        {"prefetch":false,"mem_type_64":false,"bar":0,"size":256,"address":4265607168,"type":"memory"},
+        {"prefetch":true,"mem_type_64":true,"bar":2,"size":67108864,"address":%d,"type":"memory"}]}""";
+
+    private static String answer(String devices, String behindPort) {
+        return """
+            {"return":[{"bus":0,"devices":[{"bus":0,"qdev_id":"","slot":0,"regions":[]}%s,
+            {"bus":0,"qdev_id":"pci.1","slot":1,"regions":[],"pci_bridge":{"bus":{"number":0},"devices":[%s]}}]}],
+            "id":"libvirt-416"}""".formatted(devices, behindPort);
+    }
+
+    @Test
+    void shouldFindTheAddressOnTheFirstBusAndBehindAPort() {
+        assertEquals(OptionalLong.of(4294967296L),
+            Monitor.bar2(answer("," + DEVICE.formatted("ua-hawser", 4294967296L), ""), "ua-hawser"));
+        assertEquals(OptionalLong.of(4160749568L), Monitor.bar2(answer("," + DEVICE.formatted("other", 77L),
+            DEVICE.formatted("ua-hawser", 4160749568L)), "ua-hawser"));
+    }
+
+    @Test
+    void shouldKnowADeviceThatHasNoAddress() {
+        assertEquals(OptionalLong.empty(), Monitor.bar2(answer("", DEVICE.formatted("ua-hawser", -1L)), "ua-hawser"));
+        assertEquals(OptionalLong.empty(), Monitor.bar2(answer("", DEVICE.formatted("other", 5L)), "ua-hawser"));
+        assertEquals(OptionalLong.empty(), Monitor.bar2("{\"error\":{\"class\":\"GenericError\"}}", "ua-hawser"));
+    }
+
+    @Test
+    void shouldSayWhatIsNoJson() {
+        String whole = answer("", DEVICE.formatted("ua-hawser", 5L));
+        for (int length = 0; length < whole.length(); length++) {
+            String cut = whole.substring(0, length);
+            assertThrows(HypervisorException.class, () -> Monitor.bar2(cut, "ua-hawser"), cut);
+        }
+    }
+}
