@@ -1,4 +1,4 @@
-# Shell functions of images/vm-test: a kernel without installing it, an initramfs with what the guest needs, a virtual machine under
+# Shell functions of images/vm/bare-test: a kernel without installing it, an initramfs with what the guest needs, a virtual machine under
 # QEMU's software emulation that is told by a serial port what to do. Sourced by bash; the sourcing script sets `root`, `work` and
 # `kernel_dir`, and defines `say`, `die` and `skip`.
 
@@ -18,7 +18,7 @@ find_kernel() {
             skip "no guest kernel: give one with --kernel (apt-get, which would fetch Debian's, is not there)"
         package=$(apt-cache depends linux-image-cloud-amd64 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -n 1)
         [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or give one with --kernel"
-        say "vm-test: fetching $package"
+        say "$me: fetching $package"
         mkdir -p "$work/kernel"
         # A folder that apt's own user may write to, else apt warns.
         chmod 755 "$work"
