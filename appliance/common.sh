@@ -28,8 +28,8 @@ build_all() {
     mkdir -p "$root/appliance/target"
     say "$me: building (output in $log); the first time takes a few minutes"
     local start=$SECONDS
-    if ! "$root/mvnw" -B verify -DskipTests -Dcheckstyle.skip -pl appliance/programs,appliance/check,host-broker/broker,host-broker/worker \
-            -am 2>&1 | tee "$log" | sed -un 's/^\[INFO\] Building \(Hawser[^[]*[^ [0-9]\).*\[\(.*\)\]$/  [\2] \1/p' >&2; then
+    if ! "$root/mvnw" -B verify -DskipTests -Dcheckstyle.skip -pl appliance/programs,appliance/check,host-broker/broker \
+            -pl host-broker/worker,appliance/libvirt/hawserd -am 2>&1 | tee "$log" | sed -un 's/^\[INFO\] Building \(Hawser[^[]*[^ [0-9]\).*\[\(.*\)\]$/  [\2] \1/p' >&2; then
         grep -m 5 'ERROR' "$log" >&2 || true
         die "the build failed; its output is in $log"
     fi
@@ -51,7 +51,7 @@ ensure_built() {
 
 is_built() {
     [ -e "$broker_jar" ] && [ -d "$worker_dir" ] && [ -e "$libraries/libcuda.so.1" ] && [ -x "$bin/hawser_benchmark" ] &&
-        [ -d "$root/appliance/check/target/app" ]
+        [ -d "$root/appliance/check/target/app" ] && [ -d "$root/appliance/libvirt/hawserd/target/app" ]
 }
 
 # Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
