@@ -7,6 +7,8 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -23,6 +25,8 @@ import java.util.stream.Collectors;
 final class BrokerProcess implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration HTTP_LIMIT = Duration.ofSeconds(20);
+    private static final Duration DUMP_LIMIT = Duration.ofSeconds(10);
+    private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
 
@@ -31,6 +35,7 @@ final class BrokerProcess implements AutoCloseable {
     private final Path log;
     private final Process process;
     private final RegionFile region;
+    private boolean dumped;
     private String guest;
     private String guestTls;
     private String http;
@@ -205,11 +210,34 @@ final class BrokerProcess implements AutoCloseable {
             .header("Authorization", "Bearer " + adminToken()).header("Content-Type", "application/json")
             .method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody()
                 : HttpRequest.BodyPublishers.ofString(body)).build();
-        HttpResponse<String> response = client.send(request, HttpResponse.BodyHandlers.ofString());
+        HttpResponse<String> response;
+        try {
+            response = client.send(request, HttpResponse.BodyHandlers.ofString());
+        } catch (HttpTimeoutException e) {
+            throw new IOException(method + " " + path + " was not answered in time" + threadDump(), e);
+        }
         if (response.statusCode() != expected) {
             throw new IOException(method + " " + path + " answered " + response.statusCode() + ": " + response.body());
         }
         return response.body();
+    }
+
+    /** What its threads do, once: by a signal, which a JVM answers whose threads hang. Without virtual threads. */
+    private String threadDump() throws IOException, InterruptedException {
+        if (dumped) {
+            return ", again";
+        }
+        dumped = true;
+        long before = Files.size(log);
+        new ProcessBuilder("kill", "-QUIT", Long.toString(pid())).start().waitFor();
+        long end = System.nanoTime() + DUMP_LIMIT.toNanos();
+        String said = "";
+        while (!said.contains(DUMP_END) && System.nanoTime() < end) {
+            TimeUnit.MILLISECONDS.sleep(20);
+            byte[] all = Files.readAllBytes(log);
+            said = new String(all, (int) before, all.length - (int) before, StandardCharsets.UTF_8);
+        }
+        return "; threads of the broker:\n" + said;
     }
 
     /** Waits until there is no session and no worker that serves one: nothing of a guest is left. */

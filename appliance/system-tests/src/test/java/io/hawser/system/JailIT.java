@@ -74,6 +74,7 @@ class JailIT {
             String jail = broker.info().path("jail").asText();
             assertTrue(jail.startsWith("auto: "), jail);
             assertTrue(jail.contains("system calls"), jail);
+            assertTrue(jail.contains("; cgroup: memory and ") || jail.contains("; cgroup: no ("), jail);
             try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold")) {
                 program.awaitLine("READY");
                 Path worker = Path.of("/proc/" + broker.sessions().get(0).path("workerPid").asLong());
