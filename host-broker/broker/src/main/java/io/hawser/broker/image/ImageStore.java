@@ -1,16 +1,18 @@
 package io.hawser.broker.image;
 
-import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.ImagePeer;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.SealedMemory;
 import java.io.IOException;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import org.jboss.logging.Logger;
 
 /**
@@ -30,13 +32,17 @@ public final class ImageStore implements AutoCloseable {
      */
     public record Limits(int maxImages, long maxBytes) { }
 
+    /** Offers of one worker that wait; honest guests load some large libraries one behind the other. */
+    private static final int MAX_WAITING = 64;
+
     private record Image(int descriptor, long bytes) { }
 
-    private record Writing(String vgpu, String sha256, Image image) { }
+    /** What a worker writes, and what it has offered meanwhile. */
+    private record Writing(String vgpu, String sha256, Image image, Queue<WorkerMessage.Image> waiting) { }
 
     private final Limits limits;
     private final Map<String, LinkedHashMap<String, Image>> byVgpu = new HashMap<>(); // least recently used first
-    private final Map<Worker, Writing> writing = new HashMap<>(); // at most one a worker
+    private final Map<ImagePeer, Writing> writing = new HashMap<>(); // at most one a worker
 
     /** Keeps nothing yet. */
     public ImageStore(Limits limits) {
@@ -53,7 +59,7 @@ public final class ImageStore implements AutoCloseable {
     }
 
     /** A worker with a session of this vGPU said something of images. */
-    public void said(Worker worker, String vgpu, WorkerMessage.OfImage message) {
+    public void said(ImagePeer worker, String vgpu, WorkerMessage.OfImage message) {
         switch (message) {
             case WorkerMessage.Image offer -> offered(worker, vgpu, offer);
             case WorkerMessage.Stored stored -> stored(worker, stored.sha256());
@@ -66,27 +72,38 @@ public final class ImageStore implements AutoCloseable {
         }
     }
 
-    private void offered(Worker worker, String vgpu, WorkerMessage.Image offer) {
+    private void offered(ImagePeer worker, String vgpu, WorkerMessage.Image offer) {
+        Writing before = writing.get(worker);
+        if (before == null) {
+            take(worker, vgpu, offer, new ArrayDeque<>());
+        } else if (before.waiting.size() < MAX_WAITING) {
+            before.waiting.add(offer);
+        }
+    }
+
+    /** Has an image written; false when it is not wanted, of which the worker, which does not wait, is not told. */
+    private boolean take(ImagePeer worker, String vgpu, WorkerMessage.Image offer, Queue<WorkerMessage.Image> waiting) {
         LinkedHashMap<String, Image> images = images(vgpu);
-        if (images.containsKey(offer.sha256()) || writing.containsKey(worker) || offer.bytes() > limits.maxBytes
+        if (images.containsKey(offer.sha256()) || offer.bytes() > limits.maxBytes
             || !makeRoom(vgpu, images, offer.bytes())) {
-            return; // the worker does not wait for an answer
+            return false;
         }
         int descriptor;
         try {
             descriptor = SealedMemory.create("hawser-image", offer.bytes());
         } catch (IOException e) {
             LOG.warnf("an image cannot be kept: %s", e.getMessage());
-            return;
+            return false;
         }
         Image image = new Image(descriptor, offer.bytes());
-        writing.put(worker, new Writing(vgpu, offer.sha256(), image));
+        writing.put(worker, new Writing(vgpu, offer.sha256(), image, waiting));
         try {
             worker.giveImage("store", offer.sha256(), offer.bytes(), descriptor);
         } catch (PosixException e) {
             LOG.debugf("worker %d was not given memory for an image: %s", worker.id(), e.getMessage());
             gone(worker);
         }
+        return true;
     }
 
     /** Drops what was used longest ago until so much more fits; what is being written counts and stays. */
@@ -110,11 +127,19 @@ public final class ImageStore implements AutoCloseable {
         return used + bytes <= limits.maxBytes && count < limits.maxImages;
     }
 
-    private void stored(Worker worker, String sha256) {
+    private void stored(ImagePeer worker, String sha256) {
         Writing written = writing.remove(worker);
         if (written == null) {
             return;
         }
+        keep(worker, written, sha256);
+        WorkerMessage.Image next;
+        do {
+            next = written.waiting.poll();
+        } while (next != null && !take(worker, written.vgpu, next, written.waiting));
+    }
+
+    private void keep(ImagePeer worker, Writing written, String sha256) {
         try {
             SealedMemory.seal(written.image.descriptor);
         } catch (IOException e) {
@@ -130,7 +155,7 @@ public final class ImageStore implements AutoCloseable {
         LOG.debugf("an image is kept: vgpu=%s bytes=%d sha256=%s", written.vgpu, written.image.bytes, sha256);
     }
 
-    private void wanted(Worker worker, String vgpu, String sha256) {
+    private void wanted(ImagePeer worker, String vgpu, String sha256) {
         Image image = images(vgpu).get(sha256);
         try {
             if (image == null) {
@@ -144,7 +169,7 @@ public final class ImageStore implements AutoCloseable {
     }
 
     /** A worker is gone; what it was writing goes too. */
-    public void gone(Worker worker) {
+    public void gone(ImagePeer worker) {
         Writing unfinished = writing.remove(worker);
         if (unfinished != null) {
             drop(unfinished.image);

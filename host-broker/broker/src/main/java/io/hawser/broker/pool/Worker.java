@@ -31,7 +31,7 @@ import org.jboss.logging.Logger;
  *
  * <p>A frame in either direction is {@code u32 little-endian length, JSON}.
  */
-public final class Worker {
+public final class Worker implements ImagePeer {
     private static final Logger LOG = Logger.getLogger(Worker.class);
     private static final ObjectMapper JSON = new ObjectMapper();
     /** Messages in a second; an honest worker sends two of its own. Stops one from keeping the broker busy. */
@@ -128,6 +128,7 @@ public final class Worker {
     }
 
     /** Counts up from 1; names the worker in logs. */
+    @Override
     public long id() {
         return id;
     }
@@ -198,17 +199,12 @@ public final class Worker {
             regionBytes);
     }
 
-    /**
-     * Gives it an image's memory: to write ({@code store}) or to read ({@code image}). The caller still owns its copy
-     * of the descriptor.
-     *
-     * @throws PosixException when the worker does not take it; it is of no further use then.
-     */
+    @Override
     public void giveImage(String type, String sha256, long bytes, int descriptor) throws PosixException {
         pass(JSON.createObjectNode().put("type", type).put("sha256", sha256).put("bytes", bytes), descriptor);
     }
 
-    /** Tells it that an image is kept no more. */
+    @Override
     public void tellNoImage(String sha256) {
         tell(JSON.createObjectNode().put("type", "noimage").put("sha256", sha256));
     }
