@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # variables of the sourcing script
 # Shell functions of appliance/demo, appliance/benchmark and images/vm-test: building what is missing, starting a broker. Sourced by
 # bash; the sourcing script sets `root` and `me`.
 
