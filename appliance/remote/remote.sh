@@ -607,7 +607,7 @@ check_broker_restart() {
     kill -9 "$broker_pid"
     wait "$broker_pid" 2> /dev/null || true
     hold_lost a "$held" 30
-    refused a "Connection refused" HAWSER_CONNECT_TIMEOUT_MS=1000
+    refused a "Connection refused" HAWSER_CONNECT_TIMEOUT_MS=500
     start_remote_broker
     run_program a drv_vector_add
     check_smi b 256

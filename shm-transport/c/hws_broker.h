@@ -5,9 +5,13 @@
 #include "hws_carrier.h"
 #include "hws_config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Connects within the configuration's time. Returns the carrier, or NULL with a sentence in error_p. */
-hws_carrier_t *hws_broker_connect(const hws_config_t *config, char *error_p, size_t error_capacity);
+/*
+ * Connects within the configuration's time; patient: a broker that is not there yet is asked again (hws_dial_t).
+ * Returns the carrier, or NULL with a sentence in error_p.
+ */
+hws_carrier_t *hws_broker_connect(const hws_config_t *config, bool patient, char *error_p, size_t error_capacity);
 
 #endif

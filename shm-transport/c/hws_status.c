@@ -18,7 +18,8 @@ int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_st
         snprintf(error_p, error_capacity, "%s", config->missing);
         return -1;
     }
-    hws_carrier_t *carrier = hws_broker_connect(config, error_p, error_capacity);
+    /* Once: who asks wants to know how it is now. */
+    hws_carrier_t *carrier = hws_broker_connect(config, false, error_p, error_capacity);
     if (carrier == NULL) {
         return -1;
     }

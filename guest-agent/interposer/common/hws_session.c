@@ -82,7 +82,7 @@ __attribute__((destructor)) static void at_exit(void) {
 /* Over TCP, with TLS or without. Returns the carrier, or NULL after saying why. */
 static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
     char error[512];
-    hws_carrier_t *carrier = hws_broker_connect(config, error, sizeof error);
+    hws_carrier_t *carrier = hws_broker_connect(config, true, error, sizeof error);
     if (carrier == NULL) {
         hws_log(HWS_ERROR, "no GPU: %s", error);
         return NULL;

@@ -304,22 +304,31 @@ static void *broker_main(void *unused) {
     return NULL;
 }
 
-/* Listens on a free port and points this process's environment to it. */
-static void broker_start(broker_mood_t mood) {
+/* Takes a free port, which refuses for now, and points this process's environment to it. */
+static void broker_announce(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
-    broker_mood = mood;
     broker_listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     HWS_CHECK(bind(broker_listener, (struct sockaddr *) &address, sizeof address) == 0);
-    HWS_CHECK(listen(broker_listener, 1) == 0);
     HWS_CHECK(getsockname(broker_listener, (struct sockaddr *) &address, &length) == 0);
     char text[64];
     snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(address.sin_port));
     setenv("HAWSER_BROKER", text, 1);
     setenv("HAWSER_TOKEN", "test.secret", 1);
+}
+
+/* Listens at the announced port. */
+static void broker_listen(broker_mood_t mood) {
+    broker_mood = mood;
+    HWS_CHECK(listen(broker_listener, 1) == 0);
     pthread_t thread;
     HWS_CHECK(pthread_create(&thread, NULL, broker_main, NULL) == 0);
     pthread_detach(thread);
+}
+
+static void broker_start(broker_mood_t mood) {
+    broker_announce();
+    broker_listen(mood);
 }
 
 /* The broker's machine goes away. */

@@ -16,12 +16,28 @@ static CUcontext start(void) {
 }
 
 static void shouldFindNoDeviceWhereNobodyListens(void) {
-    broker_start(BROKER_KIND);
-    shutdown(broker_listener, SHUT_RDWR); /* the port is ours, and refuses */
+    setenv("HAWSER_CONNECT_TIMEOUT_MS", "200", 1);
+    broker_announce();
     int count;
     HWS_CHECK(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
     HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE && cuInit(0) == CUDA_ERROR_NO_DEVICE);
     HWS_CHECK(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void *start_broker_later(void *unused) {
+    (void) unused;
+    usleep(300000);
+    broker_listen(BROKER_KIND);
+    return NULL;
+}
+
+static void shouldWaitForABrokerThatStartsLater(void) {
+    pthread_t starter;
+    setenv("HAWSER_LOG", "error", 1); /* a slow machine waits long enough for a line that says so */
+    broker_announce();
+    HWS_CHECK(pthread_create(&starter, NULL, start_broker_later, NULL) == 0);
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS);
+    HWS_CHECK(pthread_join(starter, NULL) == 0);
 }
 
 static void shouldFindNoDeviceWithoutConfiguration(void) {
@@ -420,6 +436,7 @@ static void run(const char *name, void (*test)(void), int wanted_lines) {
 
 int main(void) {
     RUN(shouldFindNoDeviceWhereNobodyListens, 1);
+    RUN(shouldWaitForABrokerThatStartsLater, 0);
     RUN(shouldFindNoDeviceWithoutConfiguration, 1);
     RUN(shouldFindNoDeviceWhenTheBrokerIsSilent, 1);
     RUN(shouldFindNoDeviceWhenTheBrokerRefuses, 1);

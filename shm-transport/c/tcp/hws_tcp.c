@@ -3,27 +3,12 @@
 #include "../shm/hws_wait.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <sys/time.h>
 #include <unistd.h>
-
-/*
- * A broker that vanished without a word (power, cable) is noticed after this long: by unacknowledged data, or by
- * keepalive probes when we only wait. Longer than a stall of a loaded but living peer, whose kernel answers probes.
- */
-#define VANISHED_MS 20000u
-#define KEEPALIVE_IDLE_S 5
-#define KEEPALIVE_INTERVAL_S 3
-#define KEEPALIVE_PROBES 5
 
 typedef struct hws_tcp {
     hws_carrier_t carrier;
@@ -117,89 +102,8 @@ hws_carrier_t *hws_tcp_adopt(int fd) {
     return &tcp->carrier;
 }
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Connects fd before the deadline. Returns 0 or an errno. */
-static int connect_until(int fd, const struct sockaddr *address, socklen_t length, int64_t deadline_ms) {
-    if (connect(fd, address, length) == 0) {
-        return 0;
-    }
-    if (errno != EINPROGRESS && errno != EINTR) {
-        return errno;
-    }
-    for (;;) {
-        int64_t left = deadline_ms - now_ms();
-        if (left <= 0) {
-            return ETIMEDOUT;
-        }
-        struct pollfd wanted = {.fd = fd, .events = POLLOUT};
-        int ready = poll(&wanted, 1, (int) left);
-        if (ready < 0 && errno != EINTR) {
-            return errno;
-        }
-        if (ready > 0) {
-            int error = 0;
-            socklen_t bytes = sizeof error;
-            return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 ? errno : error;
-        }
-    }
-}
-
-/* Options that make latency low and a vanished peer noticed. A kernel that lacks one still carries the session. */
-static void set_options(int fd) {
-    int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S, probes = KEEPALIVE_PROBES;
-    unsigned vanished = VANISHED_MS;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &vanished, sizeof vanished);
-}
-
-int hws_tcp_open(const char *host, const char *port, uint32_t timeout_ms, char *error_p, size_t error_capacity) {
-    int64_t deadline_ms = now_ms() + timeout_ms;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses = NULL;
-    int rc = getaddrinfo(host, port, &hints, &addresses);
-    if (rc != 0) {
-        snprintf(error_p, error_capacity, "no address for the broker %s: %s", host, gai_strerror(rc));
-        return -1;
-    }
-    int error = ETIMEDOUT, fd = -1;
-    for (struct addrinfo *each = addresses; each != NULL; each = each->ai_next) {
-        fd = socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0) {
-            error = errno;
-            continue;
-        }
-        error = connect_until(fd, each->ai_addr, each->ai_addrlen, deadline_ms);
-        if (error == 0) {
-            break;
-        }
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(addresses);
-    if (fd >= 0 && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) {
-        error = errno;
-        close(fd);
-        fd = -1;
-    }
-    if (fd < 0) {
-        snprintf(error_p, error_capacity, "no connection to the broker %s:%s: %s", host, port, strerror(error));
-        return -1;
-    }
-    set_options(fd);
-    return fd;
-}
-
-hws_carrier_t *hws_tcp_connect(const char *host, const char *port, uint32_t timeout_ms, char *error_p,
-                               size_t error_capacity) {
-    int fd = hws_tcp_open(host, port, timeout_ms, error_p, error_capacity);
+hws_carrier_t *hws_tcp_connect(const hws_dial_t *dial, char *error_p, size_t error_capacity) {
+    int fd = hws_dial(dial, error_p, error_capacity);
     if (fd < 0) {
         return NULL;
     }

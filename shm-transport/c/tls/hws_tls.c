@@ -1,7 +1,6 @@
 #include "hws_tls.h"
 
 #include "../shm/hws_wait.h"
-#include "../tcp/hws_tcp.h"
 #include "hws_libssl.h"
 
 #include <arpa/inet.h>
@@ -427,8 +426,8 @@ static int attach(hws_tls_t *tls) {
     return 0;
 }
 
-hws_carrier_t *hws_tls_connect(const char *host, const char *port, const char *ca_file, uint32_t timeout_ms,
-                               char *error_p, size_t error_capacity) {
+hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char *error_p, size_t error_capacity) {
+    const char *host = dial->host;
     library = hws_libssl_load(error_p, error_capacity);
     hws_ssl_context_t *context = library == NULL ? NULL : make_context(library, ca_file, error_p, error_capacity);
     if (context == NULL) {
@@ -445,7 +444,7 @@ hws_carrier_t *hws_tls_connect(const char *host, const char *port, const char *c
         snprintf(error_p, error_capacity, "no memory for the TLS connection to %s", host);
         goto no_window;
     }
-    int fd = hws_tcp_open(host, port, timeout_ms, error_p, error_capacity);
+    int fd = hws_dial(dial, error_p, error_capacity);
     if (fd < 0) {
         goto no_connection;
     }
@@ -456,11 +455,11 @@ hws_carrier_t *hws_tls_connect(const char *host, const char *port, const char *c
     pthread_mutex_init(&tls->lock, NULL);
     hws_spin_init_by_calls(&tls->spin);
     if (attach(tls) == 0) {
-        int rc = shake_hands(tls, timeout_ms);
+        int rc = shake_hands(tls, dial->timeout_ms);
         if (rc > 0) {
             return &tls->carrier;
         }
-        explain(tls, host, port, rc, error_p, error_capacity);
+        explain(tls, host, dial->port, rc, error_p, error_capacity);
     } else {
         snprintf(error_p, error_capacity, "no memory for the TLS connection to %s", host);
     }

@@ -6,16 +6,16 @@
 #define HWS_TLS_H
 
 #include "../hws_carrier.h"
+#include "../tcp/hws_dial.h"
 
 #include <stddef.h>
 
 /*
- * Connects to host:port and shakes hands within timeout_ms each.
+ * Connects as hws_dial() does, and shakes hands within dial->timeout_ms more.
  *
  * ca_file: PEM of the authorities to trust; "" for those of the machine.
  * Returns the carrier, or NULL with a sentence in error_p.
  */
-hws_carrier_t *hws_tls_connect(const char *host, const char *port, const char *ca_file, uint32_t timeout_ms,
-                               char *error_p, size_t error_capacity);
+hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char *error_p, size_t error_capacity);
 
 #endif

@@ -1,0 +1,158 @@
+/* Connecting to a broker that is there, comes later, or never. */
+#include "../tcp/hws_dial.h"
+#include "hws_test.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often look-ups of a name fail yet, and with what: the resolver of a machine that is still starting. */
+static atomic_int lookups_to_fail, lookup_failure, lookups;
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
+    typedef int resolver_t(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    resolver_t *real;
+    *(void **) &real = dlsym(RTLD_NEXT, "getaddrinfo");
+    atomic_fetch_add(&lookups, 1);
+    return atomic_fetch_sub(&lookups_to_fail, 1) > 0 ? atomic_load(&lookup_failure) : real(node, service, hints, result);
+}
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A port of ours, which refuses until somebody listens at the socket. */
+typedef struct door {
+    int fd;
+    char port[8];
+} door_t;
+
+static door_t make_door(void) {
+    door_t door = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    HWS_CHECK(door.fd >= 0 && bind(door.fd, (struct sockaddr *) &address, length) == 0);
+    HWS_CHECK(getsockname(door.fd, (struct sockaddr *) &address, &length) == 0);
+    snprintf(door.port, sizeof door.port, "%u", ntohs(address.sin_port));
+    return door;
+}
+
+static void *open_later(void *argument) {
+    usleep(400000);
+    HWS_CHECK(listen(((door_t *) argument)->fd, 1) == 0);
+    return NULL;
+}
+
+/* What a failed dial writes to stderr, and how long it takes. */
+typedef struct failure {
+    char error[256], text[1024];
+    int64_t took_ms;
+} failure_t;
+
+static failure_t fail(const hws_dial_t *dial) {
+    failure_t failure = {.error = ""};
+    int ends[2], own = dup(STDERR_FILENO);
+    HWS_CHECK(own >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    int64_t began_ms = now_ms();
+    int fd = hws_dial(dial, failure.error, sizeof failure.error);
+    failure.took_ms = now_ms() - began_ms;
+    HWS_CHECK(dup2(own, STDERR_FILENO) >= 0);
+    close(own);
+    close(ends[1]);
+    HWS_CHECK(read(ends[0], failure.text, sizeof failure.text - 1) >= 0);
+    close(ends[0]);
+    HWS_CHECK(fd == -1);
+    return failure;
+}
+
+static void shouldFindABrokerThatStartsLater(void) {
+    door_t door = make_door();
+    char error[256];
+    pthread_t opener;
+    HWS_CHECK(pthread_create(&opener, NULL, open_later, &door) == 0);
+    const hws_dial_t dial = {"127.0.0.1", door.port, 20000, true};
+    int64_t began_ms = now_ms();
+    int fd = hws_dial(&dial, error, sizeof error);
+    HWS_CHECK(fd >= 0 && now_ms() - began_ms >= 300);
+    HWS_CHECK(pthread_join(opener, NULL) == 0);
+    close(fd);
+    close(door.fd);
+}
+
+static void shouldFindABrokerWhoseNameIsKnownLater(void) {
+    door_t door = make_door();
+    HWS_CHECK(listen(door.fd, 1) == 0);
+    const int failures[] = {EAI_AGAIN, EAI_NONAME};
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        char error[256];
+        lookup_failure = failures[i];
+        lookups_to_fail = 3;
+        const hws_dial_t dial = {"127.0.0.1", door.port, 20000, true};
+        int fd = hws_dial(&dial, error, sizeof error);
+        HWS_CHECK(fd >= 0);
+        close(fd);
+    }
+    lookups_to_fail = 0;
+    close(door.fd);
+}
+
+static void shouldGiveUpInTimeWithTheLastReason(void) {
+    door_t door = make_door();
+    lookup_failure = EAI_AGAIN;
+    lookups_to_fail = 1;
+    lookups = 0;
+    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 600, true});
+    HWS_CHECK(strstr(failure.error, "no connection to the broker 127.0.0.1:") == failure.error);
+    HWS_CHECK(strstr(failure.error, door.port) != NULL && strstr(failure.error, ": Connection refused") != NULL);
+    HWS_CHECK(lookups >= 4 && failure.took_ms >= 500 && failure.took_ms < 3000);
+    /* Nobody has waited long enough to wonder. */
+    HWS_CHECK(failure.took_ms > 1000 || failure.text[0] == '\0');
+    close(door.fd);
+}
+
+static void shouldSayOnceOnWhatItWaits(void) {
+    door_t door = make_door();
+    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 4000, true});
+    HWS_CHECK(strstr(failure.text, "hawser: no connection to the broker 127.0.0.1:") == failure.text);
+    HWS_CHECK(strstr(failure.text, "Connection refused; trying again for up to ") != NULL);
+    HWS_CHECK(strchr(failure.text, '\n') == failure.text + strlen(failure.text) - 1);
+    HWS_CHECK(failure.took_ms >= 3500);
+    close(door.fd);
+}
+
+static void shouldAskOnceWithoutPatience(void) {
+    door_t door = make_door();
+    lookups = 0;
+    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 20000, false});
+    HWS_CHECK(lookups == 1 && strstr(failure.error, "Connection refused") != NULL && failure.text[0] == '\0');
+    close(door.fd);
+}
+
+static void shouldNotWaitForWhatDoesNotPass(void) {
+    lookup_failure = EAI_SERVICE;
+    lookups_to_fail = 1000;
+    lookups = 0;
+    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", "1", 20000, true});
+    HWS_CHECK(lookups == 1 && strstr(failure.error, "no address for the broker 127.0.0.1: ") == failure.error);
+    lookups_to_fail = 0;
+}
+
+int main(void) {
+    unsetenv("HAWSER_LOG");
+    HWS_RUN(shouldFindABrokerThatStartsLater);
+    HWS_RUN(shouldFindABrokerWhoseNameIsKnownLater);
+    HWS_RUN(shouldGiveUpInTimeWithTheLastReason);
+    HWS_RUN(shouldSayOnceOnWhatItWaits);
+    HWS_RUN(shouldAskOnceWithoutPatience);
+    HWS_RUN(shouldNotWaitForWhatDoesNotPass);
+    return 0;
+}
