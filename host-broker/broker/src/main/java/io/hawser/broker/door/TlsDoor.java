@@ -76,8 +76,10 @@ final class TlsDoor implements AutoCloseable {
         synchronized void refused(Carrier carrier, Refusal refusal, InetSocketAddress guest, String reason) {
             listener.refused(carrier, refusal);
             if (logLimiter.allows()) {
-                LOG.warnf("connection refused: peer=%s:%d reason=%s: %s", guest.getAddress().getHostAddress(),
-                    guest.getPort(), refusal.label(), reason);
+                long dropped = logLimiter.takeDropped();
+                LOG.warnf("connection refused: peer=%s:%d reason=%s: %s%s", guest.getAddress().getHostAddress(),
+                    guest.getPort(), refusal.label(), reason, dropped == 0 ? ""
+                        : " (and " + dropped + " more not logged)");
             }
         }
     }
@@ -125,7 +127,8 @@ final class TlsDoor implements AutoCloseable {
                 protected void initChannel(EpollSocketChannel channel) {
                     SslHandler tls = certificate.context().newHandler(channel.alloc());
                     tls.setHandshakeTimeoutMillis(listen.handshakeTimeout().toMillis());
-                    channel.pipeline().addLast(tls, new TlsGuest(shared));
+                    TlsAlerts alerts = new TlsAlerts();
+                    channel.pipeline().addLast(alerts, tls, new TlsGuest(shared, alerts));
                 }
             });
         var bound = bootstrap.bind(new InetSocketAddress(host, port)).awaitUninterruptibly();

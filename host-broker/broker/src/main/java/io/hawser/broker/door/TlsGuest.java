@@ -28,13 +28,16 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
     private static final String SPEAKS_TLS = "this port speaks TLS: HAWSER_BROKER=tls://host:port";
 
     private final TlsDoor.Shared door;
+    private final TlsAlerts alerts;
     private final Queue<Object> early = new ArrayDeque<>();
     private ConnectionLimits.Place place;
     private InetSocketAddress guest;
     private boolean over;
 
-    TlsGuest(TlsDoor.Shared door) {
+    /** Waits for the handshake; {@code alerts} stands before the handler of TLS. */
+    TlsGuest(TlsDoor.Shared door, TlsAlerts alerts) {
         this.door = door;
+        this.alerts = alerts;
     }
 
     @Override
@@ -60,6 +63,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
         if (event instanceof SslHandshakeCompletionEvent done && !over) {
             if (done.isSuccess()) {
                 place.opened();
+                context.pipeline().remove(alerts);
                 connect(context);
             } else {
                 Throwable cause = done.cause();
@@ -69,7 +73,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
                         HandshakeRecords.refused(Refusal.TLS, SPEAKS_TLS)));
                     refuse(context, Refusal.TLS, SPEAKS_TLS);
                 } else {
-                    refuse(context, Refusal.TLS, "the TLS handshake failed: " + cause.getMessage());
+                    refuse(context, Refusal.TLS, alerts.reason(cause));
                 }
             }
         }

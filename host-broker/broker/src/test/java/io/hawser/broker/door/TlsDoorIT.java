@@ -22,11 +22,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLSocket;
 import javax.net.ssl.SSLSocketFactory;
+import org.jboss.logmanager.ExtLogRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -170,6 +175,58 @@ class TlsDoorIT {
             assertTrue(guest.closed());
         }
         TestBroker.await("the refusal", () -> broker.refusals(Refusal.TLS) > before);
+    }
+
+    /** What the TLS door logs while a client of OpenSSL, as guests are, does not accept the certificate. */
+    private static List<String> logged(String options) throws Exception {
+        List<String> lines = new CopyOnWriteArrayList<>();
+        Logger logger = Logger.getLogger(TlsDoor.class.getName());
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord entry) {
+                lines.add(((ExtLogRecord) entry).getFormattedMessage());
+            }
+
+            @Override
+            public void flush() {
+                // nothing is held back
+            }
+
+            @Override
+            public void close() {
+                // nothing is open
+            }
+        };
+        logger.addHandler(handler);
+        try {
+            String endpoint = broker.broker().guestTlsEndpoint();
+            Process client = new ProcessBuilder("sh", "-c", "exec openssl s_client -connect " + endpoint
+                + " -verify_return_error " + options).redirectInput(new java.io.File("/dev/null"))
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD).redirectError(ProcessBuilder.Redirect.DISCARD)
+                .start();
+            assertTrue(client.waitFor(60, TimeUnit.SECONDS));
+            TestBroker.await("a line in the log", () -> !lines.isEmpty());
+        } finally {
+            logger.removeHandler(handler);
+        }
+        return lines;
+    }
+
+    @Test
+    void shouldSayThatAGuestHasNotAcceptedTheCertificate() throws Exception {
+        String stranger = new TestCertificates(folder.resolve("stranger")).authority().toString();
+        String known = certificates.authority().toString();
+        Map<String, String> clients = Map.of("-tls1_3 -CAfile " + stranger, "unknown_ca",
+            "-tls1_2 -CAfile " + stranger, "unknown_ca",
+            "-tls1_3 -verify_hostname nowhere.example -CAfile " + known, "bad_certificate");
+        for (Map.Entry<String, String> client : clients.entrySet()) {
+            List<String> lines = logged(client.getKey());
+            assertEquals(1, lines.size(), lines::toString);
+            String line = lines.getFirst();
+            assertTrue(line.startsWith("connection refused: peer=127.0.0.1:"), line);
+            assertTrue(line.endsWith(" reason=tls: the guest has not accepted the certificate: TLS alert "
+                + client.getValue()), client.getKey() + ": " + line);
+        }
     }
 
     @Test
