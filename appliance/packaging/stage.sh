@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # root is the sourcing script's
 # Shell functions of the scripts that lay out packages. Sourced by bash; the sourcing script sets `root`.
 
 # Tree $1 gets manual page $2, compressed as packages have it.
