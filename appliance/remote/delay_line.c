@@ -1,10 +1,10 @@
-/* A network link that takes time, for kernels without netem: carries packets between two tun devices and keeps each for as
- * long as its direction takes.
+/* A network link that takes time, for kernels without netem: carries packets between two tun devices and keeps each for
+ * as long as its direction takes.
  *
  *   delay_line NAME_A NAME_B MICROSECONDS
  *
- * Makes both devices in its own network namespace, prints READY, and carries until it is ended; the caller moves one of them
- * to where it belongs. What comes when a queue is full is dropped, as a router does. */
+ * Makes both devices in its own network namespace, prints READY, and carries until it is ended; the caller moves one of
+ * them to where it belongs. What comes when a queue is full is dropped, as a router does. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

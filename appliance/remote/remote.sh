@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What appliance/remote-test does in its namespaces. Sourced by bash; the sourcing script sets root, work, me, name, broker_address,
-# tls_port, http_port, backend and defines say and die.
+# What appliance/remote-test does in its namespaces. Sourced by bash; the sourcing script sets root, work, me, name,
+# broker_address, tls_port, http_port, backend and defines say and die.
 # shellcheck disable=SC1007,SC2012,SC2015,SC2034,SC2086,SC2154
 
 steps=0 current= result= broker_pid=
@@ -8,7 +8,8 @@ declare -A host_pid=()
 programs=(drv_vector_add drv_large_copies drv_pageable_copies drv_threads drv_callbacks drv_streams_events drv_graphs)
 state=$work/state
 
-# Runs the function $3... as step $2 of machine $1, and says what came of it in one line; `result` is what the function has to add.
+# Runs the function $3... as step $2 of machine $1, and says what came of it in one line; `result` is what the function
+# has to add.
 # Not as part of a condition, so that each command of it that fails ends the test.
 step() {
     local start
@@ -17,7 +18,8 @@ step() {
     start=$(date +%s.%N)
     "${@:3}"
     steps=$((steps + 1))
-    printf '%-7s %-62s %6s s  %s\n' "$1" "$2" "$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')" "$result"
+    printf '%-7s %-62s %6s s  %s\n' "$1" "$2" \
+        "$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')" "$result"
     current=
 }
 
@@ -61,7 +63,8 @@ make_certificate() {
         openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt -out "$file.key"
         echo "subjectAltName=$names" > "$file.ext"
         openssl req -new -key "$file.key" -subj "/CN=$file" |
-            openssl x509 -req -CA "$authority.pem" -CAkey "$authority.key" -CAcreateserial -days "$days" -extfile "$file.ext" -out "$file.pem"
+            openssl x509 -req -CA "$authority.pem" -CAkey "$authority.key" -CAcreateserial -days "$days" \
+                -extfile "$file.ext" -out "$file.pem"
     ) > "$work/openssl.log" 2>&1 || { cat "$work/openssl.log" >&2; die "openssl has not made $file"; }
 }
 
@@ -105,20 +108,23 @@ unpack() {
 }
 
 start_remote_broker() {
-    # Readers of the operator's machine are none of the test's: the file of the state folder says where the broker is, and who it is.
+    # Readers of the operator's machine are none of the test's: the file of the state folder says where the broker
+    # is, and who it is.
     "$package/bin/hawser-broker" -Dhawser.listen.host=127.0.0.1 -Dhawser.listen.tls-host=$broker_address \
-        -Dhawser.listen.tls-port=$tls_port -Dhawser.http.host=$name -Dhawser.http.port=$http_port -Dhawser.state-dir="$state" \
+        -Dhawser.listen.tls-port=$tls_port -Dhawser.http.host=$name -Dhawser.http.port=$http_port \
+        -Dhawser.state-dir="$state" \
         -Dhawser.tls.certificate="$work/server.pem" -Dhawser.tls.key="$work/server.key" -Dhawser.tls.reload-period=1s \
         -Dhawser.gpu.backend="$backend" -Dhawser.worker.start-timeout=120s >> "$state.log" 2>&1 < /dev/null &
     broker_pid=$!
     await 300 "the broker's start" broker_answers
-    result="guests $(sed -n 's/.*"guestTls":"\([^"]*\)".*/\1/p' "$state/endpoints.json"), REST $(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' \
-        "$state/endpoints.json")"
+    result="guests $(sed -n 's/.*"guestTls":"\([^"]*\)".*/\1/p' "$state/endpoints.json")"
+    result+=", REST $(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' "$state/endpoints.json")"
 }
 
 broker_answers() {
     kill -0 "$broker_pid" 2> /dev/null || { tail -n 20 "$state.log" >&2; die "the broker did not start"; }
-    [ -s "$state/endpoints.json" ] && ctl gpus --json > "$work/gpus.json" 2> "$work/gpus.err" && grep -q '"uuid"' "$work/gpus.json"
+    [ -s "$state/endpoints.json" ] &&
+        ctl gpus --json > "$work/gpus.json" 2> "$work/gpus.err" && grep -q '"uuid"' "$work/gpus.json"
 }
 
 # hawserctl on the broker's machine, by its state folder; the certificate is looked at there, too.
@@ -134,7 +140,8 @@ make_vgpus() {
     local vgpu
     for vgpu in a b local; do
         ctl tokens create $vgpu --note "$me" --expires 1d --out "$work/$vgpu.token" > "$work/token.out"
-        ! grep -q "$(cut -d. -f2 "$work/$vgpu.token")" "$work/token.out" || { result="hawserctl printed the secret"; return 1; }
+        ! grep -q "$(cut -d. -f2 "$work/$vgpu.token")" "$work/token.out" ||
+            { result="hawserctl printed the secret"; return 1; }
         [ "$(stat -c %a "$work/$vgpu.token")" = 600 ] || { result="the token's file can be read by others"; return 1; }
     done
     ctl vgpus show a > "$work/answer"
@@ -146,10 +153,15 @@ workers() { pgrep -P "$broker_pid" | wc -l; }
 # How many connections there are to the port of TLS.
 connections() { ss -Htn state established "( sport = :$tls_port )" | wc -l; }
 is_idle() {
-    ctl sessions list --json > "$work/sessions.json" && [ "$(tr -d '[:space:]' < "$work/sessions.json")" = "[]" ] && [ "$(connections)" = 0 ]
+    ctl sessions list --json > "$work/sessions.json" &&
+        [ "$(tr -d '[:space:]' < "$work/sessions.json")" = "[]" ] && [ "$(connections)" = 0 ]
 }
 
-baseline() { await 60 "the pool's workers" pool_full || die "$result"; workers_before=$(workers); descriptors_before=$(descriptors); }
+baseline() {
+    await 60 "the pool's workers" pool_full || die "$result"
+    workers_before=$(workers)
+    descriptors_before=$(descriptors)
+}
 pool_full() { [ "$(workers)" -ge 2 ]; }
 
 # ---- hosts ----
@@ -161,7 +173,8 @@ put_with_libraries() {
     while read -r library; do
         [ -e "$tree$library" ] || install -D "$library" "$tree$library"
     done < <(LD_LIBRARY_PATH=$package/lib/guest ldd "$file" 2> /dev/null |
-        sed -n -e 's/^[[:space:]]*\(\/[^ ]*\) (0x.*/\1/p' -e 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | grep -v -e libcuda -e libcudart)
+        sed -n -e 's/^[[:space:]]*\(\/[^ ]*\) (0x.*/\1/p' -e 's/.* => \(\/[^ ]*\) (0x.*/\1/p' |
+        grep -v -e libcuda -e libcudart)
 }
 
 # The file system of a host: what a guest's machine has, the guest's package, programs, hawserctl, and settings.
@@ -215,11 +228,15 @@ TOML
     chmod 640 "$tree"/etc/hawser/*.toml
 }
 
-# What the host's first process does in its new namespaces before it waits for its end: its own root, and nothing else to be seen.
+# What the host's first process does in its new namespaces before it waits for its end: its own root, and nothing
+# else to be seen.
 # shellcheck disable=SC2016 # expanded there
 init='
     tree=$1
-    for node in null zero random urandom tty; do : > "$tree/dev/$node"; mount --bind "/dev/$node" "$tree/dev/$node"; done
+    for node in null zero random urandom tty; do
+        : > "$tree/dev/$node"
+        mount --bind "/dev/$node" "$tree/dev/$node"
+    done
     mkdir "$tree/dev/shm" "$tree/dev/pts"
     mount -t tmpfs -o mode=1777 tmpfs "$tree/dev/shm"
     mount -t devpts -o newinstance,ptmxmode=0666 devpts "$tree/dev/pts"
@@ -239,8 +256,8 @@ start_host() {
     make_tree "$tree" "$host"
     mount --bind "$tree" "$tree"
     mount --make-private "$tree"
-    unshare --mount --net --ipc --uts --pid --fork --kill-child --propagation private sh -e -c "$init" init "$tree" "$package" \
-        > "$work/host-$host.log" 2>&1 < /dev/null &
+    unshare --mount --net --ipc --uts --pid --fork --kill-child --propagation private \
+        sh -e -c "$init" init "$tree" "$package" > "$work/host-$host.log" 2>&1 < /dev/null &
     local parent=$!
     await 20 "the host's start" test -e "$tree/run/up" || { result+=": $(cat "$work/host-$host.log")"; return 1; }
     host_pid[$host]=$(pgrep -P $parent)
@@ -264,14 +281,16 @@ in_net() {
 as_root() {
     local host=$1
     shift
-    nsenter -t "${host_pid[$host]}" -m -n -p -i -u -r --wdns=/ /bin/busybox env -i PATH=/opt/bin:/bin:/opt/ctl/bin HOME=/root "$@"
+    nsenter -t "${host_pid[$host]}" -m -n -p -i -u -r --wdns=/ \
+        /bin/busybox env -i PATH=/opt/bin:/bin:/opt/ctl/bin HOME=/root "$@"
 }
 
 # The same as the user whom the group video lets read the settings.
 as_user() {
     local host=$1
     shift
-    nsenter -t "${host_pid[$host]}" -m -n -p -i -u -r --wdns=/ -S 1000 -G 44 /bin/busybox env -i PATH=/opt/bin:/opt/hawser/bin:/bin HOME=/home/user \
+    nsenter -t "${host_pid[$host]}" -m -n -p -i -u -r --wdns=/ -S 1000 -G 44 \
+        /bin/busybox env -i PATH=/opt/bin:/opt/hawser/bin:/bin HOME=/home/user \
         LD_LIBRARY_PATH=/opt/hawser/lib/guest HAWSER_CONNECT_TIMEOUT_MS=20000 "$@"
 }
 
@@ -317,12 +336,15 @@ refused() {
     shift 2
     as_user "$host" "$@" timeout 60 drv_vector_add > "$work/answer" 2>&1 || status=$?
     result=$(grep '^hawser' "$work/answer" || true)
-    [ $status = 1 ] && grep -q "got 100 CUDA_ERROR_NO_DEVICE" "$work/answer" && [ "$(grep -c '^hawser' "$work/answer")" = 1 ] &&
-        [[ $result == *"$reason"* ]] || { result="status $status, expected \"$reason\": $(cat "$work/answer")"; return 1; }
+    [ $status = 1 ] && grep -q "got 100 CUDA_ERROR_NO_DEVICE" "$work/answer" &&
+        [ "$(grep -c '^hawser' "$work/answer")" = 1 ] &&
+        [[ $result == *"$reason"* ]] ||
+        { result="status $status, expected \"$reason\": $(cat "$work/answer")"; return 1; }
 }
 
 check_doctor() {
-    as_user "$1" timeout 60 hawser doctor /opt/bin/drv_vector_add > "$work/answer" 2>&1 || { result=$(cat "$work/answer"); return 1; }
+    as_user "$1" timeout 60 hawser doctor /opt/bin/drv_vector_add > "$work/answer" 2>&1 ||
+        { result=$(cat "$work/answer"); return 1; }
     grep -q "Nothing stands in the way" "$work/answer" && grep -q "the token is accepted" "$work/answer" ||
         { result=$(cat "$work/answer"); return 1; }
     result=$(sed -n 's/^ok *TCP: //p' "$work/answer")
@@ -332,20 +354,24 @@ check_doctor() {
 check_smi() {
     local host=$1 mib=$2
     shift 2
-    as_user "$host" "$@" timeout 60 hawser smi --json > "$work/answer" 2>&1 || { result=$(cat "$work/answer"); return 1; }
+    as_user "$host" "$@" timeout 60 hawser smi --json > "$work/answer" 2>&1 ||
+        { result=$(cat "$work/answer"); return 1; }
     grep -q "$((mib << 20))" "$work/answer" || { result="not $mib MiB: $(cat "$work/answer")"; return 1; }
 }
 
 check_hawser_run() {
-    as_user "$1" LD_LIBRARY_PATH= timeout 60 hawser run drv_vector_add > "$work/answer" 2>&1 && grep -q '^PASS' "$work/answer" ||
+    as_user "$1" LD_LIBRARY_PATH= timeout 60 hawser run drv_vector_add > "$work/answer" 2>&1 &&
+        grep -q '^PASS' "$work/answer" ||
         { result=$(cat "$work/answer"); return 1; }
 }
 
 check_settings_mode() {
     local status=0
-    nsenter -t "${host_pid[$1]}" -m -n -p -i -u -r --wdns=/ -S 1000 -G 1000 /bin/busybox env -i LD_LIBRARY_PATH=/opt/hawser/lib/guest \
+    nsenter -t "${host_pid[$1]}" -m -n -p -i -u -r --wdns=/ -S 1000 -G 1000 \
+        /bin/busybox env -i LD_LIBRARY_PATH=/opt/hawser/lib/guest \
         /opt/bin/drv_vector_add > "$work/answer" 2>&1 || status=$?
-    [ $status = 1 ] && grep -q "/etc/hawser/guest.toml: Permission denied" "$work/answer" || { result="$status: $(cat "$work/answer")"; return 1; }
+    [ $status = 1 ] && grep -q "/etc/hawser/guest.toml: Permission denied" "$work/answer" ||
+        { result="$status: $(cat "$work/answer")"; return 1; }
     result=$(grep '^hawser' "$work/answer")
 }
 
@@ -358,7 +384,8 @@ hold_start() {
     as_user "$host" "$@" < "$work/hold-$host" > "$work/hold-$host.out" 2>&1 &
     hold_pid=$!
     eval "exec {hold_$host}> '$work/hold-$host'"
-    await 60 "READY of hold" grep -qs READY "$work/hold-$host.out" || { result+=": $(cat "$work/hold-$host.out")"; return 1; }
+    await 60 "READY of hold" grep -qs READY "$work/hold-$host.out" ||
+        { result+=": $(cat "$work/hold-$host.out")"; return 1; }
 }
 
 hold_close() { eval "exec {hold_$1}>&-"; }
@@ -368,16 +395,19 @@ hold_end() {
     hold_close "$1"
     local status=0
     wait "$2" || status=$?
-    [ $status = 0 ] && grep -q '^PASS hold: ' "$work/hold-$1.out" || { result="hold: $status: $(cat "$work/hold-$1.out")"; return 1; }
+    [ $status = 0 ] && grep -q '^PASS hold: ' "$work/hold-$1.out" ||
+        { result="hold: $status: $(cat "$work/hold-$1.out")"; return 1; }
 }
 
 # The hold of host $1, process $2, must end by itself within $3 seconds, because the device is lost.
 hold_lost() {
     local status=0
-    await "$3" "the program's end" eval "! kill -0 $2 2> /dev/null" || { result+=": $(cat "$work/hold-$1.out")"; return 1; }
+    await "$3" "the program's end" eval "! kill -0 $2 2> /dev/null" ||
+        { result+=": $(cat "$work/hold-$1.out")"; return 1; }
     wait "$2" || status=$?
     hold_close "$1"
-    [ $status = 3 ] && grep -q '^ERROR ' "$work/hold-$1.out" || { result="hold: $status: $(cat "$work/hold-$1.out")"; return 1; }
+    [ $status = 3 ] && grep -q '^ERROR ' "$work/hold-$1.out" ||
+        { result="hold: $status: $(cat "$work/hold-$1.out")"; return 1; }
 }
 
 check_session_shown() {
@@ -387,7 +417,8 @@ check_session_shown() {
     ctl sessions list > "$work/answer"
     grep -q 'hold' "$work/answer" && grep -qw a "$work/answer" || { result=$(cat "$work/answer"); return 1; }
     ctl sessions list --json > "$work/answer"
-    grep -q 'host-a.example' "$work/answer" && grep -q '10.77.0.11' "$work/answer" || { result=$(cat "$work/answer"); return 1; }
+    grep -q 'host-a.example' "$work/answer" && grep -q '10.77.0.11' "$work/answer" ||
+        { result=$(cat "$work/answer"); return 1; }
     hold_end a "$held"
     await 30 "no session" is_idle
 }
@@ -395,7 +426,8 @@ check_session_shown() {
 # ---- certificates over and renewed ----
 
 shown_certificate() {
-    openssl s_client -connect $broker_address:$tls_port < /dev/null 2> /dev/null | openssl x509 -noout -fingerprint 2> /dev/null
+    openssl s_client -connect $broker_address:$tls_port < /dev/null 2> /dev/null |
+        openssl x509 -noout -fingerprint 2> /dev/null
 }
 shows() { [ "$(shown_certificate)" = "$(openssl x509 -noout -fingerprint -in "$work/$1.pem")" ]; }
 
@@ -471,13 +503,16 @@ check_cut() {
     hold_close a
     local status=0
     wait "$held" || status=$?
-    [ $status = 3 ] || { result="an idle program went on without its session: $status: $(cat "$work/hold-a.out")"; return 1; }
+    [ $status = 3 ] ||
+        { result="an idle program went on without its session: $status: $(cat "$work/hold-a.out")"; return 1; }
     await 20 "the link" reaches a $tls_port
     run_program a drv_vector_add
     result="program ended after $guest_s s, broker's session after $broker_s s, an idle one after $idle_s s"
 }
 
-build_delay_line() { gcc -std=c11 -O2 -Wall -Wextra -Werror -o "$work/delay_line" "$root/appliance/remote/delay_line.c"; }
+build_delay_line() {
+    gcc -std=c11 -O2 -Wall -Wextra -Werror -o "$work/delay_line" "$root/appliance/remote/delay_line.c"
+}
 
 delay_begin() {
     "$work/delay_line" far near "$1" > "$work/delay.out" 2>&1 < /dev/null &
@@ -495,7 +530,8 @@ delay_end() {
     kill "$delay_pid" && wait "$delay_pid" || true # takes its devices, and with them the routes, away
 }
 
-# The time that a program takes with a link of $1 us each way, and that all of its waiting is in its count of round trips.
+# The time that a program takes with a link of $1 us each way, and that all of its waiting is in its count of round
+# trips.
 check_delay() {
     local delay_us=$1 program text= start seconds least
     if [ "$delay_us" != 0 ]; then
@@ -507,9 +543,10 @@ check_delay() {
         run_program a $program
         seconds=$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.2f", b - a }')
         [ -e "$work/$program.trips" ] || echo "$round_trips" > "$work/$program.trips"
-        [ "$(cat "$work/$program.trips")" = "$round_trips" ] || { result="$program: $round_trips round trips, $(cat "$work/$program.trips") \
-without delay"; return 1; }
-        # Each of them waits for the link, there and back: a program that was faster has miscounted, or the link does not delay.
+        [ "$(cat "$work/$program.trips")" = "$round_trips" ] ||
+            { result="$program: $round_trips round trips, $(cat "$work/$program.trips") without delay"; return 1; }
+        # Each of them waits for the link, there and back: a program that was faster has miscounted, or the link does
+        # not delay.
         least=$(awk -v n="$round_trips" -v us="$delay_us" 'BEGIN { print n * 2 * us / 1000000 }')
         awk -v s="$seconds" -v least="$least" 'BEGIN { exit !(s >= least) }' ||
             { result="$program took $seconds s for $round_trips round trips, which take $least s at least"; return 1; }
@@ -534,28 +571,36 @@ check_hawserctl() {
     for role in operator admin; do
         openssl rand -hex 16 > "$tree/root/$role.password"
         chmod 600 "$tree/root/$role.password"
-        "$package/bin/hawser-broker" --set-password $role $role -Dhawser.state-dir="$state" < "$tree/root/$role.password" > "$work/answer" 2>&1 ||
+        "$package/bin/hawser-broker" --set-password $role $role -Dhawser.state-dir="$state" \
+            < "$tree/root/$role.password" > "$work/answer" 2>&1 ||
             { result=$(cat "$work/answer"); return 1; }
     done
     local operator=(hawserctl --ca-file /etc/hawser/ca.pem --user operator --password-file /root/operator.password)
     # The users' file is read again while the broker runs.
     await 20 "the user to be known" knows "$host" "${operator[@]}" || { result+=": $(cat "$work/answer")"; return 1; }
     grep -q operator "$work/answer" || { result=$(cat "$work/answer"); return 1; }
-    remote_ctl "$host" "${operator[@]}" vgpus > "$work/answer" 2>&1 && grep -q '^a  *' "$work/answer" || { result=$(cat "$work/answer"); return 1; }
-    remote_ctl "$host" "${operator[@]}" vgpus change b --share 60 > "$work/answer" 2>&1 || { result=$(cat "$work/answer"); return 1; }
-    [ "$(ctl vgpus show b --json | number computeShare)" = 60 ] || { result="the share is as it was: $(ctl vgpus show b)"; return 1; }
+    remote_ctl "$host" "${operator[@]}" vgpus > "$work/answer" 2>&1 && grep -q '^a  *' "$work/answer" ||
+        { result=$(cat "$work/answer"); return 1; }
+    remote_ctl "$host" "${operator[@]}" vgpus change b --share 60 > "$work/answer" 2>&1 ||
+        { result=$(cat "$work/answer"); return 1; }
+    [ "$(ctl vgpus show b --json | number computeShare)" = 60 ] ||
+        { result="the share is as it was: $(ctl vgpus show b)"; return 1; }
     # Whoever is not the broker gets nothing, and says why.
-    expect_ctl 3 "trust" "$host" hawserctl --ca-file /etc/hawser/stranger.pem --user operator --password-file /root/operator.password vgpus
+    expect_ctl 3 "trust" "$host" hawserctl --ca-file /etc/hawser/stranger.pem --user operator \
+        --password-file /root/operator.password vgpus
     expect_ctl 3 "trust" "$host" hawserctl --user operator --password-file /root/operator.password vgpus
     expect_ctl 3 "other.example" "$host" HAWSERCTL_URL=https://other.example:$http_port "${operator[@]}" vgpus
-    expect_ctl 2 "certificate" "$host" hawserctl --ca-file /etc/hawser/guest.toml --user operator --password-file /root/operator.password vgpus
+    expect_ctl 2 "certificate" "$host" hawserctl --ca-file /etc/hawser/guest.toml --user operator \
+        --password-file /root/operator.password vgpus
     expect_ctl 4 "" "$host" "${operator[@]}" audit
     expect_ctl 3 "" "$host" HAWSERCTL_URL=http://$name:$http_port "${operator[@]}" vgpus
     # A login, which needs no password afterwards, and the file of settings.
     mkdir -p "$tree/root/.config/hawser"
-    printf 'url = "https://%s:%s"\nca-file = "/etc/hawser/ca.pem"\n' $name $http_port > "$tree/root/.config/hawser/ctl.toml"
+    printf 'url = "https://%s:%s"\nca-file = "/etc/hawser/ca.pem"\n' $name $http_port \
+        > "$tree/root/.config/hawser/ctl.toml"
     as_root "$host" hawserctl --user operator --password-file /root/operator.password login > "$work/answer" 2>&1 &&
-        as_root "$host" hawserctl gpus > "$work/answer" 2>&1 && as_root "$host" hawserctl logout > "$work/answer" 2>&1 ||
+        as_root "$host" hawserctl gpus > "$work/answer" 2>&1 &&
+            as_root "$host" hawserctl logout > "$work/answer" 2>&1 ||
         { result=$(cat "$work/answer"); return 1; }
     expect_ctl 4 "" "$host" hawserctl gpus
 }
@@ -570,13 +615,17 @@ expect_ctl() {
 }
 
 check_audit() {
-    remote_ctl "$1" hawserctl --ca-file /etc/hawser/ca.pem --user admin --password-file /root/admin.password audit > "$work/answer" 2>&1 ||
+    remote_ctl "$1" hawserctl --ca-file /etc/hawser/ca.pem --user admin --password-file /root/admin.password audit \
+        > "$work/answer" 2>&1 ||
         { result=$(cat "$work/answer"); return 1; }
-    grep -q 'operator.*10\.77\.0\.11\|10\.77\.0\.11.*operator' "$work/answer" || { result="the change of b's share is not there: $(cat "$work/answer")"; return 1; }
+    grep -q 'operator.*10\.77\.0\.11\|10\.77\.0\.11.*operator' "$work/answer" ||
+        { result="the change of b's share is not there: $(cat "$work/answer")"; return 1; }
     local secret
     for secret in a.token b.token short.token; do
-        ! grep -qF "$(cut -d. -f2 "$work/$secret")" "$work/answer" || { result="a secret is in the audit log"; return 1; }
-        ! grep -qF "$(cut -d. -f2 "$work/$secret")" "$state.log" || { result="a secret is in the broker's log"; return 1; }
+        ! grep -qF "$(cut -d. -f2 "$work/$secret")" "$work/answer" ||
+            { result="a secret is in the audit log"; return 1; }
+        ! grep -qF "$(cut -d. -f2 "$work/$secret")" "$state.log" ||
+            { result="a secret is in the broker's log"; return 1; }
     done
     result="$(wc -l < "$work/answer") lines"
 }
@@ -587,14 +636,19 @@ check_top() {
     hold_start b hold
     held=$hold_pid
     # shellcheck disable=SC2016
-    remote_ctl "$1" TERM=xterm SHELL=/bin/sh timeout 60 script -q -e -c 'stty rows 20 cols 60; hawserctl --ca-file /etc/hawser/ca.pem --user operator \
-        --password-file /root/operator.password top -n 2; printf "\nstatus %d\n" $?' /dev/null > "$work/top.out" 2>&1 < /dev/null || status=$?
+    remote_ctl "$1" TERM=xterm SHELL=/bin/sh timeout 60 script -q -e -c 'stty rows 20 cols 60
+        hawserctl --ca-file /etc/hawser/ca.pem --user operator --password-file /root/operator.password top -n 2
+        printf "\nstatus %d\n" $?' /dev/null > "$work/top.out" 2>&1 < /dev/null || status=$?
     [ $status = 0 ] && grep -q '^status 0' "$work/top.out" || { result="$status: $(cat -v "$work/top.out")"; return 1; }
     # The other screen at first, the normal one at the end, the cursor again; no line longer than the window.
-    grep -q $'\033\[?1049h' "$work/top.out" && grep -q $'\033\[?25h\033\[?1049l' "$work/top.out" || { result="$(cat -v "$work/top.out")"; return 1; }
-    [ "$(grep -o $'\033\[H' "$work/top.out" | wc -l)" = 2 ] || { result="not two pictures: $(cat -v "$work/top.out")"; return 1; }
-    tr -d '\r' < "$work/top.out" | sed -e 's/\x1b\[H/\n/g' -e 's/\x1b\[[?0-9;]*[A-Za-z]//g' | awk 'length > 60 { exit 1 }' || { result="a line is longer than the window"; return 1; }
-    grep -q 'VGPU' "$work/top.out" && grep -q 'host-b' "$work/top.out" || { result="$(cat -v "$work/top.out")"; return 1; }
+    grep -q $'\033\[?1049h' "$work/top.out" && grep -q $'\033\[?25h\033\[?1049l' "$work/top.out" ||
+        { result="$(cat -v "$work/top.out")"; return 1; }
+    [ "$(grep -o $'\033\[H' "$work/top.out" | wc -l)" = 2 ] ||
+        { result="not two pictures: $(cat -v "$work/top.out")"; return 1; }
+    tr -d '\r' < "$work/top.out" | sed -e 's/\x1b\[H/\n/g' -e 's/\x1b\[[?0-9;]*[A-Za-z]//g' |
+        awk 'length > 60 { exit 1 }' || { result="a line is longer than the window"; return 1; }
+    grep -q 'VGPU' "$work/top.out" && grep -q 'host-b' "$work/top.out" ||
+        { result="$(cat -v "$work/top.out")"; return 1; }
     hold_end b "$held"
 }
 
@@ -626,7 +680,8 @@ check_nothing_left() {
         [ "$used" = 0 ] || { result="vGPU $vgpu still has $used bytes"; return 1; }
     done
     await 60 "workers and descriptors as before" is_as_before ||
-        { result+=": workers $(workers), were $workers_before; descriptors $(descriptors), were $descriptors_before"; return 1; }
+        { result+=": workers $(workers), were $workers_before; descriptors $(descriptors), were $descriptors_before"
+            return 1; }
     [ -z "$(find /dev/shm -mindepth 1)" ] || { result="left in /dev/shm: $(ls /dev/shm)"; return 1; }
     kill "$broker_pid"
     wait "$broker_pid" 2> /dev/null || true
