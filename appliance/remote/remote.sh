@@ -140,7 +140,7 @@ make_vgpus() {
     local vgpu
     for vgpu in a b local; do
         ctl tokens create $vgpu --note "$me" --expires 1d --out "$work/$vgpu.token" > "$work/token.out"
-        ! grep -q "$(cut -d. -f2 "$work/$vgpu.token")" "$work/token.out" ||
+        ! grep -qF -e "$(cut -d. -f2 "$work/$vgpu.token")" "$work/token.out" ||
             { result="hawserctl printed the secret"; return 1; }
         [ "$(stat -c %a "$work/$vgpu.token")" = 600 ] || { result="the token's file can be read by others"; return 1; }
     done
@@ -622,9 +622,9 @@ check_audit() {
         { result="the change of b's share is not there: $(cat "$work/answer")"; return 1; }
     local secret
     for secret in a.token b.token short.token; do
-        ! grep -qF "$(cut -d. -f2 "$work/$secret")" "$work/answer" ||
+        ! grep -qF -e "$(cut -d. -f2 "$work/$secret")" "$work/answer" ||
             { result="a secret is in the audit log"; return 1; }
-        ! grep -qF "$(cut -d. -f2 "$work/$secret")" "$state.log" ||
+        ! grep -qF -e "$(cut -d. -f2 "$work/$secret")" "$state.log" ||
             { result="a secret is in the broker's log"; return 1; }
     done
     result="$(wc -l < "$work/answer") lines"
