@@ -168,8 +168,13 @@ pool_full() { [ "$(workers)" -ge 2 ]; }
 
 # Copies the file $2 to $3 in the folder $1, with the libraries that it needs but for ours.
 put_with_libraries() {
-    local tree=$1 file=$2 target=$3 library
-    install -D "$file" "$tree$target"
+    install -D "$2" "$1$3"
+    put_libraries "$1" "$2"
+}
+
+# Copies into the folder $1 the libraries that the file $2 needs, but for ours.
+put_libraries() {
+    local tree=$1 file=$2 library
     while read -r library; do
         [ -e "$tree$library" ] || install -D "$library" "$tree$library"
     done < <(LD_LIBRARY_PATH=$package/lib/guest ldd "$file" 2> /dev/null |
@@ -177,7 +182,8 @@ put_with_libraries() {
         grep -v -e libcuda -e libcudart)
 }
 
-# The file system of a host: what a guest's machine has, the guest's package, programs, hawserctl, and settings.
+# The file system of a host: what a guest's machine has, the files of the guest's package with the libraries switched on
+# as its script does, programs, hawserctl, and settings.
 make_tree() {
     local tree=$1 host=$2 file library
     mkdir -p "$tree"/{bin,dev,proc,tmp,etc/hawser,run,root,opt/ctl/lib,opt/ctl/bin,opt/ctl/runtime,home/user}
@@ -185,11 +191,13 @@ make_tree() {
     chown 1000:1000 "$tree/home/user"
     install "$(command -v busybox)" "$tree/bin/busybox"
     "$tree/bin/busybox" --list | grep -vx busybox | while read -r file; do ln -sf busybox "$tree/bin/$file"; done
-    for file in libcuda.so libcuda.so.1 libcudart.so.12 libcudart.so.13 libhawser-audit.so; do
-        put_with_libraries "$tree" "$package/lib/guest/$file" "/opt/hawser/lib/guest/$file"
+    dpkg-deb -x "$guest_package" "$tree"
+    for file in "$tree"/usr/bin/hawser "$tree"/usr/lib/hawser/guest/*; do
+        put_libraries "$tree" "$file"
     done
-    # The command finds the libraries beside itself, as in the archive.
-    put_with_libraries "$tree" "$package/bin/hawser" /opt/hawser/bin/hawser
+    mkdir "$tree/etc/ld.so.conf.d"
+    echo 'include /etc/ld.so.conf.d/*.conf' > "$tree/etc/ld.so.conf"
+    switch_libraries on "$host"
     for library in libssl.so.3 libssl.so.1.1; do
         file=$(ldconfig -p | sed -n "s/.*${library//./\\.} (.*x86-64.*) => //p" | head -n 1)
         [ -z "$file" ] || put_with_libraries "$tree" "$file" "$file"
@@ -290,8 +298,8 @@ as_user() {
     local host=$1
     shift
     nsenter -t "${host_pid[$host]}" -m -n -p -i -u -r --wdns=/ -S 1000 -G 44 \
-        /bin/busybox env -i PATH=/opt/bin:/opt/hawser/bin:/bin HOME=/home/user \
-        LD_LIBRARY_PATH=/opt/hawser/lib/guest HAWSER_CONNECT_TIMEOUT_MS=20000 "$@"
+        /bin/busybox env -i PATH=/opt/bin:/usr/bin:/bin HOME=/home/user \
+        HAWSER_CONNECT_TIMEOUT_MS=20000 "$@"
 }
 
 # Whether host $1 can connect to port $2 of the broker's machine.
@@ -359,17 +367,28 @@ check_smi() {
     grep -q "$((mib << 20))" "$work/answer" || { result="not $mib MiB: $(cat "$work/answer")"; return 1; }
 }
 
+# With the libraries switched off a program finds none of its own, and `hawser run` brings them.
 check_hawser_run() {
-    as_user "$1" LD_LIBRARY_PATH= timeout 60 hawser run drv_vector_add > "$work/answer" 2>&1 &&
-        grep -q '^PASS' "$work/answer" ||
+    switch_libraries off "$1"
+    ! as_user "$1" timeout 60 drv_vector_add > "$work/answer" 2>&1 || { result="switched off, and found"; return 1; }
+    grep -q 'libcuda.so.1' "$work/answer" || { result=$(cat "$work/answer"); return 1; }
+    as_user "$1" timeout 60 hawser run drv_vector_add > "$work/answer" 2>&1 && grep -q '^PASS' "$work/answer" ||
+        { result=$(cat "$work/answer"); return 1; }
+    switch_libraries on "$1"
+}
+
+# As an administrator of host $2 does, and the package's script at its installation; a host here has no ldconfig of its
+# own.
+switch_libraries() {
+    local tree=$work/machines/host-$2
+    "$tree/usr/bin/hawser" libraries "$1" --root "$tree" > "$work/answer" 2>&1 ||
         { result=$(cat "$work/answer"); return 1; }
 }
 
 check_settings_mode() {
     local status=0
     nsenter -t "${host_pid[$1]}" -m -n -p -i -u -r --wdns=/ -S 1000 -G 1000 \
-        /bin/busybox env -i LD_LIBRARY_PATH=/opt/hawser/lib/guest \
-        /opt/bin/drv_vector_add > "$work/answer" 2>&1 || status=$?
+        /bin/busybox env -i /opt/bin/drv_vector_add > "$work/answer" 2>&1 || status=$?
     [ $status = 1 ] && grep -q "/etc/hawser/guest.toml: Permission denied" "$work/answer" ||
         { result="$status: $(cat "$work/answer")"; return 1; }
     result=$(grep '^hawser' "$work/answer")
