@@ -113,12 +113,12 @@ public final class PtxImage {
         if (variable.bytes() == 0) {
             return;
         }
-        MemorySegment at = memory.slice(addresses.get(variable), variable.bytes());
-        at.fill((byte) 0);
+        memory.zero(addresses.get(variable), variable.bytes());
         Variable source = sources.get(variable);
         if (source.initial() == null) {
             return;
         }
+        MemorySegment at = memory.slice(addresses.get(variable), variable.bytes());
         MemorySegment.copy(source.initial(), 0, at, ValueLayout.JAVA_BYTE, 0, source.initial().length);
         for (Variable.Relocation relocation : source.relocations()) {
             long symbol = address(owners.get(variable), relocation.symbol());

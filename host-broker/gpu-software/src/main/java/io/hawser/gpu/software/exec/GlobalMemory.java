@@ -29,6 +29,9 @@ public final class GlobalMemory implements AutoCloseable {
     // mman.h of Linux on x86-64 and AArch64: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE.
     private static final int MAP_FLAGS = 0x2 | 0x20 | 0x4000;
     private static final int MADV_DONTNEED = 4;
+    private static final long PAGE_BYTES = 4096;
+    /** Shorter ranges are written: that is quicker than a system call and the faults behind it. */
+    private static final long ZERO_BY_PAGES_BYTES = 1 << 20;
     private static final long REFUSED = -1; // MAP_FAILED
     // More than any machine has: the rule that refuses it says so instead of mmap's ENOMEM.
     private static final long MAX_BYTES = 1L << 44;
@@ -308,16 +311,37 @@ public final class GlobalMemory implements AutoCloseable {
             : segment.asSlice(address - base, bytes);
     }
 
-    /** Gives whole pages inside the range back to the machine; they read as zero afterwards. */
-    public void decommit(long address, long bytes) {
-        long page = 4096;
-        long from = (address + page - 1) & -page;
-        long to = (address + bytes) & -page;
-        if (address < base || bytes < 0 || bytes > size - (address - base) || from >= to) {
+    /**
+     * Makes a range of the arena zeros. Whole pages of a long one are given back to the machine instead of being
+     * written, so that an array which a program never touches takes none of its memory.
+     *
+     * @throws IndexOutOfBoundsException if the range leaves the arena.
+     */
+    public void zero(long address, long bytes) {
+        MemorySegment range = segment.asSlice(address - base, bytes);
+        long from = address + PAGE_BYTES - 1 & -PAGE_BYTES;
+        long to = address + bytes & -PAGE_BYTES;
+        if (bytes < ZERO_BY_PAGES_BYTES || !decommit(address, bytes)) {
+            range.fill((byte) 0);
             return;
         }
+        range.asSlice(0, from - address).fill((byte) 0);
+        range.asSlice(to - address).fill((byte) 0);
+    }
+
+    /**
+     * Gives whole pages inside the range back to the machine; they read as zero afterwards.
+     *
+     * @return false, with nothing changed, when there is none, or when the machine does not take them (locked memory).
+     */
+    public boolean decommit(long address, long bytes) {
+        long from = address + PAGE_BYTES - 1 & -PAGE_BYTES;
+        long to = address + bytes & -PAGE_BYTES;
+        if (address < base || bytes < 0 || bytes > size - (address - base) || from >= to) {
+            return false;
+        }
         try {
-            int ignored = (int) MADVISE.invokeExact(from, to - from, MADV_DONTNEED);
+            return (int) MADVISE.invokeExact(from, to - from, MADV_DONTNEED) == 0;
         } catch (Throwable e) {
             throw new AssertionError(e);
         }

@@ -4,8 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -67,6 +72,42 @@ class GlobalMemoryTest {
             assertFalse(memory.isAllocated(region.address(), 16385));
             memory.markHostUnmapped(region.address() + 512, 512);
             assertFalse(memory.isAllocated(region.address(), 16384));
+        }
+    }
+
+    /** Memory of this process that is in use. */
+    private static long residentBytes() throws IOException {
+        return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ")[1]) * 4096;
+    }
+
+    @Test
+    void shouldZeroWithoutTakingMemory() throws IOException {
+        long bytes = 1L << 30;
+        try (GlobalMemory memory = GlobalMemory.reserve(bytes)) {
+            long before = residentBytes();
+            memory.zero(memory.base(), bytes);
+            long taken = residentBytes() - before;
+            assertTrue(taken < bytes / 2, "bytes=" + taken);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 4096, 4097, 1 << 20, (1 << 20) + 1, (3 << 20) - 600})
+    void shouldZeroARangeAndNothingBesideIt(int bytes) {
+        try (GlobalMemory memory = GlobalMemory.reserve(4 << 20)) {
+            for (long offset : new long[] {0, 1, 512, 4095, 4096}) {
+                var all = memory.slice(memory.base(), memory.size());
+                all.fill((byte) 7);
+                memory.zero(memory.base() + offset, bytes);
+                for (long at = 0; at < memory.size(); at++) {
+                    int expected = at >= offset && at < offset + bytes ? 0 : 7;
+                    if (all.get(ValueLayout.JAVA_BYTE, at) != expected) {
+                        fail("offset=" + offset + " at=" + at);
+                    }
+                }
+            }
+            assertThrows(IndexOutOfBoundsException.class, () -> memory.zero(memory.base() - 1, bytes));
+            assertThrows(IndexOutOfBoundsException.class, () -> memory.zero(memory.base() + 1, memory.size()));
         }
     }
 }
