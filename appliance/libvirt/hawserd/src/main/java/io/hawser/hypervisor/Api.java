@@ -41,8 +41,9 @@ final class Api {
      * A request.
      *
      * @param uid of the process that asks, as the kernel says.
+     * @param arrivedNs when it came to the door, by System.nanoTime(): it may have waited there.
      */
-    record Request(String method, String path, String body, int uid) { }
+    record Request(String method, String path, String body, int uid, long arrivedNs) { }
 
     /**
      * Answers by these.
@@ -56,6 +57,11 @@ final class Api {
         this.threads = threads;
         this.hookLimit = hookLimit;
         this.owner = owner;
+    }
+
+    /** Within which a hook is answered. */
+    Duration hookLimit() {
+        return hookLimit;
     }
 
     /** The answer; {@code progress} is told sentences for whoever waits. */
@@ -98,11 +104,16 @@ final class Api {
         if (!parts[3].equals("qemu") && !parts[3].equals("libxl")) {
             return Answer.error(404, "there is no such driver: " + parts[3]);
         }
+        long leftNs = request.arrivedNs() + hookLimit.toNanos() - System.nanoTime();
+        if (leftNs <= 0) {
+            return Answer.error(503, "hawserd has had more to do than it could within " + hookLimit.toSeconds()
+                + " s: start the domain again");
+        }
         // Whatever the broker does meanwhile: libvirt, and with it all that ask for this domain, waits no longer.
         Future<Optional<String>> called = threads.submit(() -> hooks.called(parts[3], parts[4], parts[5],
             request.body()));
         try {
-            return called.get(hookLimit.toNanos(), TimeUnit.NANOSECONDS).map(reason -> Answer.error(409, reason))
+            return called.get(leftNs, TimeUnit.NANOSECONDS).map(reason -> Answer.error(409, reason))
                 .orElse(new Answer(200, Map.of()));
         } catch (TimeoutException e) {
             return Answer.error(503, "the broker has not answered within " + hookLimit.toSeconds() + " s");

@@ -25,12 +25,13 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 
 /** The Unix socket by which hooks and hawserctl come: HTTP, one request a connection. */
 final class Door implements AutoCloseable {
-    /** Each holds up to a domain's XML in memory. */
+    /** That are heard at a time: each holds up to a domain's XML in memory, and a thread or two. */
     static final int MAX_CONNECTIONS = 64;
+    /** That wait to be heard, with nothing in memory: each has a descriptor, of which a process has a thousand. */
+    static final int MAX_WAITING = 512;
     private static final int MAX_LINE_BYTES = 8 << 10;
     private static final int MAX_HEADER_BYTES = 16 << 10;
     private static final int MAX_BODY_BYTES = DomainXml.MAX_BYTES + 1; // one more, so that it is DomainXml that refuses
@@ -60,22 +61,23 @@ final class Door implements AutoCloseable {
             thread.setDaemon(true);
             return thread;
         }, EpollIoHandler.newFactory());
-        AtomicInteger open = new AtomicInteger();
+        Places places = new Places(MAX_CONNECTIONS, MAX_WAITING, api.hookLimit(), guest -> {
+            guest.pipeline().addFirst(RequestHandler.LIMIT, new ReadTimeoutHandler(REQUEST_LIMIT_S));
+            guest.config().setAutoRead(true);
+        });
         ServerBootstrap bootstrap = new ServerBootstrap().group(loop).channel(EpollServerDomainSocketChannel.class)
-            .option(ChannelOption.SO_BACKLOG, MAX_CONNECTIONS)
+            .option(ChannelOption.SO_BACKLOG, MAX_WAITING)
+            .childOption(ChannelOption.AUTO_READ, false)
             .childHandler(new ChannelInitializer<Channel>() {
                 @Override
                 protected void initChannel(Channel guest) {
-                    guest.closeFuture().addListener(closed -> open.decrementAndGet());
-                    if (open.incrementAndGet() > MAX_CONNECTIONS) {
-                        guest.close(); // a hook says then that nobody answers
-                        return;
-                    }
-                    guest.pipeline().addLast("request limit", new ReadTimeoutHandler(REQUEST_LIMIT_S))
+                    guest.pipeline()
                         .addLast(new HttpServerCodec(new HttpDecoderConfig().setMaxInitialLineLength(MAX_LINE_BYTES)
                             .setMaxHeaderSize(MAX_HEADER_BYTES)))
                         .addLast(new Aggregator())
                         .addLast(new RequestHandler(api, threads));
+                    // After its registration, as a connection that is closed at once is.
+                    guest.eventLoop().execute(() -> places.enter(guest));
                 }
             });
         try {

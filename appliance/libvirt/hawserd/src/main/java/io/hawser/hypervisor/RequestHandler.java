@@ -28,10 +28,14 @@ import java.util.concurrent.RejectedExecutionException;
  * {@code Accept: application/x-ndjson} an answer is lines: {@code {"progress": ...}} as they come, the answer last.
  */
 final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
+    /** Name of the handler that ends a connection whose request does not come. */
+    static final String LIMIT = "request limit";
+
     private static final String LINES = "application/x-ndjson";
 
     private final Api api;
     private final ExecutorService threads;
+    private final long arrivedNs = System.nanoTime();
     private boolean taken;
 
     RequestHandler(Api api, ExecutorService threads) {
@@ -51,9 +55,9 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
         }
         int uid = ((EpollDomainSocketChannel) context.channel()).peerCredentials().uid();
         Api.Request asked = new Api.Request(request.method().name(), request.uri(),
-            request.content().toString(StandardCharsets.UTF_8), uid);
+            request.content().toString(StandardCharsets.UTF_8), uid, arrivedNs);
         boolean lines = request.headers().contains(HttpHeaderNames.ACCEPT, LINES, true);
-        context.pipeline().remove("request limit");
+        context.pipeline().remove(LIMIT);
         try {
             threads.execute(() -> answer(context, asked, lines));
         } catch (RejectedExecutionException e) {

@@ -16,6 +16,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.UUID;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -71,6 +76,29 @@ class DomainsIT {
         assertEquals(4L << 20, Files.size(bench.regions.resolve("hawser-" + machine.uuid)));
         bench.stop(machine);
         assertEquals("", bench.problem(), "given back when the hook has been answered");
+    }
+
+    @Test
+    void shouldStartTwoHundredDomainsAtOnce() throws Exception {
+        int count = 200;
+        List<FakeHypervisor.Machine> machines = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            machines.add(bench.define("auto-" + i, Driver.QEMU, "transport='tcp'", 0));
+        }
+        try (ExecutorService starters = Executors.newFixedThreadPool(count)) {
+            CyclicBarrier together = new CyclicBarrier(count);
+            List<Future<String>> starts = new ArrayList<>();
+            for (FakeHypervisor.Machine machine : machines) {
+                starts.add(starters.submit(() -> {
+                    together.await(60, TimeUnit.SECONDS);
+                    return bench.start(machine);
+                }));
+            }
+            for (Future<String> start : starts) {
+                assertNull(start.get(120, TimeUnit.SECONDS));
+            }
+        }
+        bench.await(bench::problem);
     }
 
     @Test

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
@@ -216,6 +217,31 @@ class HookTest {
             http.raw("GET /v1/domains HTTP/1.1\r\n\r\n"); // each gives its place back
         }
         assertFalse(http.raw("GET /v1/domains HTTP/1.1\r\n\r\n").isEmpty());
+    }
+
+    @Test
+    void shouldAnswerEachOfTwoHundredHooksThatComeAtOnce() throws Exception {
+        startDaemon();
+        byte[] body = XML.getBytes(StandardCharsets.UTF_8);
+        List<SocketChannel> hooks = new ArrayList<>();
+        try {
+            // All are there before the first has said what it wants.
+            for (int i = 0; i < 200; i++) {
+                hooks.add(SocketChannel.open(UnixDomainSocketAddress.of(socket())));
+            }
+            for (SocketChannel hook : hooks) {
+                hook.write(ByteBuffer.wrap(("POST /v1/hooks/qemu/stopped/end HTTP/1.1\r\nHost: localhost\r\n"
+                    + "Content-Length: " + body.length + "\r\n\r\n" + XML).getBytes(StandardCharsets.UTF_8)));
+            }
+            for (SocketChannel hook : hooks) {
+                String answer = new String(Channels.newInputStream(hook).readAllBytes(), StandardCharsets.UTF_8);
+                assertTrue(answer.startsWith("HTTP/1.1 200 "), hooks.indexOf(hook) + ": " + answer);
+            }
+        } finally {
+            for (SocketChannel hook : hooks) {
+                hook.close();
+            }
+        }
     }
 
     @Test
