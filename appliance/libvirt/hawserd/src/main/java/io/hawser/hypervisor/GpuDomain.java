@@ -44,12 +44,7 @@ final class GpuDomain {
             throw new ShareException(ShareException.Reason.REFUSED, "the region's file cannot be written: "
                 + e.getMessage(), e);
         }
-        try {
-            hotPlug.lend(domain, tenant, wish.regionBytes());
-        } catch (HypervisorException e) {
-            throw new ShareException(ShareException.Reason.AWAY, "the broker's domain cannot have the region: "
-                + e.getMessage(), e);
-        }
+        boolean isNew = lend(tenant, wish);
         long end = System.nanoTime() + SEE_LIMIT.toNanos();
         while (true) {
             try {
@@ -61,6 +56,10 @@ final class GpuDomain {
                     throw e;
                 }
             }
+            if (!isNew) {
+                // Its file may be gone: the tenant has been started again before the guest in there gave it back.
+                isNew = lendAnew(tenant, wish);
+            }
             try {
                 Thread.sleep(ASK_AGAIN);
             } catch (InterruptedException e) {
@@ -68,6 +67,28 @@ final class GpuDomain {
                 throw new ShareException(ShareException.Reason.AWAY, "hawserd ends", e);
             }
         }
+    }
+
+    private boolean lend(UUID tenant, Wish wish) throws ShareException {
+        try {
+            return hotPlug.lend(domain, tenant, wish.regionBytes());
+        } catch (HypervisorException e) {
+            throw cannotHave(e);
+        }
+    }
+
+    private boolean lendAnew(UUID tenant, Wish wish) throws ShareException {
+        try {
+            hotPlug.takeBack(domain, tenant);
+            return hotPlug.lend(domain, tenant, wish.regionBytes()); // not while the guest has not given it back
+        } catch (HypervisorException e) {
+            throw cannotHave(e);
+        }
+    }
+
+    private static ShareException cannotHave(HypervisorException cause) {
+        return new ShareException(ShareException.Reason.AWAY, "the broker's domain cannot have the region: "
+            + cause.getMessage(), cause);
     }
 
     /** Takes a region out of it, whose file is going. It has none of its own: libvirt may wait for its own hook. */

@@ -54,8 +54,9 @@ public interface HotPlug {
      *
      * @param domain its name or UUID.
      * @param tenant whose region it is.
+     * @return whether it is this that has put it in: a device that was there may be of a file that is gone.
      */
-    void lend(String domain, UUID tenant, long regionBytes);
+    boolean lend(String domain, UUID tenant, long regionBytes);
 
     /** Asks such a domain to give a region back; nothing where it has none, or does not run. Does not wait. */
     void takeBack(String domain, UUID tenant);

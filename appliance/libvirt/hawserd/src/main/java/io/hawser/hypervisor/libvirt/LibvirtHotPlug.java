@@ -237,12 +237,12 @@ public final class LibvirtHotPlug implements HotPlug {
     }
 
     @Override
-    public void lend(String domain, UUID tenant, long regionBytes) {
+    public boolean lend(String domain, UUID tenant, long regionBytes) {
         DomainView view = hypervisor.domain(domain).filter(DomainView::running).orElseThrow(() ->
             new HypervisorException(Reason.NOT_RUNNING, "the broker's domain " + domain + " does not run"));
         DomainXml xml = parse(view.liveXml());
         if (lent(xml, tenant).isPresent()) {
-            return;
+            return false;
         }
         Element device = device(xml, Shmem.PREFIX + tenant, HotPlug.lentAlias(tenant), regionBytes);
         if (machine(xml.machine()) == Machine.Q35) {
@@ -252,6 +252,7 @@ public final class LibvirtHotPlug implements HotPlug {
             address(device, roomyPort(new PciPorts(xml.document()), regionBytes).orElseThrow());
         }
         hypervisor.attachDevice(view.uuid(), text(device), Scope.LIVE);
+        return true;
     }
 
     @Override
