@@ -2,6 +2,8 @@ package io.hawser.shm.os;
 
 import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 
@@ -23,12 +25,14 @@ public final class Descriptors {
     private static final int F_SEAL_SEAL = 1;
     private static final int F_SEAL_SHRINK = 2;
     private static final int F_SEAL_GROW = 4;
-    private static final int SEEK_END = 2;
+    // Linux x86-64 asm/stat.h, struct stat
+    private static final int STAT_BYTES = 144;
+    private static final int STAT_SIZE_OFFSET = 48;
     private static final int OWNER_ONLY = 0600;
 
     private static final MethodHandle OPEN = Libc.findVariadic(2, "open", Libc.INT, Libc.ADDRESS, Libc.INT, Libc.INT);
     private static final MethodHandle CLOSE = Libc.find("close", Libc.INT, Libc.INT);
-    private static final MethodHandle LSEEK = Libc.find("lseek", Libc.LONG, Libc.INT, Libc.LONG, Libc.INT);
+    private static final MethodHandle STAT = Libc.find("fstat", Libc.INT, Libc.INT, Libc.ADDRESS);
     private static final MethodHandle TRUNCATE = Libc.find("ftruncate", Libc.INT, Libc.INT, Libc.LONG);
     private static final MethodHandle ALLOCATE = Libc.find("fallocate", Libc.INT, Libc.INT, Libc.INT, Libc.LONG,
             Libc.LONG);
@@ -135,15 +139,19 @@ public final class Descriptors {
         }
     }
 
-    /** Length in bytes of a file or of a device's resource. Moves the file's offset, which nobody here uses. */
+    /**
+     * Length in bytes of a file or of a device's resource. Not by seeking: of a PCI device's resource in sysfs
+     * Linux 5.12 to 6.6 tells 0 then.
+     */
     public static long fileBytes(int fd) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
-        try {
-            long bytes = (long) LSEEK.invokeExact(scratch.state, fd, 0L, SEEK_END);
-            if (bytes < 0) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment stat = arena.allocate(STAT_BYTES, Long.BYTES);
+            int result = (int) STAT.invokeExact(scratch.state, fd, stat);
+            if (result < 0) {
                 throw Libc.failure("a file must have a length: fd=" + fd, scratch.errno());
             }
-            return bytes;
+            return stat.get(ValueLayout.JAVA_LONG, STAT_SIZE_OFFSET);
         } catch (IOException e) {
             throw e;
         } catch (Throwable e) {

@@ -35,6 +35,20 @@ class SharedMemoryTest {
     }
 
     @Test
+    void shouldTellALengthWithoutSeeking(@TempDir Path folder) throws IOException {
+        // A PCI device's resource tells 0 to who seeks (Linux 5.12 to 6.6); here it shows in the offset, which stays.
+        int fd = Descriptors.create(folder.resolve("file"));
+        try {
+            Descriptors.resize(fd, (3L << 30) + 5);
+            assertEquals((3L << 30) + 5, Descriptors.fileBytes(fd));
+            assertEquals("pos:\t0", Files.readAllLines(Path.of("/proc/self/fdinfo/" + fd)).getFirst());
+        } finally {
+            Descriptors.close(fd);
+        }
+        assertThrows(IOException.class, () -> Descriptors.fileBytes(-1));
+    }
+
+    @Test
     void shouldMapWhereWantedAndElsewhereWhenThatIsTaken() throws IOException {
         int fd = Descriptors.memory("hawser-test", 1 << 20);
         try {
