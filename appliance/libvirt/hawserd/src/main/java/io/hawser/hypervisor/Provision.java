@@ -14,6 +14,9 @@ import java.util.function.Supplier;
  * libvirt for nothing. Everything can be repeated, and goes on where it was left. One thread at a time for a domain.
  */
 final class Provision {
+    /** A vGPU has two hosts at most at a time, and each changes its owner once: more is none of a migration. */
+    private static final int OWNER_ATTEMPTS = 4;
+
     private final Shares shares;
     private final RegionFiles files;
     private final GuestFiles guests;
@@ -58,6 +61,26 @@ final class Provision {
      *     the next attempt.
      */
     Claim provide(Tenant tenant, Wish wish, Arrival arrival, Shares.Picture picture) throws ShareException {
+        Shares.Picture seen = picture;
+        for (int attempt = 1;; attempt++) {
+            try {
+                return provideSeen(tenant, wish, arrival, seen);
+            } catch (ShareException e) {
+                seen = lookAgain(e, attempt);
+            }
+        }
+    }
+
+    /** After another host has been faster: what there is now. All else is thrown on. */
+    private Shares.Picture lookAgain(ShareException failure, int attempt) throws ShareException {
+        if (failure.reason() != ShareException.Reason.CHANGED || attempt == OWNER_ATTEMPTS) {
+            throw failure;
+        }
+        return shares.look();
+    }
+
+    private Claim provideSeen(Tenant tenant, Wish wish, Arrival arrival, Shares.Picture picture)
+        throws ShareException {
         boolean fresh = arrival == Arrival.START || arrival == Arrival.MIGRATION;
         if (wish.transport() == Wish.Transport.SHM) {
             prepareFile(tenant.uuid, wish, arrival);
@@ -216,7 +239,7 @@ final class Provision {
         }
         tenant.applied = null;
         if (picture != null) {
-            boolean claimed = endClaims(tenant.uuid, picture);
+            boolean claimed = endAllClaims(tenant.uuid, picture);
             ours |= claimed;
             any |= claimed;
         }
@@ -229,6 +252,19 @@ final class Provision {
         }
         tenant.fileKept = ours && files.exists(tenant.uuid);
         return any;
+    }
+
+    private boolean endAllClaims(UUID domain, Shares.Picture picture) throws ShareException {
+        Shares.Picture seen = picture;
+        boolean any = false;
+        for (int attempt = 1;; attempt++) {
+            try {
+                return any | endClaims(domain, seen);
+            } catch (ShareException e) {
+                seen = lookAgain(e, attempt);
+                any = true;
+            }
+        }
     }
 
     private boolean endClaims(UUID domain, Shares.Picture picture) throws ShareException {

@@ -13,7 +13,9 @@ public final class ShareException extends Exception {
         /** The broker, or this host, refuses. */
         REFUSED,
         /** It is another host's. */
-        FOREIGN
+        FOREIGN,
+        /** Another host has changed whose it is since it was looked at: worth another look at once. */
+        CHANGED
     }
 
     private final Reason reason;

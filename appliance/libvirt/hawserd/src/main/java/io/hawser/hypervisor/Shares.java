@@ -27,6 +27,7 @@ final class Shares implements AutoCloseable {
     private static final String VGPUS = "/api/v1/vgpus";
     private static final String REGIONS = "/api/v1/regions";
     private static final String NOTE = "hawserd";
+    private static final int CHANGED = 412; // of the broker, whose owner is not the one that was expected
     private static final int NAMING_ATTEMPTS = 4; // others may take a name between our look and our wish
 
     private final Supplier<Endpoint> endpoints;
@@ -140,19 +141,26 @@ final class Shares implements AutoCloseable {
         return Map.of("kind", "domain", "id", owner.id());
     }
 
-    /** Makes a vGPU what is wished; its sessions go on. */
+    /** Makes a vGPU what is wished; its sessions go on. Its owner must be the claim's still, else CHANGED. */
     Claim change(Claim claim, Wish wish) throws ShareException {
-        return ask(c -> claim(Item.of(c.change("PATCH", path(claim), wishes(wish)))).orElse(claim));
+        return patch(claim, wishes(wish));
     }
 
-    /** Writes who has a vGPU from now on. */
+    /** Writes who has a vGPU from now on. Its owner must be the claim's still, else CHANGED. */
     Claim give(Claim claim, Claim.Owner owner) throws ShareException {
-        return ask(c -> claim(Item.of(c.change("PATCH", path(claim), Map.of("owner", owner(owner))))).orElse(claim));
+        return patch(claim, Map.of("owner", owner(owner)));
     }
 
-    /** Ends a vGPU with its sessions, regions and tokens. */
+    private Claim patch(Claim claim, Map<String, Object> changes) throws ShareException {
+        Map<String, Object> body = new LinkedHashMap<>(changes);
+        body.put("expectedOwner", claim.owner().id());
+        return ask(c -> claim(Item.of(c.change("PATCH", path(claim), body))).orElse(claim));
+    }
+
+    /** Ends a vGPU with its sessions, regions and tokens. Its owner must be the claim's still, else CHANGED. */
     void end(Claim claim) throws ShareException {
-        gone(() -> ask(c -> c.change("DELETE", path(claim) + "?force=true", null)));
+        gone(() -> ask(c -> c.change("DELETE", path(claim) + "?force=true&expectedOwner="
+            + ApiClient.segment(claim.owner().id()), null)));
     }
 
     /** Serves a domain's region; one of that name there must not be. */
@@ -222,7 +230,8 @@ final class Shares implements AutoCloseable {
                 doubt(); // it may have other ports, certificates or tokens by now
             }
             boolean away = e.status() == 0 || e.status() >= 500 || unknown;
-            throw new ShareException(away ? ShareException.Reason.AWAY : ShareException.Reason.REFUSED,
+            throw new ShareException(away ? ShareException.Reason.AWAY : e.status() == CHANGED
+                ? ShareException.Reason.CHANGED : ShareException.Reason.REFUSED,
                 (away && !e.getMessage().contains("broker") ? "the broker does not answer: " : "")
                     + e.getMessage().replaceFirst("^refused: ", ""), e);
         }

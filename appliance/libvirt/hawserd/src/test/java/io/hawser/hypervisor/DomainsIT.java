@@ -282,6 +282,36 @@ class DomainsIT {
     }
 
     @Test
+    void shouldFreeAShareThatTwoHostsGiveUpAtOnce() throws Exception {
+        try (Bench other = new Bench(folder, broker, UUID.randomUUID().toString());
+            ExecutorService hosts = Executors.newFixedThreadPool(2)) {
+            for (int round = 0; round < 20; round++) {
+                UUID uuid = UUID.randomUUID();
+                String name = "nomad-" + round;
+                // As in a migration that both hosts lose: the domain crashes when it has just arrived.
+                String owner = new Claim.Owner(uuid, other.hypervisor.host, bench.hypervisor.host).id();
+                broker.ask(c -> c.change("POST", "/api/v1/vgpus", Map.of("name", name, "owner", Map.of("kind", "domain",
+                    "id", owner))));
+                String xml = Xml.domain(uuid, name, Xml.vgpu("transport='tcp'"), "");
+                CyclicBarrier together = new CyclicBarrier(2);
+                List<Future<String>> hooks = new ArrayList<>();
+                for (Bench host : List.of(bench, other)) {
+                    hooks.add(hosts.submit(() -> {
+                        together.await(60, TimeUnit.SECONDS);
+                        return host.hook("qemu").call("release", "end", xml);
+                    }));
+                }
+                for (Future<String> hook : hooks) {
+                    assertNull(hook.get(60, TimeUnit.SECONDS));
+                }
+                // At once: neither host takes the other for its owner, nor has anybody to look again.
+                assertEquals(List.of(), broker.ask(c -> Item.list(c.get("/api/v1/vgpus"))).stream()
+                    .filter(v -> v.text("name").equals(name)).map(v -> v.item("owner").text("id")).toList());
+            }
+        }
+    }
+
+    @Test
     void shouldHaveAfterAnythingWhatTheRunningDomainsWant() throws Exception {
         int operations = Integer.getInteger("hawserd.operations", 1000);
         long seed = Long.getLong("hawserd.seed", System.nanoTime());

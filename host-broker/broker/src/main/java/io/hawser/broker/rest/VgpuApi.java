@@ -41,19 +41,23 @@ public interface VgpuApi {
     @Needs(Role.VIEWER)
     VgpuInfo getVgpu(@PathParam("name") String name);
 
-    /** Changes what is given; the rest stays. */
+    /** Changes what is given, the rest stays; 412 when its owner is not the one that is expected. */
     @PATCH
     @Path("/vgpus/{name}")
     @Needs(Role.OPERATOR)
     @Consumes(MediaType.APPLICATION_JSON)
     CompletionStage<VgpuInfo> changeVgpu(@PathParam("name") String name, VgpuChange change);
 
-    /** Deletes one; 409 while it is in use, unless its sessions and regions are to be ended. */
+    /**
+     * Deletes one; 409 while it is in use, unless its sessions and regions are to be ended; 412 when its owner is not
+     * the one that is expected.
+     */
     @DELETE
     @Path("/vgpus/{name}")
     @Needs(Role.OPERATOR)
     CompletionStage<Void> deleteVgpu(@PathParam("name") String name,
-        @QueryParam("force") @DefaultValue("false") boolean force);
+        @QueryParam("force") @DefaultValue("false") boolean force,
+        @QueryParam("expectedOwner") String expectedOwner);
 
     /** The tokens of a vGPU, the oldest first. */
     @GET

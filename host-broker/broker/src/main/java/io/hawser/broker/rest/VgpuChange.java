@@ -7,10 +7,10 @@ import io.hawser.broker.vgpu.VgpuException;
 import java.util.List;
 
 /** What a vGPU is to be from now on; see openapi.yml. What is null stays. */
-public record VgpuChange(VgpuInfo.Owner owner, Long memoryBytes, Integer computeShare, String mode, String gpus,
-    List<String> carriers, Integer maxSessions) {
+public record VgpuChange(VgpuInfo.Owner owner, String expectedOwner, Long memoryBytes, Integer computeShare,
+    String mode, String gpus, List<String> carriers, Integer maxSessions) {
     /** No wish at all. */
-    static final VgpuChange NOTHING = new VgpuChange(null, null, null, null, null, null, null);
+    static final VgpuChange NOTHING = new VgpuChange(null, null, null, null, null, null, null, null);
 
     /** As the broker takes it. */
     VgpuDraft draft() throws VgpuException {

@@ -8,6 +8,6 @@ public record VgpuRequest(String name, VgpuInfo.Owner owner, Long memoryBytes, I
 
     /** All but its name. */
     VgpuChange wishes() {
-        return new VgpuChange(owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions);
+        return new VgpuChange(owner, null, memoryBytes, computeShare, mode, gpus, carriers, maxSessions);
     }
 }

@@ -46,16 +46,17 @@ public class VgpuResource implements VgpuApi {
     @Override
     public CompletionStage<VgpuInfo> changeVgpu(String name, VgpuChange change) {
         try {
-            return told(lifecycle.broker().vgpuService().change(name,
-                Objects.requireNonNullElse(change, VgpuChange.NOTHING).draft()).thenApply(this::info));
+            VgpuChange wished = Objects.requireNonNullElse(change, VgpuChange.NOTHING);
+            return told(lifecycle.broker().vgpuService().change(name, wished.draft(), wished.expectedOwner())
+                .thenApply(this::info));
         } catch (VgpuException e) {
             throw problem(e);
         }
     }
 
     @Override
-    public CompletionStage<Void> deleteVgpu(String name, boolean force) {
-        return told(lifecycle.broker().vgpuService().delete(name, force));
+    public CompletionStage<Void> deleteVgpu(String name, boolean force, String expectedOwner) {
+        return told(lifecycle.broker().vgpuService().delete(name, force, expectedOwner));
     }
 
     @Override
@@ -93,6 +94,7 @@ public class VgpuResource implements VgpuApi {
         return new WebApplicationException(known.getMessage(), switch (known.kind()) {
             case INVALID -> Response.Status.BAD_REQUEST;
             case CONFLICT -> Response.Status.CONFLICT;
+            case CHANGED -> Response.Status.PRECONDITION_FAILED;
             case MISSING -> Response.Status.NOT_FOUND;
             case UNAVAILABLE -> Response.Status.SERVICE_UNAVAILABLE;
         });

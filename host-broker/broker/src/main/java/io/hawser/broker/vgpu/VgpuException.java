@@ -10,6 +10,8 @@ public final class VgpuException extends Exception {
         INVALID,
         /** A rule stands in the way now. */
         CONFLICT,
+        /** It is not any more what whoever asks takes it for. */
+        CHANGED,
         /** There is no such thing. */
         MISSING,
         /** The broker cannot do it now: GPUs not known yet, too much asked at once, no database. */

@@ -68,15 +68,23 @@ public final class VgpuService {
         });
     }
 
+    /** Changes one, whosever it is; see {@link #change(String, VgpuDraft, String)}. */
+    public CompletableFuture<VgpuView> change(String name, VgpuDraft draft) {
+        return change(name, draft, null);
+    }
+
     /**
      * Changes one; its sessions go on.
      *
+     * @param expectedOwner id of the owner that it must have now, {@link VgpuException.Kind#CHANGED} otherwise; null
+     *     for any. Acts come one after the other, so nobody else changes it in between.
      * @return completes when it is so in the database and for guests; exceptionally with {@link VgpuException}.
      */
-    public CompletableFuture<VgpuView> change(String name, VgpuDraft draft) {
+    public CompletableFuture<VgpuView> change(String name, VgpuDraft draft, String expectedOwner) {
         return acts.submit(() -> {
             Vgpu before = table.find(name).orElseThrow(() -> VgpuException.missing(name)).vgpu();
             requireOurs(before);
+            requireOwner(before, expectedOwner);
             Vgpu after = draft.change(before, Vgpu.now());
             VgpuTable.Planned planned = acts.onLoop(() -> table.planChange(name, after,
                 gpu -> ledgers.usedBytes(name, gpu)));
@@ -96,15 +104,24 @@ public final class VgpuService {
         });
     }
 
+    /** Deletes one, whosever it is; see {@link #delete(String, boolean, String)}. */
+    public CompletableFuture<Void> delete(String name, boolean force) {
+        return delete(name, force, null);
+    }
+
     /**
      * Deletes one, with its tokens.
      *
      * @param force whether its sessions and regions are ended; else they stand in the way.
+     * @param expectedOwner as for {@link #change(String, VgpuDraft, String)}.
      * @return completes when nothing of it is left; exceptionally with {@link VgpuException}.
      */
-    public CompletableFuture<Void> delete(String name, boolean force) {
+    public CompletableFuture<Void> delete(String name, boolean force, String expectedOwner) {
         CompletableFuture<Void> closed = acts.submit(() -> {
-            requireOurs(table.find(name).orElseThrow(() -> VgpuException.missing(name)).vgpu());
+            Vgpu before = table.find(name).orElseThrow(() -> VgpuException.missing(name)).vgpu();
+            requireOurs(before);
+            requireOwner(before, expectedOwner);
+            // Closed in the same act: who changes its owner from here on is refused.
             acts.onLoop(() -> {
                 if (!force) {
                     requireUnused(name);
@@ -158,6 +175,14 @@ public final class VgpuService {
         if (vgpu.origin() == Origin.SETTINGS) {
             throw VgpuException.conflict("a vGPU of the broker's settings is changed there: hawser.vgpus."
                 + vgpu.name());
+        }
+    }
+
+    private static void requireOwner(Vgpu vgpu, String expectedOwner) throws VgpuException {
+        if (expectedOwner != null && !expectedOwner.equals(vgpu.owner().id())) {
+            throw new VgpuException(VgpuException.Kind.CHANGED, "the vGPU must still have the owner that is expected: "
+                + "vgpu=" + vgpu.name() + " owner=" + Texts.shown(vgpu.owner().id()) + " expectedOwner="
+                + Texts.shown(expectedOwner));
         }
     }
 

@@ -89,6 +89,23 @@ class VgpuRestIT {
     }
 
     @Test
+    void shouldChangeAndDeleteOnlyWhatTheExpectedOwnerHas() throws IOException {
+        admin().body("{\"name\":\"owned\",\"owner\":{\"kind\":\"domain\",\"id\":\"d@a+b\"}}").post(VGPUS).then()
+            .statusCode(201);
+        String take = "{\"owner\":{\"kind\":\"domain\",\"id\":\"d@a\"},\"expectedOwner\":\"d@a+b\"}";
+        admin().body(take).patch(VGPUS + "/owned").then().statusCode(200).body("owner.id", equalTo("d@a"));
+        assertProblem(admin().body(take).patch(VGPUS + "/owned").then(), 412, "owner=d@a expectedOwner=d@a+b");
+        assertProblem(admin().body("{\"computeShare\":7,\"expectedOwner\":\"\"}").patch(VGPUS + "/owned").then(), 412,
+            "owner=d@a");
+        assertProblem(admin().queryParam("expectedOwner", "d@a+b").delete(VGPUS + "/owned?force=true").then(), 412,
+            "owner=d@a expectedOwner=d@a+b");
+        admin().get(VGPUS + "/owned").then().statusCode(200).body("owner.id", equalTo("d@a"))
+            .body("computeShare", equalTo(100));
+        admin().queryParam("expectedOwner", "d@a").delete(VGPUS + "/owned").then().statusCode(204);
+        admin().get(VGPUS + "/owned").then().statusCode(404);
+    }
+
+    @Test
     void shouldRefuseRequestsThatCannotBe() throws IOException {
         for (String request : new String[] {"{}", "{\"name\":\"a/b\"}", "{\"name\":\"a\",\"computeShare\":0}",
             "{\"name\":\"a\",\"memoryBytes\":-1}", "{\"name\":\"a\",\"mode\":\"x\"}",

@@ -16,9 +16,12 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -106,6 +109,36 @@ class VgpuIT {
             try (TestGuest guest = guest(broker, made)) {
                 assertWelcome(guest);
             }
+        }
+    }
+
+    @Test
+    void shouldGiveAVgpuToOneOfThoseThatTakeItAtOnce() throws Exception {
+        try (TestBroker broker = start("normal", Map.of())) {
+            VgpuService service = broker.broker().vgpuService();
+            broker.vgpu("a", 0, "any");
+            for (int round = 0; round < 20; round++) {
+                String before = find(broker, "a").vgpu().owner().id();
+                List<CompletableFuture<VgpuView>> takers = new ArrayList<>();
+                for (int taker = 0; taker < 8; taker++) {
+                    String id = "d@" + round + "." + taker;
+                    takers.add(CompletableFuture.supplyAsync(() -> service.change("a", new VgpuDraft(Owner.Kind.DOMAIN,
+                        id, null, null, null, null, null, null), before)).thenCompose(done -> done));
+                }
+                int given = 0;
+                for (CompletableFuture<VgpuView> taker : takers) {
+                    VgpuView view = taker.exceptionally(failure -> null).get(60, TimeUnit.SECONDS);
+                    if (view == null) {
+                        assertEquals(VgpuException.Kind.CHANGED, refused(taker).kind());
+                    } else {
+                        given++;
+                        assertEquals(view.vgpu().owner(), find(broker, "a").vgpu().owner());
+                    }
+                }
+                assertEquals(1, given);
+            }
+            assertEquals(VgpuException.Kind.CHANGED, refused(service.delete("a", true, "")).kind());
+            done(service.delete("a", true, find(broker, "a").vgpu().owner().id()));
         }
     }
 
