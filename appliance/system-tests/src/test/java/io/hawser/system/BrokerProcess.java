@@ -29,6 +29,12 @@ final class BrokerProcess implements AutoCloseable {
     private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
+    private static final String WARM_UP = "HAWSER_WARM_UP"; // a worker's
+    /**
+     * Settings with which each worker starts as one does for which a guest waits: ready sooner, its first calls slower.
+     * For classes with many sessions; the others have workers as they are kept ready.
+     */
+    static final Map<String, String> AWAITED_WORKERS = Map.of("hawser.worker.environment", "PATH,TMPDIR," + WARM_UP);
 
     private final HttpClient client;
     private final Path stateDir;
@@ -82,16 +88,27 @@ final class BrokerProcess implements AutoCloseable {
             "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software",
             // A machine that does much else at the same time is slow, not wrong.
             "-Dhawser.worker.start-timeout=120s"));
+        boolean isCached = StartCache.fits(settings);
+        command.add("-Dhawser.worker.start-cache=" + isCached);
+        if (isCached) {
+            StartCache.give(stateDir);
+        }
         region.settings("tests").forEach((key, value) -> command.add("-D" + key + "=" + value));
         settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
         command.addAll(List.of("-jar", Chain.BROKER.toString()));
-        Process process = new ProcessBuilder(command).redirectErrorStream(true)
-            .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
+        builder.environment().put(WARM_UP, "off"); // passed on with AWAITED_WORKERS alone
+        Process process = builder.start();
         BrokerProcess broker = new BrokerProcess(stateDir, log, process, region, trusted);
         try {
             boolean asked = trusted != null || !settings.containsKey("hawser.tls.certificate");
-            broker.awaitStart(asked && !"0".equals(settings.get("hawser.worker.pool-size")));
-        } catch (AssertionError e) {
+            boolean hasPool = asked && !"0".equals(settings.get("hawser.worker.pool-size"));
+            broker.awaitStart(hasPool);
+            if (hasPool && isCached) {
+                StartCache.keep(stateDir, broker::logEnd);
+            }
+        } catch (AssertionError | IOException e) {
             broker.close();
             throw e;
         }

@@ -40,7 +40,7 @@ class ProgramsIT {
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("programs", stateDir.resolve("broker"), Map.of());
+        broker = BrokerProcess.start("programs", stateDir.resolve("broker"), BrokerProcess.AWAITED_WORKERS);
     }
 
     @AfterAll
