@@ -30,14 +30,18 @@ int main(int argc, char **argv) {
     CUstream stream;
     CU_OK(cuStreamCreate(&stream, 0));
     fill_t held[MOST];
-    int count = 0;
+    int count = 0, supported[FILL_WAYS];
+    /* Not in the loop: that asks for attributes and takes no error for an answer, where the session may end at any time. */
+    for (int way = 0; way < FILL_WAYS; way++) {
+        supported[way] = fill_supported((fill_way_t) way);
+    }
     while (!ended()) {
         CUresult result = CUDA_SUCCESS;
         if (count < MOST && (count == 0 || check_random(&random) % 5 < 3)) {
             fill_way_t way = (fill_way_t) (check_random(&random) % FILL_WAYS);
             size_t bytes = CHECK_MEMORY_PAGE << check_random(&random) % 4;
             bytes = bytes > pages * CHECK_MEMORY_PAGE ? CHECK_MEMORY_PAGE : bytes;
-            result = fill_supported(way) ? fill_take(&held[count], way, bytes, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+            result = supported[way] ? fill_take(&held[count], way, bytes, stream) : CUDA_ERROR_OUT_OF_MEMORY;
             count += result == CUDA_SUCCESS;
         }
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
