@@ -68,6 +68,7 @@ on_host() {
 measure() {
     local repeat=${HAWSER_REPEAT:-5}
     # As a process of this host reaches it.
+    # shellcheck disable=SC2034 # common.sh's
     guest=127.0.0.1:7654
     debian_domain alpha "$alpha" q35 "$(metadata "name='alpha' memory='256M' region='64M'")" "$(shmem "$alpha" 64)" > "$work/alpha.xml"
     debian_domain beta "$beta" pc "" "$(network 0b)" > "$work/beta.xml"

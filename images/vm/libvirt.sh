@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # variables of the sourcing script
 # Shell functions for tests with libvirt: a libvirtd of one's own in private namespaces, a second one as another host, and guests that
 # are told by a serial port what to do. Sourced by bash, after vm.sh where guests are booted; the sourcing script sets `root` and `work`,
 # and defines `say`, `die` and `skip`. Nothing of the machine's own libvirt is touched, and all processes end with the script.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC1007,SC2015,SC2154 # variables of the sourcing script
 # Shell functions of images/vm/bare-test: a kernel without installing it, an initramfs with what the guest needs, a virtual machine under
 # QEMU's software emulation that is told by a serial port what to do. Sourced by bash; the sourcing script sets `root`, `work` and
 # `kernel_dir`, and defines `say`, `die` and `skip`.
