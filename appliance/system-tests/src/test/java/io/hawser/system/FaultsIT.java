@@ -94,7 +94,8 @@ class FaultsIT {
             free = socket.getLocalPort();
         }
         try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_BROKER", "127.0.0.1:" + free,
-            "HAWSER_TOKEN_FILE", broker.tokenFile().toString(), "HAWSER_CONNECT_TIMEOUT_MS", "500"), "drv_vector_add")) {
+            "HAWSER_TOKEN_FILE", broker.tokenFile().toString(), "HAWSER_CONNECT_TIMEOUT_MS", "500"),
+            "drv_vector_add")) {
             assertRefused(program.await());
         }
         try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION",

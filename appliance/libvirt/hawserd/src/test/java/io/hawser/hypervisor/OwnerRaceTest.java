@@ -97,7 +97,8 @@ class OwnerRaceTest {
             } else {
                 owners.put(name, change.item("owner").text("id"));
             }
-            body = status == 200 && change != null ? shown(name, owners.get(name)) : Map.of("detail", "status " + status);
+            body = status == 200 && change != null ? shown(name, owners.get(name))
+                : Map.of("detail", "status " + status);
         }
         byte[] bytes = Json.line(body).getBytes(StandardCharsets.UTF_8);
         exchange.getResponseHeaders().set("Content-Type", "application/json");
