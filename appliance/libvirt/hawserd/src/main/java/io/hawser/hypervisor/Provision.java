@@ -61,22 +61,27 @@ final class Provision {
      *     the next attempt.
      */
     Claim provide(Tenant tenant, Wish wish, Arrival arrival, Shares.Picture picture) throws ShareException {
+        return onLatest(picture, seen -> provideSeen(tenant, wish, arrival, seen));
+    }
+
+    /** What is done by a picture of the broker, as long as that is right. */
+    private interface Act<T> {
+        T by(Shares.Picture picture) throws ShareException;
+    }
+
+    /** Does it anew by what there is now, after another host has been faster. */
+    private <T> T onLatest(Shares.Picture picture, Act<T> act) throws ShareException {
         Shares.Picture seen = picture;
         for (int attempt = 1;; attempt++) {
             try {
-                return provideSeen(tenant, wish, arrival, seen);
+                return act.by(seen);
             } catch (ShareException e) {
-                seen = lookAgain(e, attempt);
+                if (e.reason() != ShareException.Reason.CHANGED || attempt == OWNER_ATTEMPTS) {
+                    throw e;
+                }
+                seen = shares.look();
             }
         }
-    }
-
-    /** After another host has been faster: what there is now. All else is thrown on. */
-    private Shares.Picture lookAgain(ShareException failure, int attempt) throws ShareException {
-        if (failure.reason() != ShareException.Reason.CHANGED || attempt == OWNER_ATTEMPTS) {
-            throw failure;
-        }
-        return shares.look();
     }
 
     private Claim provideSeen(Tenant tenant, Wish wish, Arrival arrival, Shares.Picture picture)
@@ -239,9 +244,13 @@ final class Provision {
         }
         tenant.applied = null;
         if (picture != null) {
-            boolean claimed = endAllClaims(tenant.uuid, picture);
+            boolean claimed = !picture.held(tenant.uuid, host.get()).isEmpty();
             ours |= claimed;
             any |= claimed;
+            onLatest(picture, seen -> {
+                endClaims(tenant.uuid, seen);
+                return null;
+            });
         }
         if (gpuDomain != null) {
             gpuDomain.takeBack(tenant);
@@ -254,29 +263,11 @@ final class Provision {
         return any;
     }
 
-    private boolean endAllClaims(UUID domain, Shares.Picture picture) throws ShareException {
-        Shares.Picture seen = picture;
-        boolean any = false;
-        for (int attempt = 1;; attempt++) {
-            try {
-                return any | endClaims(domain, seen);
-            } catch (ShareException e) {
-                seen = lookAgain(e, attempt);
-                any = true;
-            }
-        }
-    }
-
-    private boolean endClaims(UUID domain, Shares.Picture picture) throws ShareException {
-        boolean any = false;
+    private void endClaims(UUID domain, Shares.Picture picture) throws ShareException {
         Set<String> ended = new HashSet<>();
         String here = host.get();
-        for (Claim claim : picture.claims()) {
+        for (Claim claim : picture.held(domain, here)) {
             Claim.Owner owner = claim.owner();
-            if (!owner.domain().equals(domain) || !owner.concerns(here)) {
-                continue;
-            }
-            any = true;
             if (owner.former().isEmpty()) {
                 shares.end(claim);
                 ended.add(claim.vgpu()); // and its regions with it
@@ -292,7 +283,6 @@ final class Provision {
         if (region != null && !ended.contains(region.vgpu()) && !ofOthers && Objects.equals(region.path(), place)) {
             shares.endRegion(region.name());
         }
-        return any;
     }
 
     private boolean isUnused(UUID domain, boolean ours) throws ShareException {

@@ -183,7 +183,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     private boolean isConcerned(UUID uuid, Shares.Picture picture) {
         return files.exists(uuid) || guests.read(uuid).isPresent()
-            || picture != null && picture.claim(uuid, host).filter(c -> c.owner().concerns(host)).isPresent();
+            || picture != null && !picture.held(uuid, host).isEmpty();
     }
 
     private Set<UUID> listed() {

@@ -51,9 +51,13 @@ final class Shares implements AutoCloseable {
     record Picture(Set<String> names, List<Claim> claims, Map<String, Region> regions) {
         /** The vGPU of a domain: the host's own before another's, the older name first. */
         Optional<Claim> claim(UUID domain, String host) {
-            List<Claim> found = claims.stream().filter(c -> c.owner().domain().equals(domain)).toList();
-            return found.stream().filter(c -> c.owner().concerns(host)).findFirst()
-                .or(() -> found.stream().findFirst());
+            return held(domain, host).stream().findFirst()
+                .or(() -> claims.stream().filter(c -> c.owner().domain().equals(domain)).findFirst());
+        }
+
+        /** The vGPUs of a domain in which the host has a say, the older name first. */
+        List<Claim> held(UUID domain, String host) {
+            return claims.stream().filter(c -> c.owner().domain().equals(domain) && c.owner().concerns(host)).toList();
         }
     }
 
