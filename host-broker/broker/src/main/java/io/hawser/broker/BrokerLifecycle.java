@@ -79,11 +79,11 @@ public class BrokerLifecycle {
     }
 
     void listening(@ObservesAsync HttpServerStart event) throws IOException {
-        publish("http", event.options().getHost(), httpServer.getPort());
+        publish("http", event.options().getHost(), BoundPort.await(httpServer::getPort));
     }
 
     void listening(@ObservesAsync HttpsServerStart event) throws IOException {
-        publish("https", event.options().getHost(), httpServer.getSecurePort());
+        publish("https", event.options().getHost(), BoundPort.await(httpServer::getSecurePort));
     }
 
     private void publish(String scheme, String host, int port) throws IOException {
