@@ -17,10 +17,12 @@
 
 #define MS_NS 1000000ll
 /*
- * So long every slot must be found locked before that is believed: others hold locks for a moment when they look for
- * a slot themselves, or free what a dead process has left.
+ * So long, and so often, every slot must be found locked before that is believed: others hold locks for a moment when
+ * they look for a slot themselves, or free what a dead process has left. Time alone says nothing: a process that was
+ * made to wait for a processor meanwhile may have looked once.
  */
 #define TAKEN_NS (20 * MS_NS)
+#define TAKEN_LOOKS 20
 #define NAP_NS 100000 /* between two looks for the broker's answer, which a poll of its own delays more */
 #define LOOK_NS (20 * MS_NS) /* the same where the broker wakes us: only one that is gone takes so long to be seen */
 
@@ -138,11 +140,13 @@ static void nap(void) {
 
 static int find_slot(hws_shm_t *shm, uint32_t timeout_ms, uint64_t description_hash, char *error, size_t capacity) {
     int64_t began_ns = hws_shm_now_ns(), not_taken_ns = began_ns;
+    unsigned taken_looks = 0; /* since not_taken_ns */
     hws_shm_look_t look = {0};
     for (;;) {
         scan_t result = scan_slots(shm, description_hash);
         int64_t now_ns = hws_shm_now_ns();
         not_taken_ns = result == SCAN_TAKEN ? not_taken_ns : now_ns;
+        taken_looks = result == SCAN_TAKEN ? taken_looks + 1 : 0;
         if (result == SCAN_CLAIMED) {
             return 0;
         }
@@ -150,7 +154,7 @@ static int find_slot(hws_shm_t *shm, uint32_t timeout_ms, uint64_t description_h
             snprintf(error, capacity, "the region's slots cannot be locked: %s: %s", shm->path, strerror(errno));
             return -1;
         }
-        if (now_ns - not_taken_ns > TAKEN_NS) {
+        if (now_ns - not_taken_ns > TAKEN_NS && taken_looks >= TAKEN_LOOKS) {
             snprintf(error, capacity, "all %u slots of the region are taken by other processes: %s",
                      shm->header.slot_count, shm->path);
             return -1;

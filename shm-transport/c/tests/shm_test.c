@@ -2,13 +2,39 @@
 #include "../hws_channel_internal.h"
 #include "fake_host.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/wait.h>
 
 #define REGION_BYTES (16ull << 20)
 
 static char fake_error[512];
+
+/* So many locks yet are found to be another's; the first of them only after a while, as by who has no processor. */
+static int locks_to_refuse;
+static bool refuses_late;
+
+int fcntl(int fd, int command, ...) {
+    typedef int fcntl_t(int, int, ...);
+    fcntl_t *real;
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (command == F_SETLK && locks_to_refuse > 0 && ((struct flock *) argument)->l_type == F_WRLCK) {
+        locks_to_refuse--;
+        if (refuses_late) {
+            usleep(50000);
+            refuses_late = false;
+        }
+        errno = EAGAIN;
+        return -1;
+    }
+    *(void **) &real = dlsym(RTLD_NEXT, "fcntl");
+    return real(fd, command, argument);
+}
 
 static hws_carrier_t *connect_with(const hws_config_t *config) {
     hws_welcome_t welcome;
@@ -145,6 +171,18 @@ static void shouldNotWaitLongerThanItsTimeout(void) {
     HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "in time (50 ms)") != NULL);
     HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "in time (50 ms)") != NULL);
     HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "did not clear a slot up in time") != NULL);
+    fake_host_stop();
+}
+
+/* Others hold locks for a moment: what was looked at once, and late, has not been looked at for a while. */
+static void shouldNotBelieveOneLookThatAllSlotsAreTaken(void) {
+    enum { SLOTS = 2 };
+    fake_host_start(REGION_BYTES, SLOTS, HOST_SERVES);
+    locks_to_refuse = SLOTS;
+    refuses_late = true;
+    hws_carrier_t *carrier = connect_region();
+    HWS_CHECK(carrier != NULL && locks_to_refuse == 0 && !refuses_late);
+    end(carrier);
     fake_host_stop();
 }
 
@@ -496,6 +534,7 @@ int main(void) {
     HWS_RUN(shouldSayWhyTheBrokerRefused);
     HWS_RUN(shouldPassByARegionWhoseBrokerIsGone);
     HWS_RUN(shouldNotWaitLongerThanItsTimeout);
+    HWS_RUN(shouldNotBelieveOneLookThatAllSlotsAreTaken);
     HWS_RUN(shouldBeatWhereTheHostAsksForIt);
     HWS_RUN(shouldFindTheDeviceThatCarriesOurRegion);
     HWS_RUN(shouldSeeThatItsSessionIsOver);
