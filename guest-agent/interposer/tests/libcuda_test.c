@@ -353,9 +353,12 @@ static void shouldNotBeInitialisedInAForkedChild(void) {
     HWS_CHECK(cuMemAlloc_v2(&memory, 8) == CUDA_SUCCESS && cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
+static _Atomic int threads_at_work;
+
 static void *alloc_for_ever(void *context) {
     CUdeviceptr memory;
     HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    atomic_fetch_add(&threads_at_work, 1);
     CUresult result;
     do {
         result = cuMemAlloc_v2(&memory, 8);
@@ -369,6 +372,9 @@ static void shouldExitWithCallsInFlight(void) {
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
         HWS_CHECK(pthread_create(&threads[i], NULL, alloc_for_ever, context) == 0);
+    }
+    while (atomic_load(&threads_at_work) < 3) { /* none of them may meet the end before it has a context */
+        usleep(1000);
     }
     usleep(20000);
 }

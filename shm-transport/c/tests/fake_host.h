@@ -157,9 +157,9 @@ static void fake_take_claim(uint32_t number) {
 static void *fake_host_main(void *unused) {
     (void) unused;
     hws_region_header_t *live = (hws_region_header_t *) fake_host.base;
-    for (uint64_t turn = 0; !atomic_load(&fake_host.ends); turn++) {
+    while (!atomic_load(&fake_host.ends)) {
         int mood = atomic_load(&fake_host.mood);
-        if (mood != HOST_STANDS_STILL && turn % 256 == 0) {
+        if (mood != HOST_STANDS_STILL) { /* in each turn: on a loaded machine few of them fit into a guest's patience */
             __atomic_fetch_add(&live->host_beat, 1, __ATOMIC_RELEASE);
         }
         for (uint32_t i = 0; mood < HOST_IGNORES && i < fake_host.header.slot_count; i++) {
@@ -185,8 +185,8 @@ static void *fake_host_main(void *unused) {
 
 /* Makes and formats a region of its own in /dev/shm and starts to serve it. */
 static inline void fake_host_start(uint64_t bytes, uint32_t slots, fake_mood_t mood) {
-    snprintf(fake_host.path, sizeof fake_host.path, "/dev/shm/hawser-test-%d", (int) getpid());
-    fake_host.fd = open(fake_host.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    strcpy(fake_host.path, "/dev/shm/hawser-test-XXXXXX"); /* not by our number, which one that was killed had */
+    fake_host.fd = mkostemp(fake_host.path, O_CLOEXEC);
     HWS_CHECK(fake_host.fd >= 0 && ftruncate(fake_host.fd, (off_t) bytes) == 0);
     fake_host.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fake_host.fd, 0);
     HWS_CHECK(fake_host.base != MAP_FAILED);

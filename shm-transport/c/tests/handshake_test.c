@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const hws_config_t config = {.key_id = "key", .secret = "secret", .connect_timeout_ms = 2000};
+static const hws_config_t config = {.key_id = "key", .secret = "secret", .connect_timeout_ms = 20000};
 
 typedef struct answer {
     int fd;
