@@ -26,12 +26,17 @@ public final class AuditLog implements AutoCloseable {
     private static final int STRANGERS_A_SECOND = 2;
     private static final int PRUNE_EVERY = 256;
     private static final long CLOSE_MS = 2000;
+    /** Who reads does not wait for longer: the database stands still, or the broker ends. */
+    private static final long READ_MS = 5000;
 
     private final Database database;
     private final long maxEntries;
     private final BlockingQueue<AuditEntry> queue = new ArrayBlockingQueue<>(QUEUE_ENTRIES);
     private final LogLimiter strangers = new LogLimiter(STRANGERS_A_SECOND, System::nanoTime);
+    private final Object progress = new Object();
     private final Thread writer;
+    private long added; // this and the next: guarded by progress
+    private long settled; // of those that were added: written, or given up
     private volatile boolean closing;
     private int sincePruned = PRUNE_EVERY;
 
@@ -65,7 +70,13 @@ public final class AuditLog implements AutoCloseable {
                 }
             }
         }
+        synchronized (progress) {
+            added++; // before it can be settled
+        }
         boolean queued = queue.offer(entry);
+        if (!queued) {
+            settle(1);
+        }
         LINES.infof("%s by %s (%s) from %s: %s %s%s%s", entry.outcome(), entry.name().isEmpty() ? "?" : entry.name(),
             entry.role().isEmpty() ? "no identity" : entry.role(), entry.peer(), entry.action(), entry.target(),
             entry.detail().isEmpty() ? "" : ": " + entry.detail(), queued ? "" : " (NOT in the database: it stands "
@@ -76,13 +87,37 @@ public final class AuditLog implements AutoCloseable {
         return Printable.text(text, maxCharacters);
     }
 
+    private void settle(int entries) {
+        synchronized (progress) {
+            settled += entries;
+            progress.notifyAll();
+        }
+    }
+
     /**
-     * The newest entries. Waits for the database.
+     * The newest entries, what was added before this call among them: who has done something and looks is to find it.
+     * Waits for the database.
      *
      * @param before a number that is not shown, nor what came after it.
      */
     public List<AuditEntry> newest(int limit, long before) throws SQLException {
+        awaitWritten();
         return database.read(connection -> AuditStore.newest(connection, limit, before));
+    }
+
+    /** Waits, for a bounded time, until nothing that was added before is still on its way. */
+    private void awaitWritten() {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(READ_MS);
+        synchronized (progress) {
+            long wanted = added;
+            try {
+                while (settled < wanted && System.nanoTime() - end < 0) {
+                    TimeUnit.NANOSECONDS.timedWait(progress, end - System.nanoTime());
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt(); // what there is, then
+            }
+        }
     }
 
     private void write() {
@@ -107,6 +142,7 @@ public final class AuditLog implements AutoCloseable {
                 Thread.currentThread().interrupt();
                 return;
             }
+            settle(batch.size());
             batch.clear();
         }
     }

@@ -49,6 +49,16 @@ class AuditLogTest {
     }
 
     @Test
+    void shouldShowWhatWasAddedBefore() throws Exception {
+        try (Database database = open(); AuditLog log = new AuditLog(database, 1000)) {
+            for (int i = 0; i < 30; i++) {
+                log.add(entry("ann", "operator", "id=" + i));
+                assertEquals("id=" + i, log.newest(1, Long.MAX_VALUE).getFirst().target());
+            }
+        }
+    }
+
+    @Test
     void shouldKeepTheNewestOnly() throws Exception {
         try (Database database = open()) {
             AuditLog log = new AuditLog(database, 10);
