@@ -50,7 +50,14 @@ async function reason(response) {
 /** Asks and answers with what came, or null where nothing did. Throws ApiError. */
 export async function call(method, path, body) {
     const response = await send(method, path, body);
-    return response.status === 204 ? null : response.json();
+    if (response.status === 204) {
+        return null;
+    }
+    try {
+        return await response.json();
+    } catch {
+        throw new ApiError(0, 'The broker’s answer broke off.');
+    }
 }
 
 export const get = path => call('GET', path);
