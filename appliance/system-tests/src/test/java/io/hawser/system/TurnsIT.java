@@ -1,7 +1,6 @@
 package io.hawser.system;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
@@ -10,16 +9,21 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
  * vGPUs that want the software GPU at the same time. What is compared is the GPU time that sessions have had, over
- * seconds, and loosely: the exact proportions are tested with a clock that is simulated.
+ * seconds, and loosely: the exact proportions are tested with a clock that is simulated. What a worker says of itself
+ * is half a second old, and older where the machine does much else.
  */
 class TurnsIT {
     private static final long ENOUGH_MS = 4000;
+    /** Where two run beside each other, the time of both counts whole in their statistics. */
+    private static final String LONG_GRACE = "2s";
+
+    /** What two sessions have had of the GPU, of one look. */
+    private record GpuTime(long largeMs, long smallMs) { }
 
     @TempDir
     private Path stateDir;
@@ -27,21 +31,21 @@ class TurnsIT {
     private final RegionFile small = RegionFile.unused(64, 2);
     private BrokerProcess broker;
 
-    @BeforeEach
-    void startBroker() throws IOException {
+    private void startBroker(String grace) throws IOException {
         Map<String, String> settings = new HashMap<>(large.settings("large"));
         settings.putAll(small.settings("small"));
         settings.putAll(Map.of("hawser.regions.large.vgpu", "large", "hawser.regions.small.vgpu", "small",
             "hawser.vgpus.large.compute-share", "80", "hawser.vgpus.small.compute-share", "20",
-            // Long turns: what a loaded machine takes to wake a process up must not count for much. And a long grace:
-            // where two run beside each other, the time of both counts whole in their statistics.
-            "hawser.turns.quantum", "200ms", "hawser.turns.grace", "2s"));
+            // Long turns: what a loaded machine takes to wake a process up must not count for much.
+            "hawser.turns.quantum", "200ms", "hawser.turns.grace", grace));
         broker = BrokerProcess.start("turns", stateDir.resolve("broker"), settings);
     }
 
     @AfterEach
     void stopBroker() {
-        broker.close();
+        if (broker != null) {
+            broker.close();
+        }
         large.delete();
         small.delete();
     }
@@ -57,17 +61,26 @@ class TurnsIT {
         return program;
     }
 
-    private JsonNode session(String vgpu) throws IOException, InterruptedException {
-        for (JsonNode session : broker.sessions()) {
+    private static JsonNode session(JsonNode sessions, String vgpu) throws IOException {
+        for (JsonNode session : sessions) {
             if (session.path("vgpu").asText().equals(vgpu)) {
                 return session;
             }
         }
-        throw new IOException("no session of vGPU " + vgpu + ": " + broker.sessions());
+        throw new IOException("no session of vGPU " + vgpu + ": " + sessions);
+    }
+
+    private static long statistic(JsonNode sessions, String vgpu, String name) throws IOException {
+        return session(sessions, vgpu).path("statistics").path(name).asLong();
     }
 
     private long statistic(String vgpu, String name) throws IOException, InterruptedException {
-        return session(vgpu).path("statistics").path(name).asLong();
+        return statistic(broker.sessions(), vgpu, name);
+    }
+
+    private GpuTime gpuTime() throws IOException, InterruptedException {
+        JsonNode sessions = broker.sessions();
+        return new GpuTime(statistic(sessions, "large", "gpuTimeMs"), statistic(sessions, "small", "gpuTimeMs"));
     }
 
     private void awaitMore(String vgpu, String name, long more) throws IOException, InterruptedException {
@@ -84,15 +97,19 @@ class TurnsIT {
 
     @Test
     void shouldGiveTimeByWeight() throws Exception {
+        startBroker(LONG_GRACE);
         try (GuestProgram one = flood(large); GuestProgram other = flood(small)) {
             awaitMore("large", "waitedMs", 500); // both are under way
             awaitMore("small", "waitedMs", 500);
-            long largeBefore = statistic("large", "gpuTimeMs");
-            long smallBefore = statistic("small", "gpuTimeMs");
-            awaitMore("large", "gpuTimeMs", ENOUGH_MS);
-            double ratio = (double) (statistic("large", "gpuTimeMs") - largeBefore)
-                / (statistic("small", "gpuTimeMs") - smallBefore);
-            assertTrue(ratio > 1.8 && ratio < 8, "4 to 1 is due: " + ratio);
+            GpuTime before = gpuTime();
+            // The longer it takes the less a turn more or less counts, and how old the figures are.
+            Await.until("GPU time of about 4 to 1", () -> {
+                GpuTime now = gpuTime();
+                long largeMs = now.largeMs() - before.largeMs();
+                long smallMs = now.smallMs() - before.smallMs();
+                return largeMs >= ENOUGH_MS && largeMs > 2 * smallMs && largeMs < 8 * smallMs ? ""
+                    : largeMs + " to " + smallMs + " ms";
+            });
             one.kill();
             other.kill();
         }
@@ -101,18 +118,23 @@ class TurnsIT {
 
     @Test
     void shouldGoOnWithoutAWorkerThatIsKilledOrStopped() throws Exception {
+        startBroker(LONG_GRACE);
         try (GuestProgram lost = flood(large); GuestProgram left = flood(small)) {
             awaitMore("large", "waitedMs", 200);
             awaitMore("small", "waitedMs", 200);
-            long worker = session("large").path("workerPid").asLong();
+            long worker = session(broker.sessions(), "large").path("workerPid").asLong();
             signal("STOP", worker);
             awaitMore("small", "kernels", 20);
             signal("KILL", worker);
             Await.until("the end of the killed session", () -> broker.sessions().size() == 1 ? ""
                 : broker.sessions().toString());
-            long waited = statistic("small", "waitedMs");
-            awaitMore("small", "kernels", 20);
-            assertTrue(statistic("small", "waitedMs") - waited < 1000, "alone, it waits for nobody");
+            // What its worker has said last may be of the time before.
+            Await.until("work that waits for nobody", () -> {
+                long waited = statistic("small", "waitedMs");
+                awaitMore("small", "kernels", 20);
+                long more = statistic("small", "waitedMs") - waited;
+                return more == 0 ? "" : "alone, it has waited for " + more + " ms";
+            });
             left.kill();
             lost.kill();
         }
@@ -121,7 +143,8 @@ class TurnsIT {
 
     @Test
     void shouldLetOthersWorkBesideKernelsOfSeconds() throws Exception {
-        try (GuestProgram greedy = flood(large, "--blocks", "1", "--bodies", "4000000", "--depth", "8", "--seconds",
+        startBroker("100ms"); // of which each launch beside such a kernel takes one
+        try (GuestProgram greedy = flood(large, "--blocks", "1", "--bodies", "2000000", "--depth", "8", "--seconds",
                 "600")) {
             Await.until("its long kernels", () -> statistic("large", "gpuTimeMs") > 1000 ? "" : "none yet");
             for (String name : List.of("drv_vector_add", "drv_graphs", "drv_callbacks")) {
