@@ -20,7 +20,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** A CUDA program as a guest process. Its output goes to files of {@link Chain#OUTPUT}. */
 final class GuestProgram implements AutoCloseable {
     /** A program that hangs ends the test, not the build. */
-    private static final Duration LIMIT = Duration.ofSeconds(180);
+    private static final Duration LIMIT = Duration.ofSeconds(600);
     private static final AtomicInteger COUNT = new AtomicInteger();
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -134,9 +134,10 @@ final class GuestProgram implements AutoCloseable {
         process.getOutputStream().close();
     }
 
-    /** Kills it without notice. */
+    /** Kills it without notice, and waits until it is dead: until then it has its locks, and its slot of a region. */
     void kill() {
         process.destroyForcibly();
+        Await.until("the end of the killed " + name, () -> process.isAlive() ? "it lives" : "");
     }
 
     long pid() {

@@ -219,6 +219,11 @@ class HawserctlIT {
     void shouldShowThePictureOfNow() throws Exception {
         try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold")) {
             program.awaitLine("READY");
+            // Who begins to watch is given the broker's last picture, which may be older than the session.
+            Await.until("a picture with the session", () -> {
+                Hawserctl.Ended top = admin.run("top -n 1 --json").assertDone();
+                return top.json().path("picture").path("sessions").size() == 1 ? "" : top.out();
+            });
             Hawserctl.Ended top = admin.run("top --count 2").assertDone();
             assertEquals("ok", top.row("0", "Hawser software GPU").getLast());
             assertEquals("ready", top.row("default").get(1));

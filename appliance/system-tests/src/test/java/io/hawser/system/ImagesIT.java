@@ -14,7 +14,7 @@ class ImagesIT {
     private static final int IMAGE_KIB = 2048;
     private static final long IMAGES_BYTES = (IMAGE_KIB + IMAGE_KIB / 2) * 1024L; // of drv_large_image
     private static final long SMALL_BYTES = 64 * 1024;
-    private static final int MAX_SESSIONS = 5;
+    private static final int MAX_SESSIONS = 30;
 
     @TempDir
     private Path stateDir;

@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -53,6 +54,11 @@ class TlsIT {
         if (broker != null) {
             broker.close();
         }
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        broker.awaitIdle();
     }
 
     private static String port(String endpoint) {
@@ -99,7 +105,6 @@ class TlsIT {
             assertEquals("tls", connection.path("carrier").asText(), connection::toString);
         }
         assertTrue(!result.counters().isEmpty(), "HAWSER_STATS wrote nothing");
-        broker.awaitIdle();
     }
 
     @Test
@@ -162,6 +167,5 @@ class TlsIT {
             assertEquals(1, broker.sessions().size());
             held.kill();
         }
-        broker.awaitIdle();
     }
 }
