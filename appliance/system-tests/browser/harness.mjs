@@ -5,7 +5,7 @@ import {createServer, connect} from 'node:net';
 import {createRequire} from 'node:module';
 import {chromium} from 'playwright-core';
 
-export const LIMIT_MS = 60000; // far above what any step takes, so that a loaded machine fails no test
+export const LIMIT_MS = 180000; // far above what any step takes, so that a loaded machine fails no test
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync'];
@@ -18,7 +18,7 @@ export const given = JSON.parse(process.env.HAWSER_BROWSER_TEST || '{}');
 /** Opens a browser, runs a test with a page and ends it; fails for faults of the page that the test did not expect. */
 export async function withPage(options, test) {
     const {http = given.http, expected = [], ...context} = options;
-    const browser = await chromium.launch({executablePath: given.chromium, args: FLAGS});
+    const browser = await chromium.launch({executablePath: given.chromium, args: FLAGS, timeout: LIMIT_MS});
     const faults = [];
     try {
         const page = await (await browser.newContext({viewport: {width: 1280, height: 800}, ...context})).newPage();

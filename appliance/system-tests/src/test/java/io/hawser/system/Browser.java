@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 final class Browser {
     private static final Path FOLDER = Chain.ROOT.resolve("appliance/system-tests/browser");
     /** All steps of a test together; each has its own limit. */
-    private static final long LIMIT_S = 420;
+    private static final long LIMIT_S = 1200;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Browser() {

@@ -52,7 +52,7 @@ class DashboardIT {
             .redirectOutput(Chain.OUTPUT.resolve("browser-user.log").toFile()).start();
         process.getOutputStream().write((VIEWER_PASSWORD + "\n").getBytes());
         process.getOutputStream().close();
-        assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+        assertTrue(process.waitFor(Await.LIMIT.toSeconds(), TimeUnit.SECONDS));
         assertEquals(0, process.exitValue(), () -> "see browser-user.log");
     }
 
