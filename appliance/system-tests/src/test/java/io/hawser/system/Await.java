@@ -7,7 +7,7 @@ import java.util.function.Supplier;
 /** Waits for conditions that other processes bring about, in bounded time. */
 final class Await {
     /** What no step of a test may exceed; far above what any takes, so that a loaded machine does not fail a test. */
-    static final Duration LIMIT = Duration.ofSeconds(60);
+    static final Duration LIMIT = Duration.ofSeconds(180);
 
     private static final long LOOK_EVERY_NS = Duration.ofMillis(20).toNanos();
 

@@ -24,8 +24,9 @@ import java.util.stream.Collectors;
  */
 final class BrokerProcess implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Duration HTTP_LIMIT = Duration.ofSeconds(20);
+    private static final Duration HTTP_LIMIT = Duration.ofSeconds(60);
     private static final Duration DUMP_LIMIT = Duration.ofSeconds(10);
+    private static final Duration START_LIMIT = Duration.ofSeconds(300);
     private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
@@ -87,7 +88,7 @@ final class BrokerProcess implements AutoCloseable {
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
             "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software",
             // A machine that does much else at the same time is slow, not wrong.
-            "-Dhawser.worker.start-timeout=120s"));
+            "-Dhawser.worker.start-timeout=240s", "-Dhawser.listen.handshake-timeout=60s"));
         boolean isCached = StartCache.fits(settings);
         command.add("-Dhawser.worker.start-cache=" + isCached);
         if (isCached) {
@@ -117,7 +118,7 @@ final class BrokerProcess implements AutoCloseable {
 
     private void awaitStart(boolean withPool) {
         Path endpoints = stateDir.resolve("endpoints.json");
-        Await.until("the start of the broker", Duration.ofSeconds(90), this::logEnd, () -> {
+        Await.until("the start of the broker", START_LIMIT, this::logEnd, () -> {
             if (!process.isAlive()) {
                 return "the broker ended with " + process.exitValue();
             }

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** The archive, unpacked into an empty folder, with nothing of Java on the PATH. */
 class DistributionIT {
     private static final Path TARGET = Path.of(System.getProperty("hawser.root", "../..")).resolve("appliance/target");
-    private static final long LIMIT_S = 300;
+    private static final long LIMIT_S = 900;
     private static final int MOST_BYTES = 60_000_000;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -171,7 +171,7 @@ class DistributionIT {
         Path err = Files.createTempFile(folder, "err", "");
         Process check = start(List.of(home.resolve("bin/hawser-check").toString(), "--backend", "software"), out, err);
         try {
-            Await.until("programs to run", Duration.ofSeconds(120), () -> "", () -> {
+            Await.until("programs to run", Duration.ofSeconds(300), () -> "", () -> {
                 if (!check.isAlive()) {
                     throw new AssertionError("it ended: " + Files.readString(err));
                 }
@@ -181,7 +181,7 @@ class DistributionIT {
             List<ProcessHandle> all = check.descendants().toList();
             assertFalse(all.isEmpty(), "a broker, its workers and a program");
             check.destroy();
-            assertTrue(check.waitFor(60, TimeUnit.SECONDS), "it ends");
+            assertTrue(check.waitFor(LIMIT_S, TimeUnit.SECONDS), "it ends");
             assertEquals(143, check.exitValue(), () -> "128 + SIGTERM, as Java has it");
             Await.until("the end of all that it has started",
                 () -> all.stream().filter(ProcessHandle::isAlive).map(ProcessHandle::pid).toList().isEmpty() ? ""

@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
 final class Hawserctl {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Path LAUNCHER = Chain.ROOT.resolve("appliance/libvirt/hawserctl/src/main/sh/hawserctl");
-    private static final long LIMIT_S = 120;
+    private static final long LIMIT_S = 300;
 
     private final Path home;
     private final Map<String, String> environment;

@@ -15,7 +15,7 @@ class SoakIT {
         .normalize().resolve("appliance/check/src/main/sh/hawser-check");
 
     @Test
-    @Timeout(600)
+    @Timeout(1800)
     void shouldLeaveNothingBehind() throws IOException, InterruptedException {
         Process soak = new ProcessBuilder(LAUNCHER.toString(), "--soak", "--seconds", "1", "--backend", "software")
             .redirectErrorStream(true).start();

@@ -17,8 +17,8 @@ import java.util.function.Supplier;
  * Thread-safe.
  */
 final class StartCache {
-    /** The broker's own limit of making it. */
-    private static final Duration LIMIT = Duration.ofSeconds(180);
+    /** The broker's own limit of making it, which it counts from a later time, and more. */
+    private static final Duration LIMIT = Duration.ofSeconds(300);
     private static final String FILES = "worker-????????????????.aot"; // the digest of Java, jars and command
     private static final Path FOLDER = Chain.OUTPUT.resolve("start-cache");
     private static Path kept;
