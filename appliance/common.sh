@@ -61,13 +61,13 @@ start_broker() {
     local state_dir=$1 deadline
     shift
     "$launcher" -Dhawser.listen.port=0 -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" \
-        -Dhawser.worker.start-timeout=120s "$@" \
+        -Dhawser.worker.start-timeout=240s "$@" \
         > "$state_dir.log" 2>&1 < /dev/null &
     broker_pid=$!
-    deadline=$((SECONDS + 90))
+    deadline=$((SECONDS + 300))
     until [ -s "$state_dir/endpoints.json" ]; do
         kill -0 "$broker_pid" 2>/dev/null || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start"; }
-        [ $SECONDS -lt $deadline ] || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start within 90 s"; }
+        [ $SECONDS -lt $deadline ] || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start within 300 s"; }
         sleep 0.1 # the shell has nothing better to wait for a file
     done
     guest=$(sed -n 's/.*"guest":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")

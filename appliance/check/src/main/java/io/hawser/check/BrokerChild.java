@@ -16,9 +16,9 @@ import java.util.function.BooleanSupplier;
 
 /** A broker of hawser-check's own, with ports that nobody chose and a state folder that goes with it. */
 final class BrokerChild implements AutoCloseable {
-    private static final Duration START_LIMIT = Duration.ofSeconds(120);
+    private static final Duration START_LIMIT = Duration.ofSeconds(300);
     private static final Duration END_LIMIT = Duration.ofSeconds(20);
-    private static final int HTTP_TIMEOUT_MS = 20_000;
+    private static final int HTTP_TIMEOUT_MS = 60_000;
     private static final int LOOK_EVERY_MS = 10;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -65,7 +65,7 @@ final class BrokerChild implements AutoCloseable {
             // As natively: all that CUDA_VISIBLE_DEVICES allows.
             "-Dhawser.vgpus.default.gpus=all",
             // A machine that does much else at the same time is slow, not wrong.
-            "-Dhawser.worker.start-timeout=120s"));
+            "-Dhawser.worker.start-timeout=240s"));
         command.addAll(settings);
         Path region = workplace.region();
         if (region != null) {

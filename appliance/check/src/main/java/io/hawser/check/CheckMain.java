@@ -18,7 +18,7 @@ public final class CheckMain {
     private static final int DIFFER = 1;
     private static final int USAGE = 2;
     private static final int NOT_CHECKED = 3;
-    private static final Duration PROBE_LIMIT = Duration.ofSeconds(60);
+    private static final Duration PROBE_LIMIT = Duration.ofSeconds(180);
     /** Programs of a quick run, as far as they are installed: something of everything. */
     private static final List<String> QUICK = List.of("drv_vector_add", "drv_matrix_mul", "drv_streams_events",
         "drv_printf", "drv_large_copies", "drv_errors", "drv_mapped_memory", "vector_add", "reduction",

@@ -15,8 +15,8 @@ final class Soak {
     private static final int CLIENTS = 200;
     private static final int CLIENTS_WITH_WORKERS = 4;
     private static final int POOL_SIZE = 2;
-    private static final Duration END_LIMIT = Duration.ofSeconds(60);
-    private static final Duration IDLE_LIMIT = Duration.ofSeconds(60);
+    private static final Duration END_LIMIT = Duration.ofSeconds(180);
+    private static final Duration IDLE_LIMIT = Duration.ofSeconds(180);
     private static final int LOOK_EVERY_MS = 100;
     private static final int EXIT_LOST = 3; // of hold: an error of CUDA's that says that the device is lost
     private static final String BROKER = "soak";

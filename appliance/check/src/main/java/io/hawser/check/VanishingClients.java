@@ -22,7 +22,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** Clients that connect at once and vanish, each at a stage of the handshake of its own. */
 final class VanishingClients {
     private static final byte[] NONCE = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
-    private static final int TIMEOUT_MS = 20_000;
+    private static final int TIMEOUT_MS = 60_000;
     private static final int MAX_BYTES = 64 * 1024;
 
     /** Where a client leaves. */
