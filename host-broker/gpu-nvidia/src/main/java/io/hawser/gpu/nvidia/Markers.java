@@ -216,7 +216,8 @@ final class Markers implements AutoCloseable {
                 pass();
                 passesDone = wanted;
             }
-            if (polled || watched.get() == 0) {
+            // In this order: what was added after the session thread had said that it polls is left to that thread.
+            if (watched.get() == 0 || polled) {
                 if (passesWanted.get() == passesDone) {
                     LockSupport.park(this);
                 }

@@ -69,7 +69,7 @@ class MarkersTest {
                 });
             }
             made.forEach(event -> events.reached.put(event, 700));
-            assertTrue(all.await(30, TimeUnit.SECONDS));
+            assertTrue(all.await(120, TimeUnit.SECONDS));
         }
         assertEquals(List.of(700, 700, 700), seen);
     }
@@ -92,7 +92,7 @@ class MarkersTest {
             markers.add(CONTEXT, 1, other, status -> second.countDown());
             events.reached.put(other, 0);
             markers.polled(false); // as before a sleep
-            assertTrue(second.await(30, TimeUnit.SECONDS));
+            assertTrue(second.await(120, TimeUnit.SECONDS));
         }
     }
 
@@ -161,7 +161,7 @@ class MarkersTest {
                 events.reached.put(made.get(reached++), 0);
             }
             markers.polled(false);
-            assertTrue(all.await(60, TimeUnit.SECONDS));
+            assertTrue(all.await(120, TimeUnit.SECONDS));
         }
         assertEquals(List.of(), wrong);
     }
@@ -181,7 +181,7 @@ class MarkersTest {
                 markers.catchUp();
                 assertTrue(ran[0]);
                 events.reached.put(other, 0);
-                assertTrue(otherRan.await(30, TimeUnit.SECONDS));
+                assertTrue(otherRan.await(120, TimeUnit.SECONDS));
                 events.reached.clear();
             }
         }
