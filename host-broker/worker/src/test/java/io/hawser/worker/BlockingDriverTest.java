@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * A driver that makes the session thread wait, as NVIDIA's does, and a guest whose host function holds a stream: the
  * thread that would wait is the one that reads the guest's answer.
  */
-@Timeout(60)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class BlockingDriverTest {

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Boxes of device memory, on devices that copy them at once and on those that copy rows: the bytes are the same. */
-@Timeout(60)
+@Timeout(300)
 class BoxSessionTest {
     private static final int HEIGHT_BEYOND = 3; // rows between slices that no box touches
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Small work without data costs credit as well: what waits in a stream takes the worker's memory. */
-@Timeout(60)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class CreditTest {

@@ -31,7 +31,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Graphs as they travel: blobs, callbacks, what is kept and given back, and what no honest guest sends. */
-@Timeout(120)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class GraphTest {

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What a hostile guest gets: LOST with a reason, a refused record in the statistics, and nothing of it is left. */
-@Timeout(120)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class HostileGuestTest {

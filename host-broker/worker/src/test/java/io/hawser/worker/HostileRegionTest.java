@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** A guest that writes what it likes into its region harms its own session, which ends or goes on, and nothing else. */
-@Timeout(120)
+@Timeout(300)
 class HostileRegionTest {
     private static final VarHandle LONG_WORD = ValueLayout.JAVA_LONG.varHandle();
 
@@ -199,7 +199,7 @@ class HostileRegionTest {
             rig.broker().write("{\"type\":\"end\",\"reason\":\"enough\"}".getBytes());
             assertEquals("enough", rig.expect("ended").path("reason").asText());
             over.set(true);
-            asker.join(20_000);
+            asker.join(120_000);
             rig.join();
             assertEquals("", rig.gpu().leftAtClose());
         } catch (InterruptedException e) {

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** A device that has to be asked for ends of work: the session thread does it, and is woken when it sleeps. */
-@Timeout(60)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class PollingTest {

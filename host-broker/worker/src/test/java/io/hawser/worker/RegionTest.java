@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Copies through a region, memory of it that kernels use, and how a worker waits for guests of each kind. */
-@Timeout(60)
+@Timeout(300)
 class RegionTest {
     private static final int BYTES = 10_000;
 

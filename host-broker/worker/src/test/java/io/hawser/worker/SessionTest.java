@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What an honest guest gets, over real sockets from a whole worker. */
-@Timeout(60)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class SessionTest {

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Images that are sent ahead of their load. */
-@Timeout(60)
+@Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class StagingTest {

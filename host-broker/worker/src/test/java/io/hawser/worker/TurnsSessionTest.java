@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class TurnsSessionTest {
-    private static final long LIMIT_NS = 20_000_000_000L;
+    private static final long LIMIT_NS = 120_000_000_000L;
     private static final long CALLBACK = 42;
 
     @Parameter

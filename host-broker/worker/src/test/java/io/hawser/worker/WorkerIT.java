@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** The real process, spawned as a broker does it: its control socket is descriptor 3, the guest's comes through it. */
-@Timeout(120)
+@Timeout(300)
 class WorkerIT {
     private static final int CONTROL_FD = 3;
     private static final int FD_CLOEXEC = 1;

@@ -20,7 +20,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class IpcCallsTest {
     private static final String HANDLE = "bc01000000000000" + "00".repeat(56);
     private static final String EVENT_HANDLE = "bce1000000000000" + "00".repeat(56);

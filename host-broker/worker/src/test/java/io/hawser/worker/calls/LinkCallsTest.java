@@ -19,7 +19,7 @@ import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class LinkCallsTest {
     private static final int PTX = 1;
     private static final int COMPLETE_FIXED_BYTES = 24;

@@ -11,7 +11,7 @@ import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class ManagedCallsTest {
     @Test
     void shouldNotTellAnAddressWithoutRegion() throws IOException {

@@ -17,7 +17,7 @@ import java.nio.ByteOrder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class StreamMemoryCallsTest {
     private static final int WAIT_32 = 1;
     private static final int WRITE_32 = 2;

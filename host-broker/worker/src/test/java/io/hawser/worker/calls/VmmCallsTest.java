@@ -16,7 +16,7 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class VmmCallsTest {
     private static final long UNIT = HeapVirtualMemory.UNIT;
 

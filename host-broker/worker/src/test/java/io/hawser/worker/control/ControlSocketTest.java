@@ -18,7 +18,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(20)
+@Timeout(300)
 class ControlSocketTest {
     private final POSIX posix = POSIXFactory.getNativePOSIX();
     private final int[] pair = new int[2];

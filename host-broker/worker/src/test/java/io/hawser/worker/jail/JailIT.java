@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** A real process in the jail. Its classes are in a jar, as a worker's are: from a folder it could load no more. */
-@Timeout(120)
+@Timeout(300)
 class JailIT {
     private static final int SIGSYS = 31;
     private static final int USER = 1_900_065_000;

@@ -24,7 +24,7 @@ final class Device implements AutoCloseable {
     private final Map<PtxVariable, Long> places = new HashMap<>();
     final PtxImage image;
     private long next = memory.base();
-    KernelLaunch last;
+    volatile KernelLaunch last; // another thread waits for it
 
     Device(String... ptx) throws PtxException {
         List<PtxModule> modules = new java.util.ArrayList<>();

@@ -78,7 +78,7 @@ class FaultsTest {
     }
 
     @Test
-    @Timeout(60)
+    @Timeout(300)
     void shouldEndCancelledKernels() throws Exception {
         for (String kernel : new String[] {"endless", "endlessArithmetic"}) {
             CountDownLatch started = new CountDownLatch(1);

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Graphs by the backend's interface: order, boxes, memory, what is set and taken over. */
-@Timeout(60)
+@Timeout(300)
 class GraphsTest {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
     private static final long BYTES = 4096;
@@ -86,7 +86,7 @@ class GraphsTest {
     private void synchronise() throws Exception {
         CompletableFuture<Integer> reached = new CompletableFuture<>();
         ok(backend.whenStreamReached(context, 0, reached::complete));
-        ok(reached.get(10, TimeUnit.SECONDS));
+        ok(reached.get(60, TimeUnit.SECONDS));
     }
 
     private int byteAt(long address) throws Exception {
@@ -156,7 +156,7 @@ class GraphsTest {
         held.countDown();
         CompletableFuture<Integer> reached = new CompletableFuture<>();
         ok(backend.whenStreamReached(context, stream, reached::complete));
-        ok(reached.get(10, TimeUnit.SECONDS));
+        ok(reached.get(60, TimeUnit.SECONDS));
         assertEquals(List.of(7L, -7L, 7L, -7L), calls);
     }
 

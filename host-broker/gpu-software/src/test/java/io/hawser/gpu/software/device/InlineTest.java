@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What runs on the issuing thread, and what must not. */
-@Timeout(60)
+@Timeout(300)
 class InlineTest {
     private static final String PTX = """
         .version 8.0

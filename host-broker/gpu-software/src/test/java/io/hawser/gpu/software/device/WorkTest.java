@@ -13,7 +13,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class WorkTest {
     private static final int ROUNDS = 2000;
     private static final long MEMORY_BYTES = 64L << 20;

@@ -131,7 +131,7 @@ class SpinningSelectTest {
         // On a crowded machine it may sleep early, as it should; not each time.
         boolean wentOn = false;
         for (int wait = 0; wait < 500 && !wentOn; wait++) {
-            long endNs = System.nanoTime() + 5_000_000; // a hundred times what it spins for a guest
+            long endNs = System.nanoTime() + 1_000_000; // twenty times what it spins for a guest
             boolean goesOn = true;
             while (goesOn && System.nanoTime() < endNs) {
                 goesOn = select.calculateStrategy(NOTHING, false) == SelectStrategy.CONTINUE;
