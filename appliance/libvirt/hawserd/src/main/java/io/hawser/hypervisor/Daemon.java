@@ -12,11 +12,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** All of hawserd, over any hypervisor. */
 final class Daemon implements AutoCloseable {
-    /** The hook itself gives up after 25 s. */
-    private static final Duration HOOK_LIMIT = Duration.ofSeconds(22);
-    private static final Duration STEP_LIMIT = Duration.ofSeconds(15);
-    /** Of a broker that answers at all; within a hook's time. */
-    static final Duration BROKER_LIMIT = Duration.ofSeconds(15);
+    /** By how much an answer of the broker must come before a hook's time is over: more is to be done in it. */
+    private static final Duration BEFORE_HOOK = Duration.ofSeconds(7);
     private static final int CLOSE_LIMIT_S = 5;
 
     private final Reconciler reconciler;
@@ -40,7 +37,7 @@ final class Daemon implements AutoCloseable {
         folder(config.stateDir(), "rwx------");
         folder(config.stateDir().resolve("guests"), "rwx------");
         folder(config.socket().getParent(), "rwxr-xr-x");
-        shares = new Shares(config::broker, BROKER_LIMIT);
+        shares = new Shares(config::broker, config.hookTimeout().minus(BEFORE_HOOK));
         RegionFiles files = config.regions(uid, gid);
         GuestFiles guests = new GuestFiles(config.stateDir().resolve("guests"));
         AtomicInteger number = new AtomicInteger();
@@ -52,11 +49,12 @@ final class Daemon implements AutoCloseable {
         });
         reconciler = new Reconciler(new Reconciler.Tools(hypervisor, parts.hotPlug(), shares, files, guests,
             config.network(), parts.xen(), new HostFile(config.stateDir().resolve("host-uuid")),
-            config.gpuDomain().map(name -> new GpuDomain(name, parts.hotPlug())).orElse(null)), patience, threads);
-        Hooks hooks = new Hooks(reconciler, shares, files, parts.xen(), STEP_LIMIT);
+            config.gpuDomain().map(name -> new GpuDomain(name, parts.hotPlug(), config.hookTimeout())).orElse(null)),
+            patience, threads);
+        Hooks hooks = new Hooks(reconciler, shares, files, parts.xen(), config.hookTimeout());
         Commands commands = new Commands(hypervisor, parts.hotPlug(), shares, reconciler);
-        door = Door.open(config.socket(), config.socketGroup(), new Api(hooks, commands, threads, HOOK_LIMIT, uid),
-            threads);
+        door = Door.open(config.socket(), config.socketGroup(), new Api(hooks, commands, threads, config.hookTimeout(),
+            uid), threads);
         hypervisor.listen(reconciler);
         hypervisor.start();
         reconciler.start();

@@ -17,18 +17,22 @@ import java.util.UUID;
  * by a tag. It is another domain than the one whose share it is, so it may be asked for while that one's hook waits.
  */
 final class GpuDomain {
-    /** For its kernel to find the device; within a hook's time. */
-    private static final Duration SEE_LIMIT = Duration.ofSeconds(12);
     private static final Duration ASK_AGAIN = Duration.ofMillis(300);
     private static final String PLACE = "ivshmem:";
 
     private final String domain;
     private final HotPlug hotPlug;
+    private final Duration seeLimit;
 
-    /** The domain of this name or UUID. */
-    GpuDomain(String domain, HotPlug hotPlug) {
+    /**
+     * The domain of this name or UUID.
+     *
+     * @param hookTimeout of the hook in half of whose time its kernel must find a device: more is to be done in it.
+     */
+    GpuDomain(String domain, HotPlug hotPlug, Duration hookTimeout) {
         this.domain = domain;
         this.hotPlug = hotPlug;
+        seeLimit = hookTimeout.dividedBy(2);
     }
 
     /**
@@ -45,7 +49,7 @@ final class GpuDomain {
                 + e.getMessage(), e);
         }
         boolean isNew = lend(tenant, wish);
-        long end = System.nanoTime() + SEE_LIMIT.toNanos();
+        long end = System.nanoTime() + seeLimit.toNanos();
         while (true) {
             try {
                 shares.makeRegion(claim, name, PLACE + tag.hex(), wish);

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermission;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -22,8 +23,13 @@ final class HawserdConfig {
     /** Each is in the example file and in the manual page. */
     static final Set<String> NAMES = Set.of("libvirt.uri", "broker.url", "broker.state-dir", "broker.token-file",
         "broker.user", "broker.password-file", "broker.domain", "broker.ca-file", "guest.broker", "guest.ca-file",
-        "region.folder", "region.owner", "region.group", "region.mode", "socket.path", "socket.group", "state-dir");
+        "region.folder", "region.owner", "region.group", "region.mode", "socket.path", "socket.group", "hook.timeout",
+        "state-dir");
     private static final String BROKER_STATE = "/var/lib/hawser/broker";
+    /** The hook itself gives up after 25 s. */
+    private static final String HOOK_TIMEOUT_S = "22";
+    private static final int MIN_HOOK_TIMEOUT_S = 15; // its parts are some seconds less than it
+    private static final int MAX_HOOK_TIMEOUT_S = 600;
     private static final List<String> QEMU_USERS = List.of("libvirt-qemu", "qemu");
 
     private final Map<String, String> values;
@@ -45,6 +51,10 @@ final class HawserdConfig {
 
     private void check(Path file) {
         require(file, "region.mode", text("region.mode", "0660").matches("0?[0-7]{3}"), "three octal digits");
+        String hook = text("hook.timeout", HOOK_TIMEOUT_S);
+        require(file, "hook.timeout", hook.matches("\\d{1,3}") && Integer.parseInt(hook) >= MIN_HOOK_TIMEOUT_S
+            && Integer.parseInt(hook) <= MAX_HOOK_TIMEOUT_S, "a number of seconds from " + MIN_HOOK_TIMEOUT_S + " to "
+            + MAX_HOOK_TIMEOUT_S);
         for (String name : List.of("broker.state-dir", "broker.token-file", "broker.password-file", "broker.ca-file",
             "guest.ca-file", "region.folder", "socket.path", "state-dir")) {
             require(file, name, text(name, "/").startsWith("/"), "an absolute path");
@@ -159,6 +169,11 @@ final class HawserdConfig {
     /** Who may use it beside root; -1 for nobody. */
     int socketGroup() {
         return values.getOrDefault("socket.group", "").isEmpty() ? -1 : named("socket.group", Path.of("/etc/group"));
+    }
+
+    /** Within which a hook is answered, come what may. */
+    Duration hookTimeout() {
+        return Duration.ofSeconds(Integer.parseInt(text("hook.timeout", HOOK_TIMEOUT_S)));
     }
 
     /** What is kept. */

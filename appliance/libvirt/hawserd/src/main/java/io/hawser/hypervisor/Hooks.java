@@ -12,27 +12,31 @@ final class Hooks {
     /** How long a migration's announcement counts, until the domain starts. */
     static final Duration INCOMING = Duration.ofMinutes(10);
 
-    /** Well within what a hook has in all. */
-    private static final Duration NOT_YET_LIMIT = Duration.ofSeconds(18);
+    /** By how much another step of the domain must have ended before a hook's time is over. */
+    private static final Duration STEP_BEFORE = Duration.ofSeconds(7);
+    /** By how much before that a broker is asked for the last time that cannot yet. */
+    private static final Duration NOT_YET_BEFORE = Duration.ofSeconds(4);
     private static final Duration ASK_AGAIN = Duration.ofMillis(500);
 
     private final Reconciler reconciler;
     private final Shares shares;
     private final RegionFiles files;
     private final XenGuestSettings xen;
-    private final Duration limit;
+    private final Duration stepLimit;
+    private final Duration notYetLimit;
 
     /**
      * For these.
      *
-     * @param limit how long a hook waits for another step of its domain.
+     * @param timeout within which a hook is answered, come what may.
      */
-    Hooks(Reconciler reconciler, Shares shares, RegionFiles files, XenGuestSettings xen, Duration limit) {
+    Hooks(Reconciler reconciler, Shares shares, RegionFiles files, XenGuestSettings xen, Duration timeout) {
         this.reconciler = reconciler;
         this.shares = shares;
         this.files = files;
         this.xen = xen;
-        this.limit = limit;
+        stepLimit = timeout.minus(STEP_BEFORE);
+        notYetLimit = timeout.minus(NOT_YET_BEFORE);
     }
 
     /**
@@ -107,7 +111,7 @@ final class Hooks {
 
     /** When a host boots, libvirt starts domains while the broker still looks for its GPUs: worth some seconds. */
     private Claim provide(Tenant tenant, Wish wish, Provision.Arrival arrival) throws ShareException {
-        long end = System.nanoTime() + NOT_YET_LIMIT.toNanos();
+        long end = System.nanoTime() + notYetLimit.toNanos();
         while (true) {
             try {
                 return reconciler.provision().provide(tenant, wish, arrival, shares.look());
@@ -213,7 +217,7 @@ final class Hooks {
 
     private boolean lock(Tenant tenant) {
         try {
-            return tenant.steps.tryLock(limit.toNanos(), TimeUnit.NANOSECONDS);
+            return tenant.steps.tryLock(stepLimit.toNanos(), TimeUnit.NANOSECONDS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;

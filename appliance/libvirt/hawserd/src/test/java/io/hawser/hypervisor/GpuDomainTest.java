@@ -27,6 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** A domain whose broker looks for tags in its devices: each device has the memory of the file that it was made of. */
 class GpuDomainTest {
     private static final UUID TENANT = UUID.fromString("11111111-2222-4333-8444-555555555555");
+    private static final Duration LONG = Duration.ofMinutes(5);
     private static final int REGION_BYTES = 4 << 20;
     private static final Claim CLAIM = new Claim("render", new Claim.Owner(TENANT, "host", ""), 0, 100, "shared", "any",
         List.of("shm"), 2, 0, 0, "placed", "");
@@ -111,7 +112,7 @@ class GpuDomainTest {
         });
         broker.start();
         URI url = URI.create("http://127.0.0.1:" + broker.getAddress().getPort());
-        shares = new Shares(() -> new Endpoint(url, Map.of(), "nobody", null), Duration.ofSeconds(5));
+        shares = new Shares(() -> new Endpoint(url, Map.of(), "nobody", null), LONG);
     }
 
     @AfterEach
@@ -133,7 +134,7 @@ class GpuDomainTest {
     }
 
     private void serve() throws ShareException {
-        new GpuDomain("gpu", devices).serve(shares, CLAIM, "hawser-" + TENANT, TENANT, file, WISH);
+        new GpuDomain("gpu", devices, LONG).serve(shares, CLAIM, "hawser-" + TENANT, TENANT, file, WISH);
     }
 
     @Test

@@ -8,6 +8,7 @@ import io.hawser.ctl.CtlException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -41,12 +42,19 @@ class HawserdConfigTest {
     @Test
     void shouldNameWhatIsWrong() {
         for (String line : List.of("nothing = \"x\"", "region.mode = \"9\"", "socket.path = \"s\"",
-            "broker.state-dir = \"x\"", "guest.broker", "region.mode = 0660")) {
+            "broker.state-dir = \"x\"", "guest.broker", "region.mode = 0660", "hook.timeout = \"14\"",
+            "hook.timeout = \"601\"", "hook.timeout = \"22s\"")) {
             String reason = assertThrows(CtlException.class, () -> read(line), line).getMessage();
             assertTrue(reason.contains(folder.toString()), reason);
         }
         assertThrows(CtlException.class, () -> HawserdConfig.read(folder.resolve("none"), true));
         assertEquals(0, HawserdConfig.read(folder.resolve("none"), false).shown().size());
+    }
+
+    @Test
+    void shouldAnswerHooksBeforeTheyGiveUp() throws IOException {
+        assertEquals(Duration.ofSeconds(22), read("").hookTimeout());
+        assertEquals(Duration.ofSeconds(190), read("hook.timeout = \"190\"").hookTimeout());
     }
 
     @Test

@@ -18,7 +18,7 @@ final class RealBroker implements AutoCloseable {
     private static final Path ROOT = Path.of(System.getProperty("hawser.root"));
     private static final Path JAR = ROOT.resolve("host-broker/broker/target/quarkus-app/quarkus-run.jar");
     private static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");
-    private static final long START_LIMIT_NS = TimeUnit.SECONDS.toNanos(180);
+    private static final long START_LIMIT_NS = TimeUnit.SECONDS.toNanos(Bench.LIMIT_S);
 
     private final Path stateDir;
     private Process process;
@@ -39,7 +39,7 @@ final class RealBroker implements AutoCloseable {
             "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED",
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
             "-Dhawser.worker.dir=" + WORKER, "-Dhawser.gpu.backend=software", "-Dhawser.worker.pool-size=1",
-            "-Dhawser.worker.start-timeout=120s", "-jar", JAR.toString()));
+            "-Dhawser.worker.start-timeout=600s", "-jar", JAR.toString()));
         Files.deleteIfExists(stateDir.resolve("endpoints.json")); // of one that was killed
         process = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
