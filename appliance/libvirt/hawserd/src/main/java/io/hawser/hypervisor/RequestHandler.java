@@ -2,6 +2,7 @@ package io.hawser.hypervisor;
 
 import io.hawser.ctl.Json;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.SimpleChannelInboundHandler;
@@ -50,7 +51,7 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
         }
         taken = true;
         if (!request.decoderResult().isSuccess()) {
-            whole(context, Api.Answer.error(400, "this is no request that can be read"));
+            unread(context, Api.Answer.error(400, "this is no request that can be read"));
             return;
         }
         int uid = ((EpollDomainSocketChannel) context.channel()).peerCredentials().uid();
@@ -96,19 +97,31 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
     }
 
     private static void whole(ChannelHandlerContext context, Api.Answer answer) {
+        send(context, answer).addListener(ChannelFutureListener.CLOSE);
+    }
+
+    /**
+     * Answers before all of the request has been read. Who still writes would find a closed socket, and might never
+     * look for the answer: so what it sends is thrown away until it closes, or has sent nothing for a while.
+     */
+    private static void unread(ChannelHandlerContext context, Api.Answer answer) {
+        send(context, answer).addListener(sent -> ((EpollDomainSocketChannel) context.channel()).shutdownOutput());
+    }
+
+    private static ChannelFuture send(ChannelHandlerContext context, Api.Answer answer) {
         byte[] body = (Json.line(answer.body()) + "\n").getBytes(StandardCharsets.UTF_8);
         DefaultFullHttpResponse response = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1,
             HttpResponseStatus.valueOf(answer.status()), Unpooled.wrappedBuffer(body));
         response.headers().set(HttpHeaderNames.CONTENT_TYPE, "application/json")
             .set(HttpHeaderNames.CONTENT_LENGTH, body.length).set(HttpHeaderNames.CONNECTION, "close");
-        context.writeAndFlush(response).addListener(ChannelFutureListener.CLOSE);
+        return context.writeAndFlush(response);
     }
 
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
         if (cause instanceof TooLongFrameException && !taken) {
             taken = true;
-            whole(context, Api.Answer.error(413, "a request must be shorter: a domain's XML has at most "
+            unread(context, Api.Answer.error(413, "a request must be shorter: a domain's XML has at most "
                 + DomainXml.MAX_BYTES + " bytes"));
             return;
         }

@@ -87,7 +87,7 @@ class HookTest {
                     SocketChannel asked = other.accept();
                     kept.add(asked); // so that it stays open where nothing is answered
                     if (answer != null) {
-                        asked.read(ByteBuffer.allocate(1 << 16));
+                        readAll(asked); // who still writes might not look for the answer
                         asked.write(ByteBuffer.wrap(answer.getBytes(StandardCharsets.ISO_8859_1)));
                         asked.close();
                     }
@@ -96,6 +96,15 @@ class HookTest {
                 kept.clear(); // the test has closed it
             }
         });
+    }
+
+    private static void readAll(SocketChannel asked) throws IOException {
+        ByteBuffer all = ByteBuffer.allocate(1 << 20);
+        while (!StandardCharsets.UTF_8.decode(all.duplicate().flip()).toString().strip().endsWith("</domain>")) {
+            if (asked.read(all) < 0) {
+                return;
+            }
+        }
     }
 
     private void startDaemon() throws IOException {
@@ -217,6 +226,15 @@ class HookTest {
             http.raw("GET /v1/domains HTTP/1.1\r\n\r\n"); // each gives its place back
         }
         assertFalse(http.raw("GET /v1/domains HTTP/1.1\r\n\r\n").isEmpty());
+    }
+
+    @Test
+    void shouldTellWhoStillSendsThatItIsTooMuch() throws Exception {
+        startDaemon();
+        String body = "x".repeat(8 << 20); // more than a socket takes before its other end has read
+        String answer = new UnixHttp(socket()).raw("POST /v1/hooks/qemu/prepare/begin HTTP/1.1\r\nContent-Length: "
+            + body.length() + "\r\n\r\n" + body);
+        assertTrue(answer.startsWith("HTTP/1.1 413 ") && answer.contains("at most"), answer);
     }
 
     @Test
