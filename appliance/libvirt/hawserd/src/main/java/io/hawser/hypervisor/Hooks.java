@@ -2,7 +2,6 @@ package io.hawser.hypervisor;
 
 import java.time.Duration;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 
 /**
  * Answers libvirt's hooks. libvirt holds the domain meanwhile, so nothing here asks libvirt: what a domain wants is in
@@ -50,14 +49,13 @@ final class Hooks {
         try {
             DomainXml xml = DomainXml.parse(text);
             Driver kind = driver.equals("libxl") ? Driver.XEN : Driver.QEMU;
-            Tenant tenant = reconciler.tenant(xml.uuid(), xml.name());
             return switch (operation) {
-                case "prepare" -> start ? prepare(tenant, xml, kind) : Optional.empty();
-                case "started" -> started(tenant, xml, kind);
-                case "stopped", "release" -> stopped(tenant);
+                case "prepare" -> start ? prepare(xml, kind) : Optional.empty();
+                case "started" -> started(xml, kind);
+                case "stopped", "release" -> stopped(xml);
                 case "migrate", "restore" -> {
                     xml.wish(kind); // what could not start here must not come here
-                    yield operation.equals("migrate") ? incoming(tenant) : Optional.empty();
+                    yield operation.equals("migrate") ? incoming(xml) : Optional.empty();
                 }
                 default -> Optional.empty();
             };
@@ -71,8 +69,9 @@ final class Hooks {
         }
     }
 
-    private Optional<String> prepare(Tenant tenant, DomainXml xml, Driver driver) throws WishException {
-        if (!lock(tenant)) {
+    private Optional<String> prepare(DomainXml xml, Driver driver) throws WishException {
+        Tenant tenant = hold(xml);
+        if (tenant == null) {
             return Optional.of("another change of this domain has not come to an end in time");
         }
         Wish wish = null;
@@ -159,20 +158,21 @@ final class Hooks {
     }
 
     /** A guest of Xen runs already, and looks for its settings: XenStore is asked, not libvirt. */
-    private Optional<String> started(Tenant tenant, DomainXml xml, Driver driver) throws WishException {
+    private Optional<String> started(DomainXml xml, Driver driver) throws WishException {
         if (driver == Driver.XEN && xml.id() >= 0 && xml.wish(driver).isPresent()) {
-            Optional<GuestSettings> settings = reconciler.provision().settings(tenant.uuid);
+            Optional<GuestSettings> settings = reconciler.provision().settings(xml.uuid());
             try {
                 settings.ifPresent(known -> xen.put(xml.id(), known));
             } catch (HypervisorException e) {
-                Log.warn(tenant.name, "its settings are not in XenStore yet: " + e.getMessage());
+                Log.warn(xml.name(), "its settings are not in XenStore yet: " + e.getMessage());
             }
         }
         return Optional.empty();
     }
 
-    private Optional<String> incoming(Tenant tenant) {
-        if (lock(tenant)) {
+    private Optional<String> incoming(DomainXml xml) {
+        Tenant tenant = hold(xml);
+        if (tenant != null) {
             tenant.incoming = true;
             tenant.incomingSinceNs = System.nanoTime();
             tenant.touch(tenant.incomingSinceNs);
@@ -184,9 +184,10 @@ final class Hooks {
         return Optional.empty();
     }
 
-    private Optional<String> stopped(Tenant tenant) {
-        if (!lock(tenant)) {
-            Log.warn(Reconciler.nameOf(tenant), "has stopped while something was done for it: given back afterwards");
+    private Optional<String> stopped(DomainXml xml) {
+        Tenant tenant = hold(xml);
+        if (tenant == null) {
+            Log.warn(xml.name(), "has stopped while something was done for it: given back afterwards");
             return Optional.empty();
         }
         try {
@@ -215,12 +216,7 @@ final class Hooks {
         return Optional.empty();
     }
 
-    private boolean lock(Tenant tenant) {
-        try {
-            return tenant.steps.tryLock(stepLimit.toNanos(), TimeUnit.NANOSECONDS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return false;
-        }
+    private Tenant hold(DomainXml xml) {
+        return reconciler.hold(xml.uuid(), xml.name(), stepLimit);
     }
 }

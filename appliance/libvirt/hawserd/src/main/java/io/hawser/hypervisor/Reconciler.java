@@ -12,6 +12,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -100,6 +101,36 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             tenant.name = name;
         }
         return tenant;
+    }
+
+    /**
+     * What is remembered of a domain, with its steps held: it stays the one that is, until they are let go.
+     *
+     * @return null when another step has not come to an end by then, or the thread is interrupted.
+     */
+    Tenant hold(UUID uuid, String name, Duration limit) {
+        long end = System.nanoTime() + limit.toNanos();
+        while (true) {
+            Tenant tenant = tenant(uuid, name);
+            try {
+                if (!tenant.steps.tryLock(end - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+                    return null;
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                return null;
+            }
+            if (!tenant.forgotten) {
+                return tenant;
+            }
+            tenant.steps.unlock(); // a look has forgotten it while we waited
+        }
+    }
+
+    /** With its steps held. */
+    private void forget(Tenant tenant) {
+        tenants.remove(tenant.uuid, tenant);
+        tenant.forget();
     }
 
     /**
@@ -229,7 +260,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         Tenant tenant = tenant(uuid, domain == null ? "" : domain.name());
         tenant.steps.lock();
         try {
-            if (!tenant.isSeenAfterHooks(seenNs) || tenant.busy) {
+            if (tenant.forgotten || !tenant.isSeenAfterHooks(seenNs) || tenant.busy) {
                 return; // another look follows, which sees what has come of it
             }
             if (domain == null) {
@@ -254,7 +285,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             boolean ours = tenant.touched || picture != null
                 && picture.claim(tenant.uuid, host).filter(c -> c.owner().concerns(host)).isPresent();
             if (!ours && files.exists(tenant.uuid) && !files.isAbandoned(tenant.uuid, patience.abandoned())) {
-                tenants.remove(tenant.uuid);
+                forget(tenant);
                 return; // of another hawserd of this machine, or not yet old enough to know
             }
             if (provision.withdraw(tenant, picture, Provision.FileFate.GOES)) {
@@ -262,7 +293,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             }
             tenant.starting = false;
             if (picture != null) {
-                tenants.remove(tenant.uuid);
+                forget(tenant);
             }
         } catch (ShareException e) {
             Log.warn(nameOf(tenant), "what it had cannot be given back yet: " + e.getMessage());
@@ -296,7 +327,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         void settle() {
             if (!domain.liveXml().contains("urn:hawser:") && !domain.liveXml().contains(Shmem.PREFIX)
                 && !tenant.touched && tenant.applied == null && !isConcerned(tenant.uuid, picture)) {
-                tenants.remove(tenant.uuid);
+                forget(tenant);
                 return;
             }
             try {

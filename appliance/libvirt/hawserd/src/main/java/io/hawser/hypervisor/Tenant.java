@@ -16,6 +16,8 @@ final class Tenant {
     final UUID uuid;
     /** For the log. */
     volatile String name;
+    /** Nothing is remembered here any more: who has waited for the steps must find the domain's new one. */
+    volatile boolean forgotten;
     /** When a hook was last answered, by System.nanoTime(): what was seen of the domain before is out of date. */
     long touchedNs;
     boolean touched;
@@ -72,6 +74,12 @@ final class Tenant {
     /** Tells those who wait what is being waited for. */
     synchronized void say(String text) {
         progress = text;
+        notifyAll();
+    }
+
+    /** What is remembered begins anew; who waits is told. */
+    synchronized void forget() {
+        forgotten = true;
         notifyAll();
     }
 

@@ -1,0 +1,96 @@
+package io.hawser.hypervisor;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpServer;
+import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.UUID;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is remembered of domains, while looks and hooks come at the same time. The broker has nothing. */
+class ReconcilerTest {
+    private static final UUID DOMAIN = UUID.randomUUID();
+    private static final String XML = Xml.domain(DOMAIN, "nomad", Xml.vgpu("transport='tcp'"), "");
+
+    @TempDir
+    Path folder;
+    private HttpServer broker;
+    private Daemon daemon;
+
+    @BeforeEach
+    void start() throws Exception {
+        broker = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        broker.createContext("/", exchange -> {
+            byte[] nothing = "[]".getBytes(StandardCharsets.UTF_8);
+            exchange.getResponseHeaders().set("Content-Type", "application/json");
+            exchange.sendResponseHeaders(200, nothing.length);
+            exchange.getResponseBody().write(nothing);
+            exchange.close();
+        });
+        broker.start();
+        Hypervisor connection = new FakeHypervisor(UUID.randomUUID().toString()).connect();
+        daemon = new Daemon(HawserdConfig.read(Files.writeString(folder.resolve("conf"), """
+            broker.url = "http://127.0.0.1:%d"
+            region.folder = "%s"
+            socket.path = "%s"
+            state-dir = "%s"
+            hook.timeout = "300"
+            """.formatted(broker.getAddress().getPort(), folder, folder.resolve("s"), folder.resolve("state"))), true),
+            new Daemon.Parts(connection, new LibvirtHotPlug(connection), null), Reconciler.Patience.STANDARD);
+    }
+
+    @AfterEach
+    void stop() {
+        daemon.close();
+        broker.stop(0);
+    }
+
+    private static boolean hookWaitsFor(Tenant tenant) {
+        return Thread.getAllStackTraces().keySet().stream()
+            .anyMatch(t -> t.getName().startsWith("worker-") && tenant.steps.hasQueuedThread(t));
+    }
+
+    @Test
+    void shouldNotForgetWhatAHookIsAboutToSay() throws Exception {
+        Reconciler reconciler = daemon.reconciler();
+        Tenant before = reconciler.hold(DOMAIN, "nomad", Duration.ofSeconds(Bench.LIMIT_S));
+        try (ExecutorService libvirt = Executors.newSingleThreadExecutor()) {
+            Future<?> hook;
+            try {
+                hook = libvirt.submit(() -> {
+                    new UnixHttp(folder.resolve("s")).post("/v1/hooks/qemu/migrate/begin", XML);
+                    return null;
+                });
+                while (!hookWaitsFor(before)) {
+                    assertFalse(hook.isDone(), "it must wait");
+                    Thread.onSpinWait();
+                }
+                reconciler.look(); // the domain does not run, and has nothing
+                assertTrue(before.forgotten);
+            } finally {
+                before.steps.unlock();
+            }
+            hook.get(Bench.LIMIT_S, TimeUnit.SECONDS);
+        }
+        Tenant now = reconciler.tenant(DOMAIN, "");
+        assertNotSame(before, now);
+        assertTrue(now.incoming, "it comes from another host");
+        assertEquals("nomad", now.name);
+    }
+}
