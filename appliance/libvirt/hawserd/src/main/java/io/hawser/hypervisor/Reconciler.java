@@ -204,6 +204,9 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         known.addAll(listed());
         known.addAll(lent);
         for (UUID uuid : known) {
+            if (closed) {
+                return; // the next hawserd must not have this one beside it
+            }
             DomainView domain = running.get(uuid);
             if (domain == null && !tenants.containsKey(uuid) && !isConcerned(uuid, picture) && !lent.contains(uuid)) {
                 continue;
@@ -260,6 +263,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         Tenant tenant = tenant(uuid, domain == null ? "" : domain.name());
         tenant.steps.lock();
         try {
+            tenant.heed();
             if (tenant.forgotten || !tenant.isSeenAfterHooks(seenNs) || tenant.busy) {
                 return; // another look follows, which sees what has come of it
             }
@@ -440,8 +444,9 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                     failure = "hawserd has failed; its log says where";
                 } finally {
                     tenant.steps.lock();
+                    tenant.heed();
                     tenant.busy = false;
-                    tenant.plugWanted = false;
+                    tenant.plugWanted = false; // what was asked for meanwhile, too
                     tenant.plugFailed = failure.isEmpty() ? null : wish;
                     tenant.plugFailure = failure;
                     tenant.touch(System.nanoTime()); // what a look saw before is out of date
@@ -533,22 +538,10 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     @Override
     public void metadataChanged(UUID domain, String namespace) {
-        if (!Wish.NAMESPACE.equals(namespace)) {
-            return;
-        }
-        // Not in libvirt's thread of events, which a step of this domain must not hold up.
-        slow.execute(() -> {
-            Tenant tenant = tenant(domain, "");
-            tenant.steps.lock();
-            try {
-                tenant.plugWanted = true;
-                tenant.plugFailed = null;
-                tenant.touch(System.nanoTime());
-            } finally {
-                tenant.steps.unlock();
-            }
+        if (Wish.NAMESPACE.equals(namespace)) {
+            tenant(domain, "").ask(System.nanoTime());
             request();
-        });
+        }
     }
 
     /** Ends the looks; the one that goes on is waited for, as far as the broker and libvirt let it end. */

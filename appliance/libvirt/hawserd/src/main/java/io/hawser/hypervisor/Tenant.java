@@ -49,6 +49,8 @@ final class Tenant {
     boolean writing;
     /** What came of the last look; guarded by this object, which is notified. */
     Outcome outcome;
+    /** When somebody last wrote what the domain wants, until a step heeds it; guarded by this object. */
+    private Long askedNs;
     /** What somebody who waits is told; guarded by this object, which is notified. */
     String progress = "";
 
@@ -75,6 +77,29 @@ final class Tenant {
     synchronized void say(String text) {
         progress = text;
         notifyAll();
+    }
+
+    /** Somebody has written what the domain wants. Any thread; waits for no step. */
+    synchronized void ask(long nowNs) {
+        askedNs = nowNs;
+    }
+
+    private synchronized Long takeAsked() {
+        Long when = askedNs;
+        askedNs = null;
+        return when;
+    }
+
+    /** Heeds what somebody has written: the device shall be put in, whatever came of it before. */
+    void heed() {
+        Long when = takeAsked();
+        if (when != null) {
+            plugWanted = true;
+            plugFailed = null;
+            if (isSeenAfterHooks(when)) {
+                touch(when); // what a look saw before is out of date
+            }
+        }
     }
 
     /** What is remembered begins anew; who waits is told. */

@@ -123,9 +123,21 @@ final class Bench implements AutoCloseable {
         }
     }
 
+    /** Whether a running domain says that its vGPU is in that state. */
+    boolean says(FakeHypervisor.Machine machine, VgpuStatus.State state) {
+        VgpuStatus status = status(machine);
+        return status != null && status.state() == state;
+    }
+
     /** One look more, by whoever calls. */
     void look() {
         daemon.reconciler().look();
+    }
+
+    /** One look after all that has happened so far has been heard of. */
+    void lookAfterEvents() throws Exception {
+        hypervisor.awaitTold();
+        look();
     }
 
     /** Waits until nothing is wrong. */

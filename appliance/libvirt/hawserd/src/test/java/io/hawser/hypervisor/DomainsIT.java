@@ -9,8 +9,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.ctl.CtlException;
 import io.hawser.ctl.Item;
+import java.lang.foreign.Arena;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -159,9 +162,9 @@ class DomainsIT {
         assertEquals("hot", Item.list(bench.client().get("/v1/domains")).getFirst().text("domain"));
         assertEquals("off", Item.of(bench.client().post("/v1/domains/hot/detach", Map.of(), p -> { })).text("state")
             .replace("running", "off"));
-        bench.await(bench::problem);
+        // The status may be written once more by a thread that had been told to before.
+        bench.await(() -> machine.live.contains("hawser") ? machine.live : bench.problem());
         assertFalse(machine.inactive.contains("hawser"), machine.inactive);
-        assertFalse(machine.live.contains("hawser"), machine.live);
     }
 
     @Test
@@ -184,9 +187,12 @@ class DomainsIT {
         FakeHypervisor.Machine machine = bench.define("virsh", Driver.QEMU, "", 0);
         assertNull(bench.start(machine));
         Path file = bench.regions.resolve("hawser-" + machine.uuid);
-        Files.write(file, new byte[4 << 20]); // as libvirt or QEMU make it
-        bench.hypervisor.virshDevice(machine, Xml.shmem(machine.uuid, 4));
-        bench.await(() -> bench.status(machine) == null ? "nothing has come of it" : bench.problem());
+        try (Arena qemu = Arena.ofShared(); FileChannel region = FileChannel.open(file, StandardOpenOption.CREATE_NEW,
+            StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            region.map(FileChannel.MapMode.READ_WRITE, 0, 4 << 20, qemu); // a file in nobody's memory is left over
+            bench.hypervisor.virshDevice(machine, Xml.shmem(machine.uuid, 4));
+            bench.await(() -> bench.status(machine) == null ? "nothing has come of it" : bench.problem());
+        }
         assertEquals(VgpuStatus.State.READY, bench.status(machine).state());
         assertTrue(vgpu("virsh").number("maxSessions") >= 2, "as many as there is room for");
         bench.hypervisor.virshDevice(machine, null);
@@ -196,13 +202,14 @@ class DomainsIT {
         assertEquals(VgpuStatus.State.READY, bench.status(machine).state());
         bench.hypervisor.virshMetadata(machine, "<vgpu region='4M' sessions='2' share='7'/>");
         bench.await(() -> vgpu("virsh").number("computeShare") == 7 ? bench.problem() : "the share is not changed");
+        bench.lookAfterEvents(); // else the change may be heard of after the device is out, and asks for it again
         bench.hypervisor.virshDevice(machine, null);
-        bench.await(() -> bench.status(machine).state() == VgpuStatus.State.DETACHED ? bench.problem() : "not yet");
+        bench.await(() -> bench.says(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");
         bench.stop();
         bench.start();
-        bench.await(() -> bench.status(machine).state() == VgpuStatus.State.DETACHED ? bench.problem() : "not yet");
+        bench.await(() -> bench.says(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");
         bench.hypervisor.virshMetadata(machine, "<vgpu region='4M' sessions='2'/>");
-        bench.await(() -> bench.status(machine).state() == VgpuStatus.State.READY ? bench.problem() : "not yet");
+        bench.await(() -> bench.says(machine, VgpuStatus.State.READY) ? bench.problem() : "not yet");
         bench.hypervisor.virshMetadata(machine, null);
         bench.await(() -> machine.live.contains("<shmem") ? "the device is still there" : bench.problem());
     }
@@ -218,8 +225,7 @@ class DomainsIT {
         assertTrue(refused != null && refused.contains("broker"), refused);
         assertNull(bench.start(may));
         bench.stop(runs); // cannot be given back yet
-        bench.await(() -> bench.status(may) != null && bench.status(may).state() == VgpuStatus.State.WAITING ? ""
-            : "it waits: " + bench.status(may));
+        bench.await(() -> bench.says(may, VgpuStatus.State.WAITING) ? "" : "it waits: " + bench.status(may));
         broker.start();
         bench.await(bench::problem);
         assertEquals(VgpuStatus.State.READY, bench.status(may).state());

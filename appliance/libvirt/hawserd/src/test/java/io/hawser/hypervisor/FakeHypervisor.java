@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import org.w3c.dom.Element;
 import org.w3c.dom.Node;
@@ -109,6 +110,11 @@ final class FakeHypervisor {
 
     void tell(java.util.function.Consumer<Hypervisor.Listener> event) {
         events.execute(() -> listeners.forEach(event));
+    }
+
+    /** Waits until everybody has heard what was told before. */
+    void awaitTold() throws Exception {
+        events.submit(() -> { }).get(Bench.LIMIT_S, TimeUnit.SECONDS);
     }
 
     /** libvirtd goes, and comes back. */
