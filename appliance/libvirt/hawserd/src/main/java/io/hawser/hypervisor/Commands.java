@@ -103,14 +103,13 @@ final class Commands {
                 throw new CommandException(CommandException.Kind.REFUSED, refusal.get());
             }
         }
-        Tenant tenant = reconciler.tenant(domain.uuid(), domain.name());
-        long number = begin(tenant, timeout);
+        Tenant tenant = begin(domain, timeout, true);
         hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX,
             DomainXml.element("vgpu", wish.attributes()), Scope.LIVE);
         reconciler.request();
         VgpuStatus status;
         try {
-            status = await(tenant, number, wish, timeout.plus(BESIDE), progress);
+            status = await(tenant, wish, timeout.plus(BESIDE), progress);
         } catch (CommandException e) {
             undo(domain, before);
             throw e;
@@ -122,28 +121,41 @@ final class Commands {
         }
     }
 
-    /** From now on what comes of a look counts. */
-    private long begin(Tenant tenant, Duration timeout) {
-        tenant.steps.lock();
+    /**
+     * From now on what comes of a look counts.
+     *
+     * @param in whether the device shall be put in, which a look does; who takes it out keeps looks from it meanwhile.
+     */
+    private Tenant begin(DomainView domain, Duration timeout, boolean in) {
+        Tenant tenant = reconciler.hold(domain.uuid(), domain.name(), BESIDE);
+        if (tenant == null) {
+            throw goesOn(domain);
+        }
         try {
             if (tenant.busy) {
-                throw new CommandException(CommandException.Kind.REFUSED, "another change of this domain's vGPU is "
-                    + "going on: " + tenant.name);
+                throw goesOn(domain);
             }
             tenant.plugTimeout = timeout;
-            tenant.plugWanted = true;
+            tenant.plugWanted = in;
+            tenant.busy = !in;
             tenant.plugFailed = null;
             tenant.touch(System.nanoTime());
             synchronized (tenant) {
                 tenant.progress = "";
-                return tenant.outcome == null ? 0 : tenant.outcome.number();
+                tenant.outcome = null;
             }
+            return tenant;
         } finally {
             tenant.steps.unlock();
         }
     }
 
-    private VgpuStatus await(Tenant tenant, long number, Wish wish, Duration limit, Consumer<String> progress) {
+    private static CommandException goesOn(DomainView domain) {
+        return new CommandException(CommandException.Kind.REFUSED, "another change of this domain's vGPU is going on: "
+            + domain.name());
+    }
+
+    private VgpuStatus await(Tenant tenant, Wish wish, Duration limit, Consumer<String> progress) {
         long end = System.nanoTime() + limit.toNanos();
         String told = "";
         while (true) {
@@ -155,8 +167,12 @@ final class Commands {
                     throw new CommandException(CommandException.Kind.REFUSED, "it has not come to an end in time: "
                         + limit.toSeconds() + " s");
                 }
+                if (tenant.forgotten) {
+                    throw new CommandException(CommandException.Kind.REFUSED, "the domain has ended meanwhile: "
+                        + tenant.name);
+                }
                 Tenant.Outcome outcome = tenant.outcome;
-                boolean ours = outcome != null && outcome.number() > number && wish.equals(outcome.wish());
+                boolean ours = outcome != null && wish.equals(outcome.wish());
                 say = ours && outcome.busy() && tenant.progress.isEmpty() ? outcome.status().reason()
                     : tenant.progress;
                 if (ours && !outcome.busy()) {
@@ -170,16 +186,17 @@ final class Commands {
                     }
                 }
             }
+            // Before the end, too: what was waited for last may be over before this thread has seen it.
+            if (!say.isEmpty() && !say.equals(told)) {
+                told = say;
+                progress.accept(say);
+            }
             if (status != null) {
                 if (status.state() == VgpuStatus.State.READY
                     || status.state() == VgpuStatus.State.WAITING && !wish.required()) {
                     return status;
                 }
                 throw new CommandException(CommandException.Kind.REFUSED, status.reason());
-            }
-            if (!say.isEmpty() && !say.equals(told)) {
-                told = say;
-                progress.accept(say);
             }
         }
     }
@@ -249,15 +266,7 @@ final class Commands {
         if (!xml.hasMetadata() && xml.device().isEmpty()) {
             return;
         }
-        Tenant tenant = reconciler.tenant(domain.uuid(), domain.name());
-        begin(tenant, wanted.timeout());
-        tenant.steps.lock();
-        try {
-            tenant.busy = true;
-            tenant.plugWanted = false;
-        } finally {
-            tenant.steps.unlock();
-        }
+        Tenant tenant = begin(domain, wanted.timeout(), false);
         try {
             Claim claim = shares.look().claim(domain.uuid(), hypervisor.hostUuid()).orElse(null);
             if (claim != null && claim.sessions() > 0 && !wanted.force()) {
@@ -307,10 +316,7 @@ final class Commands {
     /** Puts what hot-plug needs into a domain's definition. */
     Map<String, Object> prepare(String name, long regionBytes) {
         DomainView domain = find(name);
-        if (domain.inactiveXml() == null) {
-            throw new CommandException(CommandException.Kind.REFUSED, "the domain has no definition, it is there only "
-                + "while it runs: " + name);
-        }
+        isConfig(domain, true); // refuses where there is nothing to prepare
         if (domain.driver() == Driver.XEN) {
             throw new CommandException(CommandException.Kind.REFUSED, "a domain of Xen comes by TCP and needs no "
                 + "preparation: " + name);

@@ -47,7 +47,7 @@ final class Tenant {
     /** What is to be written to the domain's metadata; guarded by this object. */
     VgpuStatus wanted;
     boolean writing;
-    /** What came of the last look; guarded by this object, which is notified. */
+    /** What came of the last look since a command began; guarded by this object, which is notified. */
     Outcome outcome;
     /** When somebody last wrote what the domain wants, until a step heeds it; guarded by this object. */
     private Long askedNs;
@@ -60,7 +60,7 @@ final class Tenant {
      * @param wish null when there was none, or it cannot be.
      * @param busy whether something goes on whose end will bring another look.
      */
-    record Outcome(long number, Wish wish, VgpuStatus status, boolean busy) { }
+    record Outcome(Wish wish, VgpuStatus status, boolean busy) { }
 
     Tenant(UUID uuid, String name) {
         this.uuid = uuid;
@@ -69,7 +69,7 @@ final class Tenant {
 
     /** Notes what came of a look, for those who wait. */
     synchronized void conclude(Wish wish, VgpuStatus status, boolean nowBusy) {
-        outcome = new Outcome(outcome == null ? 1 : outcome.number + 1, wish, status, nowBusy);
+        outcome = new Outcome(wish, status, nowBusy);
         notifyAll();
     }
 
