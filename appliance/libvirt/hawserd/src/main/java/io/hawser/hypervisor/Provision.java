@@ -259,7 +259,7 @@ final class Provision {
         if (fate == FileFate.GOES_UNUSED && isUnused(tenant.uuid, ours)) {
             any |= removeFile(tenant.uuid);
         }
-        tenant.fileKept = ours && files.exists(tenant.uuid);
+        tenant.keepsFile(ours && files.exists(tenant.uuid), System.nanoTime());
         return any;
     }
 

@@ -21,7 +21,9 @@ import java.util.concurrent.locks.LockSupport;
  * done by others.
  */
 final class Reconciler implements Hypervisor.Listener, AutoCloseable {
-    private static final Duration LOOK_EVERY = Duration.ofSeconds(10);
+    /** Between looks at a file that is kept: as long as it has been kept, within these. */
+    private static final Duration KEPT_FIRST = Duration.ofMillis(200);
+    private static final Duration KEPT_LONGEST = Duration.ofSeconds(10);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
     static final Duration PLUG_TIMEOUT = Duration.ofSeconds(30);
 
@@ -39,6 +41,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     private final Map<UUID, Tenant> tenants = new ConcurrentHashMap<>();
     private final Thread thread = new Thread(this::run, "reconciler");
     private volatile boolean wanted = true;
+    private volatile long dueNs; // by System.nanoTime(): when a look comes although nobody asks for one
     private volatile boolean closed;
     private volatile String host = "";
     private String complaint = "";
@@ -50,11 +53,12 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
      * @param qemuStart of a domain that a hook has let start, until libvirt shows it as running.
      * @param xenStart the same for Xen, where libvirt lets go of the domain while it is made.
      * @param abandoned age of a file that nobody is known to want.
+     * @param betweenLooks for what no event tells.
      */
-    record Patience(Duration qemuStart, Duration xenStart, Duration abandoned) {
+    record Patience(Duration qemuStart, Duration xenStart, Duration abandoned, Duration betweenLooks) {
         /** What fits real hypervisors. */
         static final Patience STANDARD = new Patience(Duration.ofSeconds(15), Duration.ofMinutes(5),
-            Duration.ofSeconds(60));
+            Duration.ofSeconds(60), Duration.ofSeconds(10));
     }
 
     /** What it works with. */
@@ -92,6 +96,18 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     void request() {
         wanted = true;
         LockSupport.unpark(thread);
+    }
+
+    /** Asks for a look after so long, if none comes before. */
+    private void request(Duration pause) {
+        lookBy(System.nanoTime() + pause.toNanos(), false);
+        LockSupport.unpark(thread);
+    }
+
+    private synchronized void lookBy(long ns, boolean anew) {
+        if (anew || ns - dueNs < 0) {
+            dueNs = ns;
+        }
     }
 
     /** What is remembered of a domain. */
@@ -160,11 +176,11 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     private void run() {
         while (!closed) {
-            long end = System.nanoTime() + LOOK_EVERY.toNanos();
-            while (!wanted && !closed && end - System.nanoTime() > 0) {
-                LockSupport.parkNanos(this, end - System.nanoTime());
+            while (!wanted && !closed && dueNs - System.nanoTime() > 0) {
+                LockSupport.parkNanos(this, dueNs - System.nanoTime());
             }
             wanted = false;
+            lookBy(System.nanoTime() + patience.betweenLooks().toNanos(), true); // the look may ask for the next before
             try {
                 look();
             } catch (RuntimeException e) {
@@ -365,13 +381,22 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         }
 
         private void withdraw() throws ShareException {
-            if (provision.withdraw(tenant, picture, xml.device().isPresent() ? Provision.FileFate.STAYS
-                : Provision.FileFate.GOES_UNUSED)) {
+            boolean unplugged = xml.device().isEmpty();
+            if (provision.withdraw(tenant, picture, unplugged ? Provision.FileFate.GOES_UNUSED
+                : Provision.FileFate.STAYS)) {
                 Log.info(domain.name(), "has no vGPU any more");
+            }
+            if (unplugged && tenant.fileKept) {
+                request(untilNextLookAtFile()); // of the end of a process's mapping nobody tells
             }
             if (picture == null) {
                 throw new ShareException(ShareException.Reason.AWAY, brokerComplaint);
             }
+        }
+
+        private Duration untilNextLookAtFile() {
+            Duration kept = Duration.ofNanos(System.nanoTime() - tenant.fileKeptSinceNs);
+            return kept.compareTo(KEPT_FIRST) < 0 ? KEPT_FIRST : kept.compareTo(KEPT_LONGEST) > 0 ? KEPT_LONGEST : kept;
         }
 
         /** The metadata has been removed, the device is still there. */

@@ -33,6 +33,7 @@ final class Tenant {
     Wish applied;
     /** The region's file is left of a share that has ended: the guest has not given the device back. */
     boolean fileKept;
+    long fileKeptSinceNs;
     /** A command, or a plug that takes its time, has this domain's device in hand. */
     boolean busy;
     /** The device shall be put in, even if it was taken out. */
@@ -100,6 +101,14 @@ final class Tenant {
                 touch(when); // what a look saw before is out of date
             }
         }
+    }
+
+    /** Whether the file of a share that has ended is still there. */
+    void keepsFile(boolean kept, long nowNs) {
+        if (kept && !fileKept) {
+            fileKeptSinceNs = nowNs;
+        }
+        fileKept = kept;
     }
 
     /** What is remembered begins anew; who waits is told. */

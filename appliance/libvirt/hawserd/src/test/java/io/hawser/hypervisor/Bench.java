@@ -27,7 +27,7 @@ final class Bench implements AutoCloseable {
     /** A machine that has much else to do keeps a hook waiting for longer than libvirt would. */
     private static final String PATIENT = "hook.timeout = \"300\"";
     private static final Reconciler.Patience SHORT = new Reconciler.Patience(Duration.ofMillis(300),
-        Duration.ofMillis(300), Duration.ofSeconds(2));
+        Duration.ofMillis(300), Duration.ofSeconds(2), Duration.ofHours(1)); // nothing may wait for the next look
 
     final FakeHypervisor hypervisor;
     final RealBroker broker;

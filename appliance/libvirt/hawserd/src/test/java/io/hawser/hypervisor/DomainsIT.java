@@ -168,6 +168,26 @@ class DomainsIT {
     }
 
     @Test
+    void shouldRemoveARegionsFileSoonAfterItsLastReaderHasGone() throws Exception {
+        FakeHypervisor.Machine machine = bench.define("read", Driver.QEMU, "", 0);
+        assertNull(bench.start(machine));
+        Map<String, Object> wanted = Map.of("vgpu", Map.of("region", "4M", "sessions", "2"));
+        bench.client().post("/v1/domains/read/attach", wanted, p -> { });
+        Path file = bench.regions.resolve("hawser-" + machine.uuid);
+        try (Arena reader = Arena.ofShared(); FileChannel region = FileChannel.open(file)) {
+            region.map(FileChannel.MapMode.READ_ONLY, 0, 4096, reader);
+            bench.client().post("/v1/domains/read/detach", Map.of(), p -> { });
+            bench.lookAfterEvents(); // there is nothing more that asks for a look
+            assertTrue(Files.exists(file), "somebody reads it");
+        }
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Bench.LIMIT_S);
+        while (Files.exists(file)) {
+            assertTrue(System.nanoTime() - end < 0, "nobody reads it any more");
+            TimeUnit.MILLISECONDS.sleep(20);
+        }
+    }
+
+    @Test
     void shouldTakeBackAnAttachThatTheGuestDoesNotSee() throws Exception {
         FakeHypervisor.Machine machine = bench.define("deaf", Driver.QEMU, "", 0);
         assertNull(bench.start(machine));
