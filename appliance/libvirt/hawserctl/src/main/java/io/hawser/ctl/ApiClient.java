@@ -152,6 +152,7 @@ public final class ApiClient implements AutoCloseable {
                 : "the broker does not accept " + endpoint.identity() + ": " + reason);
             case 403 -> new CtlException(ExitCode.NOT_ALLOWED, status, "not allowed: " + reason);
             case 404 -> new CtlException(ExitCode.NOT_FOUND, status, reason);
+            case 412 -> new CtlException(ExitCode.CHANGED, status, "refused: " + reason);
             default -> new CtlException(ExitCode.REFUSED, status, (status >= 500 ? "the broker failed: " : "refused: ")
                 + reason);
         };

@@ -14,6 +14,8 @@ public final class ExitCode {
     public static final int NOT_ALLOWED = 4;
     /** There is no such thing. */
     public static final int NOT_FOUND = 5;
+    /** It is another's than was expected: somebody has changed it meanwhile, and nothing was done. */
+    public static final int CHANGED = 6;
 
     private ExitCode() {
     }

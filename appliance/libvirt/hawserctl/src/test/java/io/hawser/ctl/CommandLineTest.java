@@ -47,7 +47,8 @@ class CommandLineTest {
             "vgpus create a --carriers rdma", "tokens", "tokens create", "sessions end", "sessions show x",
             "regions create a", "regions create a --path x",
             "regions create a --path /x --doorbell-socket /y", "completion fish", "gpus --url ftp://a",
-            "tokens create a --expires soon", "login"}) {
+            "tokens create a --expires soon", "login",
+            "vgpus change a --expected-owner none", "vgpus delete a --expected-owner me"}) {
             Ended ended = run(line.isEmpty() ? new String[0] : line.split(" "));
             assertEquals(ExitCode.USAGE, ended.exitCode(), line + ": " + ended.err());
             assertEquals(1, ended.err().lines().count(), line + ": " + ended.err());
@@ -92,7 +93,7 @@ class CommandLineTest {
                 assertTrue(manual.contains(option.longestName()), "the manual has no " + option.longestName());
             }
         }
-        for (int code = 0; code <= ExitCode.NOT_FOUND; code++) {
+        for (int code = 0; code <= ExitCode.CHANGED; code++) {
             assertTrue(manual.contains("\n.TP\n" + code + "\n"), "the manual has no exit code " + code);
         }
     }

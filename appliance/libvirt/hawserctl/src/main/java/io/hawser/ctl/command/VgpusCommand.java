@@ -116,6 +116,8 @@ public final class VgpusCommand extends ApiCommand {
         private String name;
         @Mixin
         private VgpuOptions options;
+        @Mixin
+        private ExpectedOwner expected;
         private Map<String, Object> body;
 
         @Override
@@ -123,6 +125,9 @@ public final class VgpusCommand extends ApiCommand {
             body = options.body();
             if (body.isEmpty()) {
                 throw new ParameterException(spec().commandLine(), "nothing to change is given");
+            }
+            if (expected.id() != null) {
+                body.put("expectedOwner", expected.id());
             }
         }
 
@@ -139,13 +144,15 @@ public final class VgpusCommand extends ApiCommand {
         private String name;
         @Option(names = "--force", description = "Ends its sessions and regions.")
         private boolean force;
+        @Mixin
+        private ExpectedOwner expected;
         @Option(names = {"-y", "--yes"}, description = "Does not ask.")
         private boolean yes;
 
         @Override
         void run(ApiClient client) {
             confirm(yes, "Delete the vGPU " + name + " and its tokens" + (force ? ", and end its sessions" : "") + "?");
-            client.change("DELETE", path(name) + (force ? "?force=true" : ""), null);
+            client.change("DELETE", path(name) + "?force=" + force + expected.query(), null);
             say("deleted: " + name);
         }
     }
