@@ -103,7 +103,7 @@ as_guest() {
         *) die "no such carrier: $carrier" ;;
     esac
     env -i PATH="$PATH" HOME="${HOME:-/}" LD_LIBRARY_PATH="$libraries" HAWSER_CARRIER="$carrier" "${way[@]}" \
-        HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=60000 HAWSER_STATS="$statistics" "$@"
+        HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=600000 HAWSER_STATS="$statistics" "$@"
 }
 
 # The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.
@@ -128,5 +128,5 @@ children_of() {
     done
 }
 
-# The first child of a process.
-child_of() { children_of "$1" | head -n 1; }
+# The first child of a process. All are read: a writer whose reader has gone fails, and so would its caller.
+child_of() { children_of "$1" | sed -n 1p; }

@@ -50,7 +50,7 @@ recipe_arguments() {
     done
     case " $releases " in *" $release "*) ;; *) die "no such release for this image: $release (there are: $releases)" ;; esac
     # Debian's own archive among what this machine's apt knows, which may be of another distribution.
-    mirror=${mirror:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null | sed -n 's#/debian/*$#/debian#p' | head -n 1)}
+    mirror=${mirror:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null | sed -n 's#/debian/*$#/debian#p' | sed -n 1p)}
     [ -n "$mirror" ] || die "this machine's apt names no archive of Debian: give one with --mirror"
     [[ $size =~ ^[1-9][0-9]*[MG]$ ]] || die "a size is a number with M or G: $size"
     out=${out:-$root/images/target/$kind-$release.img}
@@ -119,8 +119,8 @@ recipe_bootstrap() {
         suites+=("deb $mirror $release-updates ${components//,/ }" "deb ${mirror%/debian*}/debian-security $release-security ${components//,/ }")
     fi
     # In single quotes, $1 is mmdebstrap's: the image's folder.
-    timeout -k 10 900 mmdebstrap --mode=root --variant=minbase --format=tar --include="$with" \
-        --aptopt='Acquire::Retries "3"' --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+    timeout -k 10 3600 mmdebstrap --mode=root --variant=minbase --format=tar --include="$with" \
+        --aptopt='Acquire::Retries "5"' --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
         --aptopt='Acquire::Check-Valid-Until "false"' \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \

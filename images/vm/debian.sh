@@ -2,7 +2,7 @@
 # Shell functions for tests in Debian guests that libvirt runs: their image and a second disk with what is tested, domains, commands by
 # QEMU's guest agent. Sourced by bash after libvirt.sh; the sourcing script sets `root`, `work` and `me`, and defines `say`, `die`, `skip`.
 
-agent_limit=${agent_limit:-400}
+agent_limit=${agent_limit:-3000}
 
 # Skips, with the reason, where something is missing that libvirt_check does not know of.
 debian_check() {
@@ -99,7 +99,7 @@ debian_show() {
 # Waits until the agent of guest $1 answers, within $2 seconds.
 debian_await() {
     local name=$1 limit=${2:-$agent_limit} end=$((SECONDS + ${2:-$agent_limit}))
-    until v qemu-agent-command "$name" --timeout 5 '{"execute":"guest-ping"}' > "$work/$name.agent" 2>&1; do
+    until v qemu-agent-command "$name" --timeout 60 '{"execute":"guest-ping"}' > "$work/$name.agent" 2>&1; do
         [ $SECONDS -lt $end ] || { debian_show "$name"; die "the guest $name did not boot within $limit s: $(tail -n 1 "$work/$name.agent")"; }
         sleep 0.3 # virsh has no wait for an agent
     done
@@ -111,14 +111,14 @@ debian_run() {
     shift 2
     : > "$work/answer.$name"
     # As base64: no character of it means anything to JSON.
-    answer=$(v qemu-agent-command "$name" --timeout 30 "{\"execute\":\"guest-exec\",\"arguments\":{\"path\":\"/bin/sh\",\"arg\":[\"-c\",\
+    answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec\",\"arguments\":{\"path\":\"/bin/sh\",\"arg\":[\"-c\",\
 \"echo $(printf '%s' "$*" | base64 -w 0) | base64 -d > /run/command.\$\$; exec sh /run/command.\$\$ 2>&1 < /dev/null\"],\
 \"capture-output\":true,\"env\":[\"PATH=/usr/sbin:/usr/bin:/sbin:/bin\",\"HOME=/root\"]}}" 2>&1) ||
         { debian_show "$name"; die "the guest $name does not take a command: $answer"; }
     pid=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' <<< "$answer")
     [ -n "$pid" ] || die "the guest $name has answered: $answer"
     while true; do
-        answer=$(v qemu-agent-command "$name" --timeout 30 "{\"execute\":\"guest-exec-status\",\"arguments\":{\"pid\":$pid}}" 2>&1) ||
+        answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec-status\",\"arguments\":{\"pid\":$pid}}" 2>&1) ||
             { debian_show "$name"; die "the guest $name does not answer: $answer"; }
         [[ $answer != *'"exited":true'* ]] || break
         [ $SECONDS -lt $end ] || { debian_show "$name"; die "not done within $limit s in the guest $name: $*"; }
@@ -135,8 +135,8 @@ debian_run() {
 # Gives guest $1 the address $2 on its one network card: nobody answers to DHCP on the bridge, and what is set past systemd-networkd it
 # takes away again. In /run: the guest's files stay as they were.
 debian_address() {
-    debian_run "$1" 120 "mkdir -p /run/systemd/network && printf '[Match]\nName=en*\n[Network]\nAddress=$2/24\n' > /run/systemd/network/10-test.network && networkctl reload && \
-        for i in \$(seq 600); do ip addr | grep -q 'inet $2/' && exit 0; sleep 0.1; done; ip addr; exit 1"
+    debian_run "$1" 900 "mkdir -p /run/systemd/network && printf '[Match]\nName=en*\n[Network]\nAddress=$2/24\n' > /run/systemd/network/10-test.network && networkctl reload && \
+        for i in \$(seq 6000); do ip addr | grep -q 'inet $2/' && exit 0; sleep 0.1; done; ip addr; exit 1"
 }
 
 # --- Steps
@@ -176,14 +176,14 @@ define() {
 boot() {
     v start "$1" > "$work/start.out" 2>&1 || { result=$(cat "$work/start.out"); return 1; }
     debian_await "$1" "${2:-$agent_limit}"
-    debian_run "$1" 120 "mkdir -p /mnt/test && mount -o ro /dev/vdb /mnt/test" || { result=$(cat "$work/answer.$1"); return 1; }
+    debian_run "$1" 600 "mkdir -p /mnt/test && mount -o ro /dev/vdb /mnt/test" || { result=$(cat "$work/answer.$1"); return 1; }
 }
 
 # Runs program $3 in guest $1, which must come over carrier $2 and be right. Nothing but the installed package tells it where its vGPU is.
 run_program() {
     local guest=$1 carrier=$2 name=$3 status=0
     shift 3
-    debian_run "$guest" "${program_limit:-300}" "rm -f /tmp/stats; HAWSER_STATS=/tmp/stats HAWSER_CONNECT_TIMEOUT_MS=${program_limit:-60}000 /mnt/test/bin/$name $*; \
+    debian_run "$guest" "${program_limit:-900}" "rm -f /tmp/stats; HAWSER_STATS=/tmp/stats HAWSER_CONNECT_TIMEOUT_MS=600000 /mnt/test/bin/$name $*; \
         status=\$?; cat /tmp/stats; exit \$status" || status=$?
     if [ $status != 0 ] || ! grep -q "\"carrier\":\"$carrier\"" "$work/answer.$guest"; then
         result="status $status: $(cat "$work/answer.$guest")"

@@ -90,7 +90,7 @@ measure() {
     row "virsh start, no vGPU, no hook, ms" 1000 starts beta "$repeat"
     install -m 755 "$root/appliance/hooks/50-hawser" "$work/main/etc/hooks/qemu.d/50-hawser"
     libvirt_restart
-    await 90 hawserd_answers
+    await 600 hawserd_answers
     to_tcp || die "$result"
     in_guest beta tcp "$work/figures.vm-tcp"
     shut_down beta || die "$result"

@@ -9,6 +9,7 @@
 #                                    of its own, so its own /etc/libvirt, /run and /dev/shm, and shares network and processes
 #   libvirt_start | libvirt_stop [SIGNAL] | libvirt_restart [SIGNAL]   its daemon; domains run on
 #   v ARGUMENTS                      virsh
+#   libvirt_hook HOST                gives it the hook of hawserd, before its daemon is started
 #   on HOST COMMAND ...              any of these at another host (`on two v list`), or a program in its mounts
 #   $work/HOST/etc                   is its /etc/libvirt (hooks in hooks/qemu.d); $work/HOST/log its /var/log/libvirt
 
@@ -88,7 +89,7 @@ on() {
 }
 
 libvirt_start() {
-    local host=$libvirt_here deadline=$((SECONDS + 120)) holder=${libvirt_holder[$libvirt_here]:-}
+    local host=$libvirt_here deadline=$((SECONDS + 600)) holder=${libvirt_holder[$libvirt_here]:-}
     # The process itself must be the child, so that its id is known here.
     if [ -z "$holder" ]; then
         libvirtd > "$work/$host/libvirtd.out" 2>&1 < /dev/null &
@@ -100,9 +101,20 @@ libvirt_start() {
     disown "$!"
     until v version > /dev/null 2>&1; do
         kill -0 "${libvirt_pid[$host]}" 2> /dev/null || { libvirt_show; die "libvirtd of $host did not start"; }
-        [ $SECONDS -lt $deadline ] || { libvirt_show; die "libvirtd of $host did not answer within 120 s"; }
+        [ $SECONDS -lt $deadline ] || { libvirt_show; die "libvirtd of $host did not answer within 600 s"; }
         sleep 0.1 # virsh asked too early says so and tells nothing else
     done
+}
+
+# Gives a host the hook, with more time than its 25 s: an emulating machine that has much else to do may be slow. hawserd's hook.timeout
+# is to be a little less than that, $hook_limit.
+hook_limit=590
+libvirt_hook() {
+    local folder=$work/$1/hooks/qemu.d
+    mkdir -p "$folder"
+    install -m 755 "$root/appliance/hooks/50-hawser" "$folder/50-hawser"
+    printf '#!/bin/sh\nHAWSER_HOOK_TIMEOUT=%d exec "%s" "$@"\n' $((hook_limit + 10)) "$folder/50-hawser" > "$work/$1/etc/hooks/qemu.d/50-hawser"
+    chmod 755 "$work/$1/etc/hooks/qemu.d/50-hawser"
 }
 
 libvirt_show() {
@@ -111,11 +123,11 @@ libvirt_show() {
 
 # Stops the daemon with a signal (TERM by default) and waits for its end; domains run on.
 libvirt_stop() {
-    local pid=${libvirt_pid[$libvirt_here]:-} deadline=$((SECONDS + 60))
+    local pid=${libvirt_pid[$libvirt_here]:-} deadline=$((SECONDS + 300))
     [ -n "$pid" ] || return 0
     kill "-${1:-TERM}" "$pid" 2> /dev/null || true
     while kill -0 "$pid" 2> /dev/null; do
-        [ $SECONDS -lt $deadline ] || die "libvirtd of $libvirt_here did not end within 60 s"
+        [ $SECONDS -lt $deadline ] || die "libvirtd of $libvirt_here did not end within 300 s"
         sleep 0.05 # `wait` has no limit
     done
     libvirt_pid[$libvirt_here]=
@@ -128,7 +140,7 @@ libvirt_restart() {
 
 # A virsh that has hung would otherwise hold up the whole test.
 v() {
-    on "$libvirt_here" timeout -k 5 "${virsh_limit:-60}" virsh -q -c qemu:///system "$@"
+    on "$libvirt_here" timeout -k 5 "${virsh_limit:-900}" virsh -q -c qemu:///system "$@"
 }
 
 # --- Guests that libvirt starts. A domain's second serial port is `<serial type='pipe'><source path='$work/guest.NAME'/>`.
@@ -173,9 +185,9 @@ guest_line() {
 
 # Waits until guest $1 has booted, within $2 seconds. What it has said before is of no interest.
 guest_await_boot() {
-    local line='' end=$((SECONDS + ${2:-60}))
+    local line='' end=$((SECONDS + ${2:-600}))
     until [ "$line" = HELLO ]; do
-        guest_line "$1" $((end - SECONDS)) || { guest_show "$1"; die "the guest $1 did not boot within ${2:-60} s"; }
+        guest_line "$1" $((end - SECONDS)) || { guest_show "$1"; die "the guest $1 did not boot within ${2:-600} s"; }
     done
 }
 

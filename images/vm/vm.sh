@@ -9,7 +9,6 @@ vm_pid= vm_name= vm_count=0 vm_rest=
 # Sets `kernel` and `modules` (the folder of its modules): from --kernel, from a run before, or from a Debian package that is unpacked
 # into this build's folder and not installed.
 find_kernel() {
-    local package
     if [ -n "${kernel:-}" ]; then
         [ -r "$kernel" ] || die "the kernel cannot be read: $kernel"
         return
@@ -17,24 +16,35 @@ find_kernel() {
     if ! compgen -G "$kernel_dir/boot/vmlinuz-*" > /dev/null; then
         command -v apt-get > /dev/null && command -v dpkg > /dev/null ||
             skip "no guest kernel: give one with --kernel (apt-get, which would fetch Debian's, is not there)"
-        package=$(apt-cache depends linux-image-cloud-amd64 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -n 1)
-        [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or give one with --kernel"
-        say "$me: fetching $package"
-        mkdir -p "$work/kernel"
-        # A folder that apt's own user may write to, else apt warns.
-        chmod 755 "$work"
-        chmod 777 "$work/kernel"
-        (cd "$work/kernel" && timeout 200 apt-get -qq download "$package") > "$work/kernel.log" 2>&1 ||
-            skip "no guest kernel: $package cannot be fetched: $(tail -n 1 "$work/kernel.log")"
-        dpkg -x "$work/kernel/$package"_*.deb "$work/kernel/tree"
         mkdir -p "$kernel_dir"
-        # The kernel last: it says that the folder is whole.
-        cp -r "$work/kernel/tree/lib" "$kernel_dir/"
-        cp -r "$work/kernel/tree/boot" "$kernel_dir/"
-        rm -rf "$work/kernel"
+        # One at a time: several parts of a lane may find that there is none.
+        (
+            flock 9
+            compgen -G "$kernel_dir/boot/vmlinuz-*" > /dev/null || fetch_kernel 9>&-
+        ) 9> "$kernel_dir/lock" || exit $?
     fi
     kernel=$(compgen -G "$kernel_dir/boot/vmlinuz-*" | sort -V | tail -n 1)
     modules=$kernel_dir/lib/modules/${kernel##*/vmlinuz-}
+}
+
+# Puts Debian's kernel and its modules into `kernel_dir`.
+fetch_kernel() {
+    local package
+    package=$(apt-cache depends linux-image-cloud-amd64 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | sed -n 1p)
+    [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or give one with --kernel"
+    say "$me: fetching $package"
+    mkdir -p "$work/kernel"
+    # A folder that apt's own user may write to, else apt warns.
+    chmod 755 "$work"
+    chmod 777 "$work/kernel"
+    (cd "$work/kernel" && timeout 900 apt-get -qq -o Acquire::Retries=5 download "$package") > "$work/kernel.log" 2>&1 ||
+        skip "no guest kernel: $package cannot be fetched: $(tail -n 1 "$work/kernel.log")"
+    # By renaming, the kernel last: it says that the folder is whole, also after a run that was killed meanwhile.
+    dpkg -x "$work/kernel/$package"_*.deb "$work/kernel/tree" && rm -rf "${kernel_dir:?}/lib" "$kernel_dir/new" && mkdir "$kernel_dir/new" &&
+        cp -r "$work/kernel/tree/lib" "$work/kernel/tree/boot" "$kernel_dir/new/" &&
+        mv "$kernel_dir/new/lib" "$kernel_dir/new/boot" "$kernel_dir/" ||
+        die "the guest's kernel cannot be put into $kernel_dir"
+    rm -rf "$kernel_dir/new" "$work/kernel"
 }
 
 # Copies a program or library to the same path in the guest's tree $1, with the shared libraries that it needs.
@@ -53,7 +63,7 @@ put_modules() {
     : > "$tree/modules"
     [ -d "${modules:-/nowhere}" ] || return 0
     for name in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
-        file=$(find "$modules" -name "$name.ko" | head -n 1)
+        file=$(find "$modules" -name "$name.ko" | sed -n 1p)
         [ -z "$file" ] || { install -D -m 644 "$file" "$tree/lib/modules/$name.ko"; echo "/lib/modules/$name.ko" >> "$tree/modules"; }
     done
 }
