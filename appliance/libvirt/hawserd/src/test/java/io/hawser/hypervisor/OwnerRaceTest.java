@@ -64,7 +64,7 @@ class OwnerRaceTest {
             broker.url = "http://127.0.0.1:%d"
             region.folder = "%s"
             """.formatted(broker.getAddress().getPort(), folder)), true);
-        Shares shares = new Shares(config::broker, Duration.ofSeconds(60));
+        Shares shares = new Shares(config::broker, Duration.ofSeconds(300));
         GuestFiles guests = new GuestFiles(Files.createDirectory(folder.resolve(uuid)));
         return new Host(shares, new Provision(shares, config.regions(0, 0), guests, config.network(), () -> uuid, null,
             Duration.ofMinutes(1)));

@@ -33,7 +33,7 @@ class ReadinessTest {
                     }
                 }).bind(new DomainSocketAddress(bound)).sync().channel();
             Readiness.tell(named, "READY=1");
-            String first = received.poll(10, TimeUnit.SECONDS);
+            String first = received.poll(120, TimeUnit.SECONDS);
             systemd.close().sync();
             return first;
         } finally {

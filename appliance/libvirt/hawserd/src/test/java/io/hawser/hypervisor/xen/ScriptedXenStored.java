@@ -38,7 +38,7 @@ final class ScriptedXenStored implements AutoCloseable {
 
     /** What was asked, once the conversation is over. */
     List<XenStoreMessage> asked() throws Exception {
-        return asked.get(30, TimeUnit.SECONDS);
+        return asked.get(120, TimeUnit.SECONDS);
     }
 
     private void serve(List<Function<XenStoreMessage, byte[]>> answers) {

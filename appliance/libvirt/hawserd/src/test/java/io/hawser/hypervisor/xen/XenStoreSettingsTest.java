@@ -21,9 +21,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(600)
 class XenStoreSettingsTest {
-    private static final Duration LONG = Duration.ofSeconds(60);
+    private static final Duration LONG = Duration.ofSeconds(300);
     private static final GuestSettings SETTINGS = new GuestSettings("tls://10.0.0.1:7656", "id.secret", "PEM\n");
 
     @TempDir
