@@ -95,9 +95,9 @@ public final class UsersFile {
         }
     }
 
-    /** What changes when the file does; the time alone is too coarse for two changes in a row. */
+    /** What changes when the file does; the times alone are too coarse for two changes in a row. */
     private static Object versionOf(Path path) throws IOException {
-        return Map.copyOf(Files.readAttributes(path, "unix:ino,size,lastModifiedTime,ctime"));
+        return Map.copyOf(Files.readAttributes(path, "unix:ino,size,mode,lastModifiedTime,ctime"));
     }
 
     /**

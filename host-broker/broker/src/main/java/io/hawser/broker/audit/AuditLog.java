@@ -4,6 +4,7 @@ import io.hawser.broker.door.LogLimiter;
 import io.hawser.broker.pool.Printable;
 import io.hawser.broker.store.Database;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -25,12 +26,13 @@ public final class AuditLog implements AutoCloseable {
     /** Of people without an identity; more are counted in the next entry. */
     private static final int STRANGERS_A_SECOND = 2;
     private static final int PRUNE_EVERY = 256;
-    private static final long CLOSE_MS = 2000;
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
     /** Who reads does not wait for longer: the database stands still, or the broker ends. */
     private static final long READ_MS = 5000;
 
     private final Database database;
     private final long maxEntries;
+    private final Duration closeLimit;
     private final BlockingQueue<AuditEntry> queue = new ArrayBlockingQueue<>(QUEUE_ENTRIES);
     private final LogLimiter strangers = new LogLimiter(STRANGERS_A_SECOND, System::nanoTime);
     private final Object progress = new Object();
@@ -46,8 +48,14 @@ public final class AuditLog implements AutoCloseable {
      * @param maxEntries that are kept; the oldest go.
      */
     public AuditLog(Database database, long maxEntries) {
+        this(database, maxEntries, CLOSE_LIMIT);
+    }
+
+    /** The same that has other time to write when it is closed. */
+    AuditLog(Database database, long maxEntries, Duration closeLimit) {
         this.database = database;
         this.maxEntries = maxEntries;
+        this.closeLimit = closeLimit;
         writer = Thread.ofPlatform().name("hawser-audit").daemon().start(this::write);
     }
 
@@ -163,7 +171,7 @@ public final class AuditLog implements AutoCloseable {
     public void close() {
         closing = true;
         try {
-            writer.join(CLOSE_MS);
+            writer.join(closeLimit);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

@@ -21,12 +21,19 @@ public final class DatabaseProbe {
     private static final Duration LIMIT = Duration.ofSeconds(2);
 
     private final Database database;
+    private final Duration limit;
     private CompletableFuture<String> asked;
     private long askedNs;
 
     /** Asks this database. */
     public DatabaseProbe(Database database) {
+        this(database, LIMIT);
+    }
+
+    /** The same that waits for so long. */
+    DatabaseProbe(Database database, Duration limit) {
         this.database = database;
+        this.limit = limit;
     }
 
     /** Why it does not answer; empty when it does. Waits for at most two seconds; not on the event loop. */
@@ -44,7 +51,7 @@ public final class DatabaseProbe {
             sinceNs = askedNs;
         }
         try {
-            return question.get(LIMIT.toMillis(), TimeUnit.MILLISECONDS);
+            return question.get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
             return "the database has not answered for " + TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - sinceNs)
                 + " s";
@@ -70,9 +77,9 @@ public final class DatabaseProbe {
     }
 
     /** A question that goes as far as a table: connections call themselves valid whose database is closed. */
-    private static String answer(Connection connection) throws SQLException {
+    private String answer(Connection connection) throws SQLException {
         try (Statement statement = connection.createStatement()) {
-            statement.setQueryTimeout((int) LIMIT.toSeconds());
+            statement.setQueryTimeout((int) limit.toSeconds());
             try (ResultSet row = statement.executeQuery("select count(*) from done")) {
                 return row.next() ? "" : "the database does not answer";
             }
@@ -84,7 +91,7 @@ public final class DatabaseProbe {
             if (!database.refused().isEmpty()) {
                 tryChange();
             }
-            return database.read(DatabaseProbe::answer);
+            return database.read(this::answer);
         } catch (SQLException | RuntimeException e) {
             return "the database does not answer: " + e.getMessage();
         }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.store.Database;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
@@ -24,6 +25,11 @@ class AuditLogTest {
         return Database.open(TestBroker.config(folder, "normal", Map.of()).database(), folder);
     }
 
+    /** Has the time to write all: how much that is, is the machine's. */
+    private static AuditLog log(Database database, long maxEntries) {
+        return new AuditLog(database, maxEntries, Duration.ofMinutes(3));
+    }
+
     private static AuditEntry entry(String name, String role, String target) {
         return new AuditEntry(0, NOW, name, role, "192.0.2.1", "endSession", target, "refused", "why");
     }
@@ -31,7 +37,7 @@ class AuditLogTest {
     @Test
     void shouldHaveWrittenAllWhenItIsClosedAndShowTheNewestFirst() throws Exception {
         try (Database database = open()) {
-            AuditLog log = new AuditLog(database, 1000);
+            AuditLog log = log(database, 1000);
             for (int i = 0; i < 300; i++) {
                 log.add(entry("ann", "operator", "id=" + i));
             }
@@ -43,14 +49,14 @@ class AuditLogTest {
                 newest.get(1).target(), newest.get(1).outcome(), newest.get(1).detail()));
             assertEquals("id=297", log.newest(1, newest.get(1).seq()).getFirst().target());
         }
-        try (Database database = open(); AuditLog log = new AuditLog(database, 1000)) {
+        try (Database database = open(); AuditLog log = log(database, 1000)) {
             assertEquals(300, log.newest(1000, Long.MAX_VALUE).size(), "after a restart");
         }
     }
 
     @Test
     void shouldShowWhatWasAddedBefore() throws Exception {
-        try (Database database = open(); AuditLog log = new AuditLog(database, 1000)) {
+        try (Database database = open(); AuditLog log = log(database, 1000)) {
             for (int i = 0; i < 30; i++) {
                 log.add(entry("ann", "operator", "id=" + i));
                 assertEquals("id=" + i, log.newest(1, Long.MAX_VALUE).getFirst().target());
@@ -61,12 +67,12 @@ class AuditLogTest {
     @Test
     void shouldKeepTheNewestOnly() throws Exception {
         try (Database database = open()) {
-            AuditLog log = new AuditLog(database, 10);
+            AuditLog log = log(database, 10);
             for (int i = 0; i < 1000; i++) {
                 log.add(entry("ann", "operator", "id=" + i));
             }
             log.close();
-            AuditLog again = new AuditLog(database, 10);
+            AuditLog again = log(database, 10);
             again.add(entry("ann", "operator", "last"));
             again.close();
             List<AuditEntry> kept = again.newest(1000, Long.MAX_VALUE);
@@ -78,7 +84,7 @@ class AuditLogTest {
     @Test
     void shouldNotLetStrangersPushOthersOut() throws Exception {
         try (Database database = open()) {
-            AuditLog log = new AuditLog(database, 1000);
+            AuditLog log = log(database, 1000);
             for (int i = 0; i < 20_000; i++) {
                 log.add(entry("", "", "id=" + i));
             }
@@ -93,7 +99,7 @@ class AuditLogTest {
     @Test
     void shouldCutAndCleanWhatStrangersSay() throws Exception {
         try (Database database = open()) {
-            AuditLog log = new AuditLog(database, 1000);
+            AuditLog log = log(database, 1000);
             log.add(new AuditEntry(0, NOW, "a\nb".repeat(1000), "", "192.0.2.1", "DELETE /" + "x".repeat(5000),
                 "t".repeat(5000), "refused", "d".repeat(5000)));
             log.close();

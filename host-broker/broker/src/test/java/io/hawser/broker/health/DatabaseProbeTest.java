@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
@@ -18,6 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 class DatabaseProbeTest {
     private static final int CONNECTIONS = 4; // of the database's pool
+    private static final Duration PATIENT = Duration.ofMinutes(3); // H2 opens its file as fast as the machine can
 
     @TempDir
     Path folder;
@@ -37,7 +39,7 @@ class DatabaseProbeTest {
     @Test
     void shouldFindNothingWrongWithADatabaseThatAnswers() throws Exception {
         try (Database database = open()) {
-            DatabaseProbe probe = new DatabaseProbe(database);
+            DatabaseProbe probe = new DatabaseProbe(database, PATIENT);
             assertEquals("", probe.problem());
             assertEquals("", probe.refused());
         }
@@ -46,7 +48,7 @@ class DatabaseProbeTest {
     @Test
     void shouldTryAChangeAfterOneThatWasNotTaken() throws Exception {
         try (Database database = open()) {
-            DatabaseProbe probe = new DatabaseProbe(database);
+            DatabaseProbe probe = new DatabaseProbe(database, PATIENT);
             assertThrows(SQLException.class, () -> database.transact(DatabaseProbeTest::closeFile));
             assertFalse(probe.refused().isEmpty());
             TestBroker.await("a change that is taken", () -> {
@@ -60,7 +62,7 @@ class DatabaseProbeTest {
     void shouldTellOfADatabaseThatIsClosed() throws Exception {
         Database database = open();
         database.close();
-        assertTrue(new DatabaseProbe(database).problem().startsWith("the database does not answer: "));
+        assertTrue(new DatabaseProbe(database, PATIENT).problem().startsWith("the database does not answer: "));
     }
 
     @Test
