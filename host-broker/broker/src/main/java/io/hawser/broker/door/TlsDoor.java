@@ -74,13 +74,13 @@ final class TlsDoor implements AutoCloseable {
         }
 
         synchronized void refused(Carrier carrier, Refusal refusal, InetSocketAddress guest, String reason) {
-            listener.refused(carrier, refusal);
             if (logLimiter.allows()) {
                 long dropped = logLimiter.takeDropped();
                 LOG.warnf("connection refused: peer=%s:%d reason=%s: %s%s", guest.getAddress().getHostAddress(),
                     guest.getPort(), refusal.label(), reason, dropped == 0 ? ""
                         : " (and " + dropped + " more not logged)");
             }
+            listener.refused(carrier, refusal); // what is counted has been logged
         }
     }
 

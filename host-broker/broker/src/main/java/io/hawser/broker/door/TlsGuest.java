@@ -8,6 +8,7 @@ import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.epoll.EpollSocketChannel;
+import io.netty.channel.socket.ChannelInputShutdownEvent;
 import io.netty.handler.ssl.NotSslRecordException;
 import io.netty.handler.ssl.SslHandler;
 import io.netty.handler.ssl.SslHandshakeCompletionEvent;
@@ -60,6 +61,13 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
 
     @Override
     public void userEventTriggered(ChannelHandlerContext context, Object event) {
+        if (event instanceof ChannelInputShutdownEvent && !over) {
+            // It can show no token any more, and its place is for others. A relay, which is not made yet, would go on.
+            LOG.debugf("connection closed by its peer: peer=%s", guest);
+            over = true;
+            context.close();
+            return;
+        }
         if (event instanceof SslHandshakeCompletionEvent done && !over) {
             if (done.isSuccess()) {
                 place.opened();

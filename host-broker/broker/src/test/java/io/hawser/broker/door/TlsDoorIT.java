@@ -18,6 +18,7 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -34,6 +35,7 @@ import javax.net.ssl.SSLSocketFactory;
 import org.jboss.logmanager.ExtLogRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -43,16 +45,15 @@ class TlsDoorIT {
     static Path folder;
     private static TestBroker broker;
     private static TestCertificates certificates;
+    private static Path certificate;
     private static String secret;
 
     @BeforeAll
     static void start() throws Exception {
         certificates = new TestCertificates(folder.resolve("certificates"));
-        Path certificate = certificates.certificate("server", "IP:127.0.0.1", 30);
+        certificate = certificates.certificate("server", "IP:127.0.0.1", 30);
         Path stateDir = folder.resolve("state");
-        broker = TestBroker.start(stateDir, "normal", Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate",
-            certificate.toString(), "hawser.tls.key", certificates.key("server").toString(),
-            "hawser.listen.max-half-open", "6", "hawser.listen.handshake-timeout", "2s"));
+        broker = TestBroker.start(stateDir, "normal", settings(Map.of("hawser.listen.max-half-open", "6")));
         secret = TestGuest.secret(stateDir);
         TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
     }
@@ -62,6 +63,19 @@ class TlsDoorIT {
         if (broker != null) {
             broker.close();
         }
+    }
+
+    private static Map<String, String> settings(Map<String, String> others) {
+        Map<String, String> all = new HashMap<>(others);
+        all.putAll(Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate", certificate.toString(),
+            "hawser.tls.key", certificates.key("server").toString()));
+        return all;
+    }
+
+    /** Guests leave when they like, and each test counts its own. */
+    @BeforeEach
+    void awaitNobody() {
+        TestBroker.await("the end of those before", () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
     }
 
     private static SSLSocket tls() throws Exception {
@@ -240,8 +254,7 @@ class TlsDoorIT {
     }
 
     @Test
-    void shouldEndSlowTlsHandshakesAndKeepTheirNumber() throws Exception {
-        TestBroker.await("no lingering connection", () -> broker.broker().halfOpenConnections() == 0);
+    void shouldKeepTheNumberOfHalfOpenTlsConnections() throws Exception {
         Socket[] slow = new Socket[6];
         for (int i = 0; i < slow.length; i++) {
             slow[i] = TestGuest.socket(broker.broker().guestTlsEndpoint(), javax.net.SocketFactory.getDefault());
@@ -253,10 +266,19 @@ class TlsDoorIT {
         }
         TestBroker.await("the refusal", () -> broker.refusals(Refusal.CONNECTIONS) > before);
         for (Socket socket : slow) {
-            socket.getInputStream().readAllBytes();
             socket.close();
         }
         TestBroker.await("their places to be free", () -> broker.broker().halfOpenConnections() == 0);
+    }
+
+    @Test
+    void shouldEndASlowTlsHandshake(@TempDir Path own) throws Exception {
+        try (TestBroker hasty = TestBroker.start(own, "silent", settings(Map.of("hawser.listen.handshake-timeout",
+            "1s"))); TestGuest slow = new TestGuest(hasty.broker().guestTlsEndpoint())) {
+            slow.socket().getInputStream().readAllBytes();
+            assertEquals(1, hasty.refusals(Refusal.TLS));
+            TestBroker.await("its place to be free", () -> hasty.broker().halfOpenConnections() == 0);
+        }
     }
 
     @Test
