@@ -93,7 +93,7 @@ class ClockIT {
 
     @Test
     void shouldKeepSessionsLoginsAndHistoryWhenTheClockJumps() throws Exception {
-        start("60s");
+        start(TestBroker.HANDSHAKE_TIMEOUT);
         String forEver = token(null);
         String forAnHour = token(Instant.now().plus(Duration.ofHours(1)));
         String cookie = login();

@@ -61,8 +61,7 @@ class PlacementIT {
         Path workers = Path.of("../worker/target/app");
         assumeTrue(Files.isDirectory(workers), "SKIPPED: the worker is not built: " + workers);
         try (RealProcess broker = new RealProcess(folder, "two", folder.resolve("state"), "-Dhawser.worker.pool-size=0",
-            "-Dhawser.gpu.backend=software", "-Dhawser.gpu.software.devices=2",
-            "-Dhawser.listen.handshake-timeout=60s")) {
+            "-Dhawser.gpu.backend=software", "-Dhawser.gpu.software.devices=2")) {
             JsonNode endpoints = broker.awaitEndpoints();
             TestBroker.await("the GPUs", () -> {
                 try {
@@ -95,7 +94,7 @@ class PlacementIT {
 
     @Test
     void shouldEndTheSessionsOfALostGpuAndMoveWhatMayMove() throws Exception {
-        try (TestBroker test = TestBroker.start(folder, "gpus", Map.of("hawser.listen.handshake-timeout", "60s"))) {
+        try (TestBroker test = TestBroker.start(folder, "gpus", Map.of())) {
             Broker broker = test.broker();
             TestBroker.await("the GPUs", () -> broker.vgpus().gpus().size() == 2);
             List<WorkerMessage.Device> both = broker.pool().devices();
@@ -112,6 +111,7 @@ class PlacementIT {
                 broker.onLoop(() -> broker.gpus(both.stream().filter(d -> !d.uuid().equals(lost)).toList()));
                 assertTrue(guest.closed(), "its GPU is gone");
             }
+            TestBroker.await("the end of its session", () -> broker.sessions().list().isEmpty());
             assertEquals(VgpuState.UNPLACED, broker.vgpus().find("fixed").orElseThrow().state());
             assertEquals(List.of(both.getFirst().uuid()), broker.vgpus().find(moved).orElseThrow().placedGpus());
             try (TestGuest guest = guest(broker, token); TestGuest none = guest(broker, stuck)) {

@@ -25,7 +25,8 @@ import java.util.stream.Collectors;
 
 /** A broker started by its launcher, as a user starts it. */
 final class RealProcess implements AutoCloseable {
-    private static final Duration HTTP_LIMIT = Duration.ofSeconds(30);
+    private static final Duration HTTP_LIMIT = Duration.ofSeconds(120);
+    private static final long END_LIMIT_S = 180;
     private static final long DUMP_LIMIT_NS = TimeUnit.SECONDS.toNanos(10);
     private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
     private static final Set<RealProcess> RUNNING = ConcurrentHashMap.newKeySet();
@@ -55,8 +56,9 @@ final class RealProcess implements AutoCloseable {
         log = folder.resolve(name + ".log");
         List<String> command = new ArrayList<>(prefix);
         command.addAll(List.of(launcher().toString(), "-Dhawser.state-dir=" + stateDirInside,
-            "-Dhawser.listen.port=0", "-Dhawser.http.port=0"));
-        command.addAll(List.of(settings));
+            "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.listen.handshake-timeout="
+            + TestBroker.HANDSHAKE_TIMEOUT));
+        command.addAll(List.of(settings)); // Java takes the last of two
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
         builder.environment().putAll(environment);
@@ -171,7 +173,7 @@ final class RealProcess implements AutoCloseable {
     }
 
     int awaitExit() throws InterruptedException {
-        if (!process.waitFor(60, TimeUnit.SECONDS)) {
+        if (!process.waitFor(END_LIMIT_S, TimeUnit.SECONDS)) {
             throw new AssertionError("the broker does not end" + threadDumps());
         }
         return process.exitValue();
@@ -190,9 +192,16 @@ final class RealProcess implements AutoCloseable {
         return Files.readString(log);
     }
 
+    /** SIGKILL; nothing of it is left when this returns, not even its hold of files that the next one opens. */
     @Override
     public void close() {
         RUNNING.remove(this);
-        process.destroyForcibly();
+        try {
+            if (!process.destroyForcibly().waitFor(END_LIMIT_S, TimeUnit.SECONDS)) {
+                throw new AssertionError("the broker does not end by SIGKILL: pid=" + pid());
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 }

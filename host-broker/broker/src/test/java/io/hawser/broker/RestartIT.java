@@ -38,7 +38,7 @@ class RestartIT {
         // The last one has died with its file there.
         Files.deleteIfExists(stateDir().resolve("endpoints.json"));
         return new RealProcess(folder, "broker" + round, stateDir(), "-Dhawser.worker.pool-size=1",
-            "-Dhawser.listen.handshake-timeout=60s", "-Dhawser.worker.command=" + TestBroker.workerCommand("normal"));
+            "-Dhawser.worker.command=" + TestBroker.workerCommand("normal"));
     }
 
     private HttpResponse<String> request(JsonNode endpoints, String method, String path, String body)

@@ -22,7 +22,7 @@ import javax.net.SocketFactory;
 /** The guest's half of the handshake over a plain socket. */
 public final class TestGuest implements AutoCloseable {
     public static final byte[] NONCE = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
-    private static final int READ_TIMEOUT_MS = 60_000;
+    private static final int READ_TIMEOUT_MS = 180_000; // ends a test that hangs
 
     private final Socket socket;
     private final DataInputStream in;

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Where children are started. */
-@Timeout(60)
+@Timeout(300)
 class IsolatedSpawnerIT {
     private static final Path NETWORK = Path.of("ns/net");
 
@@ -41,7 +41,7 @@ class IsolatedSpawnerIT {
             assertEquals(own, Files.readSymbolicLink(Path.of("/proc/self").resolve(NETWORK)));
             assertEquals(own, Files.readSymbolicLink(Path.of("/proc/thread-self").resolve(NETWORK)));
             child.kill(Posix.SIGKILL);
-            assertEquals(Posix.SIGKILL, exited.get(10, TimeUnit.SECONDS).signal());
+            assertEquals(Posix.SIGKILL, exited.get(60, TimeUnit.SECONDS).signal());
             for (int descriptor : new int[] {log[0], log[1], control[0], control[1]}) {
                 Posix.close(descriptor);
             }

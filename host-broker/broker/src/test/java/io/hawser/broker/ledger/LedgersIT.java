@@ -23,9 +23,7 @@ class LedgersIT {
 
     @Test
     void shouldShowWhatWorkersHoldAndNothingOnceTheyAreKilled() throws Exception {
-        // Starting a worker in between takes as long as it takes.
-        Map<String, String> settings = Map.of("hawser.vgpus.default.memory-bytes", "1000",
-            "hawser.listen.handshake-timeout", "60s");
+        Map<String, String> settings = Map.of("hawser.vgpus.default.memory-bytes", "1000");
         try (TestBroker broker = TestBroker.start(stateDir, "normal", settings);
             TestGuest first = new TestGuest(broker.broker()); TestGuest second = new TestGuest(broker.broker());
             TestGuest third = new TestGuest(broker.broker())) {

@@ -23,6 +23,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -40,7 +42,7 @@ class RegionIT {
     @BeforeAll
     static void start() {
         broker = TestBroker.start(stateDir, "normal", TestRegions.settings("r", FILE, Map.of("size", "16M", "slots",
-            "4", "guest-timeout", "2s", "vgpu", "two"), Map.of("hawser.vgpus.two.max-sessions", "2",
+            "4", "guest-timeout", "3s", "vgpu", "two"), Map.of("hawser.vgpus.two.max-sessions", "2",
             "hawser.vgpus.two.memory-bytes", "4096")));
         TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
     }
@@ -128,7 +130,8 @@ class RegionIT {
             awaitFree(guest);
         }
         assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false), "the worker ends first");
-        assertEquals(0, broker.broker().regions().find("r").orElseThrow().slotsInUse());
+        TestBroker.await("the region's view", () -> broker.broker().regions().find("r").orElseThrow()
+            .slotsInUse() == 0);
     }
 
     @Test
@@ -146,13 +149,25 @@ class RegionIT {
     void shouldEndTheSessionOfAGuestWhoseBeatStandsStill() throws Exception {
         try (TestRegionGuest guest = guest(1)) {
             guest.claim(RegionLayout.KIND_MACHINE);
-            guest.awaitHostState(RegionLayout.HOST_SERVING);
-            assertEquals(RegionLayout.LIVENESS_BEAT, guest.liveness());
-            long aliveUntilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(3000);
-            for (long beat = 1; System.nanoTime() < aliveUntilNs; beat++) {
-                guest.beat(beat);
-                assertEquals(RegionLayout.HOST_SERVING, guest.hostState(), "as long as it counts");
-                TimeUnit.MILLISECONDS.sleep(RegionLayout.BEAT_MS);
+            AtomicBoolean stands = new AtomicBoolean();
+            // From the claim on: it may have to wait for its worker for longer than it may stand still.
+            Thread counting = Thread.ofPlatform().start(() -> {
+                for (long beat = 1; !stands.get(); beat++) {
+                    guest.beat(beat);
+                    LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(50));
+                }
+            });
+            try {
+                guest.awaitHostState(RegionLayout.HOST_SERVING);
+                assertEquals(RegionLayout.LIVENESS_BEAT, guest.liveness());
+                long aliveUntilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(4500);
+                while (System.nanoTime() < aliveUntilNs) {
+                    assertEquals(RegionLayout.HOST_SERVING, guest.hostState(), "as long as it counts");
+                    TimeUnit.MILLISECONDS.sleep(RegionLayout.BEAT_MS);
+                }
+            } finally {
+                stands.set(true);
+                counting.join();
             }
             awaitFree(guest);
         }

@@ -11,6 +11,7 @@ import static org.hamcrest.Matchers.nullValue;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.broker.BrokerLifecycle;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.access.Passwords;
 import io.hawser.broker.access.Role;
@@ -37,7 +38,14 @@ class AccessIT {
     private final TestIssuer issuer = FakeWorkers.issuer();
 
     @Inject
+    BrokerLifecycle lifecycle;
+    @Inject
     BrokerConfig config;
+
+    @BeforeEach
+    void awaitGpu() {
+        TestBroker.await("the GPU", () -> !lifecycle.broker().vgpus().gpus().isEmpty());
+    }
 
     @BeforeEach
     void users() throws IOException {
@@ -130,19 +138,18 @@ class AccessIT {
             .body("detail", containsString("none of the roles"));
     }
 
+    private static String eve(String url, String audience, long seconds) {
+        return TestIssuer.claims(url, audience, seconds, "eve", "hawser-admin");
+    }
+
     @Test
     void shouldRefuseTokensThatTheIssuerHasNotMadeForUs() {
+        String good = eve(issuer.url(), "hawser", TestIssuer.GOOD_FOR_S);
         String[] bad = {
-            TestIssuer.sign(TestIssuer.newKeys(), "RS256", TestIssuer.claims(issuer.url(), "hawser", 60, "eve",
-                "hawser-admin")),
-            TestIssuer.sign(issuer.keys(), "none", TestIssuer.claims(issuer.url(), "hawser", 60, "eve",
-                "hawser-admin")),
-            TestIssuer.sign(issuer.keys(), "RS256", TestIssuer.claims(issuer.url(), "other", 60, "eve",
-                "hawser-admin")),
-            TestIssuer.sign(issuer.keys(), "RS256", TestIssuer.claims("http://other", "hawser", 60, "eve",
-                "hawser-admin")),
-            TestIssuer.sign(issuer.keys(), "RS256", TestIssuer.claims(issuer.url(), "hawser", -600, "eve",
-                "hawser-admin")),
+            TestIssuer.sign(TestIssuer.newKeys(), "RS256", good), TestIssuer.sign(issuer.keys(), "none", good),
+            TestIssuer.sign(issuer.keys(), "RS256", eve(issuer.url(), "other", TestIssuer.GOOD_FOR_S)),
+            TestIssuer.sign(issuer.keys(), "RS256", eve("http://other", "hawser", TestIssuer.GOOD_FOR_S)),
+            TestIssuer.sign(issuer.keys(), "RS256", eve(issuer.url(), "hawser", -600)),
             "a.b.c", "opaque"};
         for (String token : bad) {
             given().auth().oauth2(token).get("/api/v1/me").then().statusCode(401)
@@ -184,7 +191,7 @@ class AccessIT {
         String secret = given().auth().oauth2(token).contentType(ContentType.JSON).body("{}")
             .post("/api/v1/vgpus/audited/tokens").then().statusCode(201).extract().path("token");
         given().auth().oauth2(token).delete("/api/v1/vgpus/audited").then().statusCode(204);
-        TestBroker.await("the last act in the log", () -> audit(token).contains("deleteVgpu"));
+        TestBroker.await("the last act in the log", () -> audit(token).contains("deleteVgpu|name=audited|done|"));
         String log = audit(token);
         for (String expected : new String[] {"operator-user||127.0.0.1|login||refused|name or password is wrong",
             "operator-user|operator|127.0.0.1|login||done|",

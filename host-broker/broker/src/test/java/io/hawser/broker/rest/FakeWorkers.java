@@ -23,7 +23,8 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
             Path stateDir = Files.createTempDirectory("hawser-rest");
             issuer = new TestIssuer();
             return Map.of("hawser.oidc.issuer", issuer.url(), "hawser.state-dir", stateDir.toString(),
-                "hawser.worker.command", TestBroker.workerCommand("normal"), "hawser.worker.pool-size", "1");
+                "hawser.worker.command", TestBroker.workerCommand("normal"), "hawser.worker.pool-size", "1",
+                "hawser.listen.handshake-timeout", TestBroker.HANDSHAKE_TIMEOUT);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

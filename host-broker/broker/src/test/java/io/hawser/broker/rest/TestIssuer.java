@@ -17,6 +17,9 @@ import java.util.Base64;
 
 /** A small issuer of OpenID Connect on the loopback interface: its description, its keys, and tokens signed by them. */
 final class TestIssuer implements AutoCloseable {
+    /** Longer than any test takes. */
+    static final long GOOD_FOR_S = 3600;
+
     private final HttpServer server;
     private final KeyPair keys;
 
@@ -60,9 +63,9 @@ final class TestIssuer implements AutoCloseable {
         return "http://127.0.0.1:" + server.getAddress().getPort();
     }
 
-    /** A token of this issuer for the audience {@code hawser}, a minute long. */
+    /** A token of this issuer for the audience {@code hawser}. */
     String token(String name, String... roles) {
-        return sign(keys, "RS256", claims(url(), "hawser", 60, name, roles));
+        return sign(keys, "RS256", claims(url(), "hawser", GOOD_FOR_S, name, roles));
     }
 
     static String claims(String issuer, String audience, long seconds, String name, String... roles) {

@@ -19,9 +19,7 @@ import io.hawser.broker.vgpu.VgpuView;
 import io.hawser.shm.RecordLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -49,9 +47,7 @@ class PostgresIT {
     }
 
     private TestBroker broker() {
-        Map<String, String> settings = new HashMap<>(server.settings());
-        settings.put("hawser.listen.handshake-timeout", "60s");
-        TestBroker broker = TestBroker.start(stateDir, "normal", settings);
+        TestBroker broker = TestBroker.start(stateDir, "normal", server.settings());
         TestBroker.await("the GPU", () -> !broker.broker().vgpus().gpus().isEmpty());
         return broker;
     }

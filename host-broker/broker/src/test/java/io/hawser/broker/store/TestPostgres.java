@@ -2,9 +2,10 @@ package io.hawser.broker.store;
 
 import io.hawser.broker.TestBroker;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
-import java.net.Socket;
 import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
@@ -21,6 +23,9 @@ import java.util.stream.Stream;
 final class TestPostgres implements AutoCloseable {
     private static final String PASSWORD = "a secret of the test";
     private static final String USER = "hawser";
+    private static final int PORT_TRIES = 100;
+    private static final int FIRST_PORT = 20_000;
+    private static final int FIRST_EPHEMERAL_PORT = 32_768; // Linux, net.ipv4.ip_local_port_range
 
     private final Path programs;
     private final Path folder;
@@ -30,9 +35,24 @@ final class TestPostgres implements AutoCloseable {
     private TestPostgres(Path programs) throws IOException {
         this.programs = programs;
         folder = Files.createTempDirectory("hawser-postgres");
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
+        port = freePort();
+    }
+
+    /**
+     * One that the kernel does not give to whoever connects: it is free again while the server is away, and a broker
+     * that then connects to it must not be given the very port and so speak with itself.
+     */
+    private static int freePort() throws IOException {
+        BindException taken = null;
+        for (int i = 0; i < PORT_TRIES; i++) {
+            int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, FIRST_EPHEMERAL_PORT);
+            try (ServerSocket free = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+                return free.getLocalPort();
+            } catch (BindException e) {
+                taken = e;
+            }
         }
+        throw taken;
     }
 
     /** Where initdb and postgres are; empty when they are not installed. */
@@ -97,14 +117,14 @@ final class TestPostgres implements AutoCloseable {
         server = unprivileged("postgres", "-D", data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c",
             "unix_socket_directories=" + folder, "-c", "max_connections=20", "-c", "shared_buffers=16MB");
         TestBroker.await("the server", () -> {
-            try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
-                return socket.isConnected() && Files.readString(folder.resolve("postgres.log"))
-                    .contains("ready to accept connections");
-            } catch (IOException e) {
+            try {
+                String said = Files.readString(folder.resolve("postgres.log"));
                 if (!server.isAlive()) {
-                    throw new AssertionError("PostgreSQL has ended", e);
+                    throw new AssertionError("PostgreSQL has ended: " + said);
                 }
-                return false;
+                return said.contains("ready to accept connections");
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
             }
         });
     }

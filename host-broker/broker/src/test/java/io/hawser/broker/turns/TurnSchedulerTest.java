@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 
 /** The scheduler's thread with pages and bells, whose other ends this test has. */
 class TurnSchedulerTest {
-    private static final long LIMIT_NS = 20_000_000_000L;
+    private static final long LIMIT_NS = 60_000_000_000L;
     private static final List<String> GPU = List.of("gpu-0");
 
     private TurnScheduler scheduler;
@@ -54,7 +54,11 @@ class TurnSchedulerTest {
 
     @BeforeEach
     void start() throws IOException {
-        scheduler = new TurnScheduler(new TurnRules(1_000_000, 5_000_000, 0), () -> false);
+        scheduler = scheduler(5_000_000);
+    }
+
+    private static TurnScheduler scheduler(long graceNs) throws IOException {
+        return new TurnScheduler(new TurnRules(1_000_000, graceNs, 0), () -> false);
     }
 
     @AfterEach
@@ -76,7 +80,9 @@ class TurnSchedulerTest {
 
     @Test
     void shouldGiveTheTurnToWhoeverRings() throws Exception {
-        try (Worker one = new Worker(scheduler, "one", GPU); Worker other = new Worker(scheduler, "other", GPU)) {
+        // A grace that does not end: what is next stays so until this thread says more, however late that is.
+        try (TurnScheduler patient = scheduler(10 * LIMIT_NS); Worker one = new Worker(patient, "one", GPU);
+            Worker other = new Worker(patient, "other", GPU)) {
             await(one, TurnPage.OPEN);
             await(other, TurnPage.WAIT);
             other.says(TurnPage.WANTS);
@@ -110,7 +116,7 @@ class TurnSchedulerTest {
             hung.says(TurnPage.BUSY);
             other.says(TurnPage.WANTS);
             await(other, TurnPage.TURN);
-            assertEquals(TurnPage.WAIT, hung.permit());
+            assertTrue(TurnPage.isWait(hung.permit()), "it is to launch nothing, though it may be the next");
             other.says(TurnPage.BUSY);
             await("it is charged: it has the GPU", () -> charged("hung") > 0);
         }
@@ -118,7 +124,7 @@ class TurnSchedulerTest {
 
     private long charged(String vgpu) {
         try {
-            return scheduler.chargedNs(vgpu).get(20, TimeUnit.SECONDS);
+            return scheduler.chargedNs(vgpu).get(LIMIT_NS, TimeUnit.NANOSECONDS);
         } catch (Exception e) {
             throw new AssertionError(e);
         }
