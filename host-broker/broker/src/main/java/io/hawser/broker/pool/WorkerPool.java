@@ -282,6 +282,7 @@ public final class WorkerPool {
         } while (next != null && next.isDone());
         if (next != null) {
             workers.put(worker, Phase.ASSIGNED);
+            publish(); // before its guest is served
             next.complete(worker);
         } else if (ready.size() < size) {
             workers.put(worker, Phase.READY);

@@ -124,10 +124,7 @@ public final class SessionRegistry {
         }
         Vgpu vgpu = vgpus.enter(name);
         Session session = new Session(nextId++, guest, vgpu.memoryBytes(), () -> place(name),
-            () -> images.known(name), () -> {
-                vgpus.leave(name);
-                freed.run();
-            });
+            () -> images.known(name), freed);
         try {
             session.gpus();
         } catch (RefusedException e) {
@@ -199,7 +196,9 @@ public final class SessionRegistry {
 
     /** The session never got a worker. Event loop only. */
     public void abandon(Session session) {
-        if (sessions.remove(session.id()) != null) {
+        if (sessions.containsKey(session.id())) {
+            vgpus.leave(session.vgpu());
+            sessions.remove(session.id());
             session.finish();
         }
     }
@@ -256,7 +255,8 @@ public final class SessionRegistry {
         if (session == null) {
             return;
         }
-        memory.gone(session.id(), session.view().guest().vgpu());
+        memory.gone(session.id(), session.vgpu());
+        vgpus.leave(session.vgpu()); // before it is not shown any more: who sees none finds none counted
         synchronized (this) {
             session.leaveSeat();
             retired = retired.plus(session.view().statistics().retired());

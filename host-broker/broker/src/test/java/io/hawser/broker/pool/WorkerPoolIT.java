@@ -98,9 +98,7 @@ class WorkerPoolIT {
     @Test
     void shouldStartWorkersOnDemandWithoutAPool() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "normal", Map.of("hawser.worker.pool-size", "0",
-            "hawser.vgpus.default.memory-bytes", "1000000000", "hawser.listen.max-per-peer", "2",
-            // Starting a worker in between takes as long as it takes.
-            "hawser.listen.handshake-timeout", "60s"))) {
+            "hawser.vgpus.default.memory-bytes", "1000000000", "hawser.listen.max-per-peer", "2"))) {
             TestBroker.await("the GPU to be known", () -> !broker.broker().pool().devices().isEmpty());
             TestBroker.await("the probe to be gone", () -> broker.broker().pool().ready() == 0);
             try (TestGuest guest = new TestGuest(broker.broker());

@@ -16,7 +16,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -41,9 +40,7 @@ class WorkerPoolsIT {
     private final Set<Long> others = children(); // what other tests of this JVM have left is none of a broker's workers
 
     private TestBroker start(Map<String, String> settings) {
-        Map<String, String> all = new HashMap<>(settings);
-        all.put("hawser.listen.handshake-timeout", "60s"); // starting a worker in between takes as long as it takes
-        return TestBroker.start(stateDir, "gpus", all);
+        return TestBroker.start(stateDir, "gpus", settings);
     }
 
     private TestGuest guest(TestBroker broker, String vgpu) throws IOException {
@@ -70,8 +67,8 @@ class WorkerPoolsIT {
                 List<String> one = broker.broker().vgpus().find("a").orElseThrow().placedGpus();
                 List<String> two = broker.broker().vgpus().find("b").orElseThrow().placedGpus();
                 assertNotEquals(one, two);
-                assertEquals(List.of(one, two, one), gpus(broker));
                 String reason = third.receive().refusedMessage();
+                assertEquals(List.of(one, two, one), gpus(broker), "the refused one has none");
                 assertTrue(reason.contains("the vGPU has no GPU: vgpu=c: no GPU has a place") && reason.contains(
                     "wantedBytes=600 freeBytes=400 totalBytes=1000 reservedBytes=600"), reason);
             }
@@ -111,10 +108,9 @@ class WorkerPoolsIT {
 
     private TestBroker startUnderMps(String mode, Path pipes) {
         // Three shares on one GPU; workers are those of a machine whose backend may be NVIDIA's.
-        return TestBroker.start(stateDir, mode, Map.of("hawser.listen.handshake-timeout", "60s",
-            "hawser.vgpus.default.gpus", "0", "hawser.vgpus.quarter.gpus", "0", "hawser.vgpus.quarter.compute-share",
-            "25", "hawser.vgpus.half.gpus", "0", "hawser.vgpus.half.compute-share", "50"),
-            Map.of(PIPES, pipes.toString()));
+        return TestBroker.start(stateDir, mode, Map.of("hawser.vgpus.default.gpus", "0",
+            "hawser.vgpus.quarter.gpus", "0", "hawser.vgpus.quarter.compute-share", "25", "hawser.vgpus.half.gpus", "0",
+            "hawser.vgpus.half.compute-share", "50"), Map.of(PIPES, pipes.toString()));
     }
 
     /** What of MPS the worker of a vGPU's last session was told. */
@@ -188,8 +184,9 @@ class WorkerPoolsIT {
             try (TestGuest last = guest(broker, "one11")) {
                 last.receive();
                 assertEquals("11", told(broker, "one11").get(PERCENTAGE));
-                assertEquals(4, broker.broker().pool().size());
-                assertEquals(4, broker.broker().pool().ready() + broker.broker().pool().starting());
+                PoolState pool = broker.broker().pool();
+                assertEquals(4, pool.size());
+                assertEquals(4, pool.ready() + pool.starting(), "no other is started for it");
             }
         }
     }

@@ -12,6 +12,7 @@ import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.Refusal;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.pool.PoolState;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionHeader;
 import io.hawser.shm.RegionLayout;
@@ -26,6 +27,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
@@ -95,6 +97,22 @@ class RegionFaultsIT {
                 guest.unlock();
                 guest.awaitHostState(RegionLayout.HOST_FREE);
                 TestBroker.await("no session", () -> broker.broker().sessions().list().isEmpty());
+            }
+        }
+    }
+
+    @Test
+    void shouldShowAWorkerAsAssignedBeforeItsGuestIsServed() throws Exception {
+        try (TestBroker broker = TestBroker.start(stateDir, "normal", TestRegions.settings("r", FILE, SMALL,
+            Map.of("hawser.worker.pool-size", "0")))) {
+            TestBroker.await("the GPU to be known", () -> !broker.broker().pool().devices().isEmpty());
+            CompletableFuture<PoolState> seen = new CompletableFuture<>();
+            broker.whenSessionStarts(() -> seen.complete(broker.broker().pool()));
+            try (TestRegionGuest guest = claim(FILE, 0)) {
+                PoolState pool = TestBroker.done(seen);
+                assertEquals(1, pool.assigned());
+                assertEquals(0, pool.starting());
+                guest.awaitHostState(RegionLayout.HOST_SERVING);
             }
         }
     }
