@@ -346,7 +346,9 @@ final class Commands {
                 device = "<shmem name='" + Shmem.PREFIX + domain.uuid() + "'>\n  <model type='ivshmem-plain'/>\n"
                     + "  <size unit='M'>" + (wish.regionBytes() >> 20) + "</size>\n  <alias name='" + HotPlug.ALIAS
                     + "'/>\n</shmem>";
-                text += "<!-- virsh attach-device " + domain.name() + scope + " FILE -->\n" + device + "\n";
+                // Before the metadata: where a running domain has that alone, the reconciler puts the device in, and
+                // libvirt refuses to whoever comes after it a second one of this alias.
+                text = "<!-- virsh attach-device " + domain.name() + scope + " FILE -->\n" + device + "\n" + text;
             } else if (domain.driver() == Driver.QEMU) {
                 device = "<sysinfo type='fwcfg'>\n  <entry name='" + DomainXml.FWCFG_NAME + "' file='"
                     + reconciler.provision().settingsPath(domain.uuid()) + "'/>\n</sysinfo>";

@@ -153,6 +153,10 @@ class DomainsIT {
         assertNull(bench.start(machine));
         List<String> progress = new ArrayList<>();
         Map<String, Object> wanted = Map.of("vgpu", Map.of("region", "4M", "sessions", "2", "memory", "32M"));
+        String byVirsh = Item.of(bench.client().post("/v1/domains/hot/xml", wanted, p -> { })).text("text");
+        assertTrue(byVirsh.indexOf("virsh attach-device hot --live --config") < byVirsh.indexOf("virsh metadata hot"),
+            "metadata alone has hawserd put the device in, so it comes last: " + byVirsh);
+        assertTrue(byVirsh.contains("virsh attach-device"), byVirsh);
         Item answer = Item.of(bench.client().post("/v1/domains/hot/attach", wanted, progress::add));
         assertEquals("ready", answer.text("status"));
         assertEquals("hot", answer.text("vgpu"));
