@@ -100,7 +100,9 @@ final class GuestProgram implements AutoCloseable {
         environment.putIfAbsent("HAWSER_CONNECT_TIMEOUT_MS", "60000");
         // No configuration of the machine may take part.
         environment.putIfAbsent("HAWSER_CONFIG", "/dev/null");
-        environment.put("HAWSER_STATS", base.resolveSibling(base.getFileName() + ".stats").toString());
+        Path statistics = base.resolveSibling(base.getFileName() + ".stats");
+        Files.deleteIfExists(statistics); // an earlier run's: a guest adds its lines to what is there
+        environment.put("HAWSER_STATS", statistics.toString());
         builder.environment().clear();
         builder.environment().putAll(environment);
         builder.redirectOutput(base.resolveSibling(base.getFileName() + ".out").toFile());
