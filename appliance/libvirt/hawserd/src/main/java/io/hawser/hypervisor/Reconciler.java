@@ -233,7 +233,11 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     private boolean isConcerned(UUID uuid, Shares.Picture picture) {
         return files.exists(uuid) || guests.read(uuid).isPresent()
-            || picture != null && !picture.held(uuid, host).isEmpty();
+            || isHeld(uuid, picture);
+    }
+
+    private boolean isHeld(UUID uuid, Shares.Picture picture) {
+        return picture != null && !picture.held(uuid, host).isEmpty();
     }
 
     private Set<UUID> listed() {
@@ -302,8 +306,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             return;
         }
         try {
-            boolean ours = tenant.touched || picture != null
-                && picture.claim(tenant.uuid, host).filter(c -> c.owner().concerns(host)).isPresent();
+            boolean ours = tenant.touched || isHeld(tenant.uuid, picture);
             if (!ours && files.exists(tenant.uuid) && !files.isAbandoned(tenant.uuid, patience.abandoned())) {
                 forget(tenant);
                 return; // of another hawserd of this machine, or not yet old enough to know
