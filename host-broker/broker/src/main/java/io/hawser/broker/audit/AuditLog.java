@@ -37,8 +37,8 @@ public final class AuditLog implements AutoCloseable {
     private final LogLimiter strangers = new LogLimiter(STRANGERS_A_SECOND, System::nanoTime);
     private final Object progress = new Object();
     private final Thread writer;
-    private long added; // this and the next: guarded by progress
-    private long settled; // of those that were added: written, or given up
+    private long added; // to the queue; this and the next: guarded by progress
+    private long settled; // of those that were queued: written, or given up
     private volatile boolean closing;
     private int sincePruned = PRUNE_EVERY;
 
@@ -78,12 +78,10 @@ public final class AuditLog implements AutoCloseable {
                 }
             }
         }
-        synchronized (progress) {
-            added++; // before it can be settled
-        }
-        boolean queued = queue.offer(entry);
-        if (!queued) {
-            settle(1);
+        boolean queued;
+        synchronized (progress) { // counted before it can be settled
+            queued = queue.offer(entry);
+            added += queued ? 1 : 0;
         }
         LINES.infof("%s by %s (%s) from %s: %s %s%s%s", entry.outcome(), entry.name().isEmpty() ? "?" : entry.name(),
             entry.role().isEmpty() ? "no identity" : entry.role(), entry.peer(), entry.action(), entry.target(),
@@ -93,13 +91,6 @@ public final class AuditLog implements AutoCloseable {
 
     private static String cut(String text, int maxCharacters) {
         return Printable.text(text, maxCharacters);
-    }
-
-    private void settle(int entries) {
-        synchronized (progress) {
-            settled += entries;
-            progress.notifyAll();
-        }
     }
 
     /**
@@ -150,7 +141,10 @@ public final class AuditLog implements AutoCloseable {
                 Thread.currentThread().interrupt();
                 return;
             }
-            settle(batch.size());
+            synchronized (progress) {
+                settled += batch.size();
+                progress.notifyAll();
+            }
             batch.clear();
         }
     }
