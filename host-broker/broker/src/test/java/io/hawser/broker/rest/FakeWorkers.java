@@ -1,5 +1,6 @@
 package io.hawser.broker.rest;
 
+import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
 import io.quarkus.test.common.QuarkusTestResourceLifecycleManager;
 import java.io.IOException;
@@ -15,6 +16,12 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
     /** The issuer that the application trusts. */
     static TestIssuer issuer() {
         return issuer;
+    }
+
+    /** Waits for a worker, and until nothing is left of another test's guests, which leave when they like. */
+    public static void awaitIdle(Broker broker) {
+        TestBroker.await("a worker, and no session", () -> broker.pool().ready() > 0
+            && broker.sessions().list().isEmpty());
     }
 
     @Override

@@ -45,9 +45,7 @@ class RestIT {
 
     @BeforeEach
     void awaitWorker() {
-        // And nothing of another test's guests, which leave when they like.
-        TestBroker.await("a worker, and no session", () -> lifecycle.broker().pool().ready() > 0
-            && lifecycle.broker().sessions().list().isEmpty());
+        FakeWorkers.awaitIdle(lifecycle.broker());
     }
 
     private RequestSpecification admin() throws IOException {

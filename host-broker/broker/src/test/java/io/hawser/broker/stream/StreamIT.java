@@ -112,9 +112,7 @@ class StreamIT {
 
     @BeforeEach
     void awaitWorker() {
-        // And nothing of another test's guests, which leave when they like.
-        TestBroker.await("a worker, and no session", () -> lifecycle.broker().pool().ready() > 0
-            && lifecycle.broker().sessions().list().isEmpty());
+        FakeWorkers.awaitIdle(lifecycle.broker());
     }
 
     private String adminToken() throws IOException {
