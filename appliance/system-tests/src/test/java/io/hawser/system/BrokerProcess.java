@@ -61,6 +61,12 @@ final class BrokerProcess implements AutoCloseable {
         return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings);
     }
 
+    /** Starts one of an unpacked archive by its launcher. */
+    static BrokerProcess startInstalled(Path launcher, String name, Path stateDir, Map<String, String> settings)
+            throws IOException {
+        return start(launcher, name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, null);
+    }
+
     /** Starts one that serves the given region, too. */
     static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings)
             throws IOException {
@@ -80,23 +86,20 @@ final class BrokerProcess implements AutoCloseable {
 
     private static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings,
             Certificates trusted) throws IOException {
+        return start(Chain.LAUNCHER, name, stateDir, region, settings, trusted);
+    }
+
+    private static BrokerProcess start(Path launcher, String name, Path stateDir, RegionFile region,
+            Map<String, String> settings, Certificates trusted) throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path log = Chain.OUTPUT.resolve("broker-" + name + ".log");
         List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED",
-            "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
-            "-Dhawser.worker.dir=" + Chain.WORKER, "-Dhawser.gpu.backend=software",
+        command.addAll(List.of(launcher.toString(), "-Dhawser.listen.port=0", "-Dhawser.http.port=0",
+            "-Dhawser.state-dir=" + stateDir, "-Dhawser.gpu.backend=software",
             // A machine that does much else at the same time is slow, not wrong.
             "-Dhawser.worker.start-timeout=240s", "-Dhawser.listen.handshake-timeout=60s"));
-        boolean isCached = StartCache.fits(settings);
-        command.add("-Dhawser.worker.start-cache=" + isCached);
-        if (isCached) {
-            StartCache.give(stateDir);
-        }
         region.settings("tests").forEach((key, value) -> command.add("-D" + key + "=" + value));
         settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
-        command.addAll(List.of("-jar", Chain.BROKER.toString()));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
         builder.environment().put(WARM_UP, "off"); // passed on with AWAITED_WORKERS alone
@@ -106,9 +109,6 @@ final class BrokerProcess implements AutoCloseable {
             boolean asked = trusted != null || !settings.containsKey("hawser.tls.certificate");
             boolean hasPool = asked && !"0".equals(settings.get("hawser.worker.pool-size"));
             broker.awaitStart(hasPool);
-            if (hasPool && isCached) {
-                StartCache.keep(stateDir, broker::logEnd);
-            }
         } catch (AssertionError | IOException e) {
             broker.close();
             throw e;

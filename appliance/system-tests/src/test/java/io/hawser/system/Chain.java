@@ -13,8 +13,8 @@ final class Chain {
     /** Programs that a test starts for its own purpose; they do not check a result by themselves. */
     private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_cudart", "hawser_benchmark");
 
-    static final Path BROKER = ROOT.resolve("host-broker/broker/target/quarkus-app/quarkus-run.jar");
-    static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");
+    /** Starts the packaged broker as a user does, on the runtime and with the caches that the build has made. */
+    static final Path LAUNCHER = ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker");
     static final Path LIBRARIES = ROOT.resolve("guest-agent/interposer/target/lib");
     static final Path PROGRAMS = ROOT.resolve("appliance/programs/target/bin");
     /** Output of all processes of a run, kept for diagnosis. */

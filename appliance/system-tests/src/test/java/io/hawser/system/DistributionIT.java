@@ -116,6 +116,15 @@ class DistributionIT {
             || entry.endsWith(".so") && !entry.contains("x86_64") && !entry.contains("linux-amd64");
     }
 
+    /** The archive's folder is another than the build's, and its files have other times than when they were made. */
+    @Test
+    void shouldStartFromTheCachesInTheArchive(@TempDir Path stateDir) throws Exception {
+        try (BrokerProcess broker = BrokerProcess.startInstalled(home.resolve("bin/hawser-broker"), "installed",
+            stateDir.resolve("broker"), StartCacheIT.settings())) {
+            StartCacheIT.assertCachesInUse(broker);
+        }
+    }
+
     @Test
     void shouldNameItsVersionAndExplainItself() throws Exception {
         String version = Files.readString(home.resolve("VERSION")).strip();

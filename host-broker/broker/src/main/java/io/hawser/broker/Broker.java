@@ -134,7 +134,7 @@ public final class Broker {
         this.config = config;
         this.stateDir = stateDir;
         this.database = database;
-        command = WorkerCommand.of(config, environment).withCache(config, stateDir.resolve(""));
+        command = WorkerCommand.of(config, environment).withCache(config);
         adminToken = new AdminToken(stateDir.resolve("admin.token"));
         vgpus = new VgpuTable(Placement.of(config.placement(), config.overcommit()), config.worker().poolSize(),
             this::isFailing);
@@ -563,9 +563,6 @@ public final class Broker {
         @Override
         public void started(Duration time) {
             listener.workerStarted(time);
-            if (command.cache() != null) {
-                command.cache().make(); // not before: the first worker tells whether workers start at all
-            }
             if (gpuKnown.complete(pools.state())) {
                 gpuMonitor.start(pools.state().backend());
             }

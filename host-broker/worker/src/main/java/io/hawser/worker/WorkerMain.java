@@ -4,11 +4,15 @@ import io.hawser.cuda.backend.BackendOptions;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
+import java.io.File;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.jar.JarEntry;
+import java.util.jar.JarFile;
 
 /**
  * The session process. It opens the GPU, says {@code ready} on its control socket, serves the one session that the
@@ -42,14 +46,30 @@ public final class WorkerMain {
 
     private WorkerMain() { }
 
-    /** Does what a worker does before it is ready, without a broker. */
+    /** Does what a worker does before it is ready, without a broker, and loads what only a GPU of NVIDIA's needs. */
     private static void train(WorkerOptions options) throws IOException {
+        for (String part : System.getProperty("java.class.path").split(File.pathSeparator)) {
+            if (Path.of(part).getFileName().toString().startsWith("gpu-nvidia")) {
+                loadClasses(Path.of(part));
+            }
+        }
         GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
         new Worker(new ControlSocket(options.controlFd()), backend).warmUp();
         ControlCodec codec = new ControlCodec();
         codec.encode(DeviceList.ready(backend, ""));
         codec.decode("{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0}".getBytes(StandardCharsets.US_ASCII));
         System.exit(0);
+    }
+
+    private static void loadClasses(Path jar) throws IOException {
+        try (JarFile entries = new JarFile(jar.toFile())) {
+            for (String name : entries.stream().map(JarEntry::getName).filter(n -> n.endsWith(".class")).toList()) {
+                Class.forName(name.substring(0, name.length() - ".class".length()).replace('/', '.'), false,
+                    WorkerMain.class.getClassLoader());
+            }
+        } catch (ClassNotFoundException e) {
+            throw new IOException("the jar lists a class that it lacks: jar=" + jar, e);
+        }
     }
 
     private static BackendOptions backendOptions(WorkerOptions options) {
@@ -64,6 +84,10 @@ public final class WorkerMain {
      * @param args see {@link WorkerOptions#USAGE}.
      */
     public static void main(String[] args) {
+        if (args.length == 1 && args[0].equals("--flags")) {
+            System.out.println(JVM_FLAGS);
+            return;
+        }
         LogSetup.install();
         // Netty would look for a network card to make names of channels from, which nobody sees.
         System.setProperty("io.netty.machineId", "02:00:00:00:00:00");

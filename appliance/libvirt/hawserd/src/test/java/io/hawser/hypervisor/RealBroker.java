@@ -7,7 +7,6 @@ import io.hawser.ctl.Settings;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -16,8 +15,7 @@ import java.util.function.Function;
 /** The packaged broker as a process, with the software GPU, a state folder of its own and ports that nobody chose. */
 final class RealBroker implements AutoCloseable {
     private static final Path ROOT = Path.of(System.getProperty("hawser.root"));
-    private static final Path JAR = ROOT.resolve("host-broker/broker/target/quarkus-app/quarkus-run.jar");
-    private static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");
+    private static final Path LAUNCHER = ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker");
     private static final long START_LIMIT_NS = TimeUnit.SECONDS.toNanos(Bench.LIMIT_S);
 
     private final Path stateDir;
@@ -35,11 +33,9 @@ final class RealBroker implements AutoCloseable {
     /** Starts it, and waits until it knows its GPUs. */
     void start() throws IOException, InterruptedException {
         Path log = Files.createDirectories(Path.of("target/it")).resolve("broker.log");
-        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(),
-            "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED",
-            "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + stateDir,
-            "-Dhawser.worker.dir=" + WORKER, "-Dhawser.gpu.backend=software", "-Dhawser.worker.pool-size=1",
-            "-Dhawser.worker.start-timeout=600s", "-jar", JAR.toString()));
+        List<String> command = List.of(LAUNCHER.toString(), "-Dhawser.listen.port=0", "-Dhawser.http.port=0",
+            "-Dhawser.state-dir=" + stateDir, "-Dhawser.gpu.backend=software", "-Dhawser.worker.pool-size=1",
+            "-Dhawser.worker.start-timeout=600s");
         Files.deleteIfExists(stateDir.resolve("endpoints.json")); // of one that was killed
         process = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();

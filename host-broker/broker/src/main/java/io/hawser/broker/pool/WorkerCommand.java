@@ -2,20 +2,22 @@ package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.jail.Confinement;
+import java.io.File;
 import java.io.IOException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * The command line and environment of a worker.
  *
  * @param command program and arguments.
  * @param environment {@code NAME=value} each; nothing in it is secret.
- * @param cache what makes starts shorter; null for none.
+ * @param cache the JVM's cache of a start; null for none.
  * @param confinement where and how workers are jailed.
  */
 public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache,
@@ -50,15 +52,14 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
     }
 
     /**
-     * The same with a cache, where the settings want one and the command is the default one.
+     * The same with the build's cache, where the settings want it and the command is the default one.
      *
-     * @param folder of the broker alone, where the cache is kept.
-     * @throws IOException if the worker's jars cannot be listed.
+     * @throws IOException if a file of the cache cannot be read.
      */
-    public WorkerCommand withCache(BrokerConfig config, Path folder) throws IOException {
+    public WorkerCommand withCache(BrokerConfig config) throws IOException {
         boolean wanted = config.worker().startCache() && config.worker().command().isEmpty();
-        return !wanted ? this : new WorkerCommand(command, environment,
-            new WorkerCache(folder, command, environment, config.worker().dir().toAbsolutePath()), confinement);
+        return !wanted ? this : new WorkerCommand(command, environment, new WorkerCache(
+            config.worker().dir().toAbsolutePath(), Path.of(System.getProperty("java.home"))), confinement);
     }
 
     /** Of a worker for which somebody waits: it leaves out what only makes its first calls quicker. */
@@ -70,7 +71,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
 
     /** What to start now; {@code worker} is its number. */
     List<String> line(long worker) {
-        List<String> line = new ArrayList<>(cache == null ? command : cache.use());
+        List<String> line = new ArrayList<>(cache == null ? command : cache.use(command));
         line.addAll(confinement.arguments(worker));
         return line;
     }
@@ -99,7 +100,8 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
 
     private static List<String> standard(BrokerConfig config) {
         Path jars = config.worker().dir().toAbsolutePath();
-        if (!hasJar(jars)) {
+        String classPath = classPath(jars);
+        if (classPath.isEmpty()) {
             throw new IllegalArgumentException("the worker's jars are missing: hawser.worker.dir=" + jars
                 + " (set it, or hawser.worker.command)");
         }
@@ -107,7 +109,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(split(config.worker().flags()));
         command.add("-cp");
-        command.add(jars + "/*");
+        command.add(classPath);
         command.add(MAIN_CLASS);
         command.add("--backend");
         command.add(config.gpu().backend());
@@ -118,12 +120,14 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         return List.copyOf(command);
     }
 
-    private static boolean hasJar(Path folder) {
-        try (DirectoryStream<Path> jars = Files.newDirectoryStream(folder, "*.jar")) {
-            return jars.iterator().hasNext();
+    /** All jars of a folder by name, an order that the cache depends on; empty where there are none. */
+    private static String classPath(Path folder) {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.map(Path::toString).filter(file -> file.endsWith(".jar")).sorted()
+                .collect(Collectors.joining(File.pathSeparator));
         } catch (IOException e) {
             // A folder that cannot be listed holds no jar for us; the caller names it.
-            return false;
+            return "";
         }
     }
 

@@ -1,13 +1,12 @@
 package io.hawser.broker.pool;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -15,51 +14,36 @@ class WorkerCacheTest {
     private static final List<String> COMMAND = List.of("java", "-cp", "jars/*", "Main");
 
     @TempDir
-    private Path folder;
+    private Path jars;
+    @TempDir
+    private Path javaHome;
 
-    private WorkerCache cache(List<String> command) throws IOException {
-        return new WorkerCache(folder, command, List.of("PATH=/bin"), folder);
+    @BeforeEach
+    void makeRuntime() throws IOException {
+        Files.writeString(javaHome.resolve("release"), "JAVA_VERSION=\"25\"\nMODULES=\"java.base\"\n");
+    }
+
+    private void makeCache(String release) throws IOException {
+        Files.writeString(jars.resolve("worker.aot"), "cache");
+        Files.writeString(jars.resolve("worker.aot.release"), release);
     }
 
     @Test
-    void shouldBeUsedOnceItIsThereAndNeverAgainAfterAFailure() throws IOException {
-        Files.writeString(folder.resolve("a.jar"), "jar");
-        assertEquals(COMMAND, cache(COMMAND).use());
-        Files.writeString(cache(COMMAND).file(), "cache");
-        WorkerCache made = cache(COMMAND);
-        assertEquals(List.of("java", "-XX:AOTCache=" + made.file(), "-cp", "jars/*", "Main"), made.use());
-        made.distrust();
-        assertEquals(COMMAND, made.use());
-        assertFalse(Files.exists(made.file()));
+    void shouldUseTheCacheUntilAWorkerFails() throws IOException {
+        assertEquals(COMMAND, new WorkerCache(jars, javaHome).use(COMMAND));
+        makeCache(Files.readString(javaHome.resolve("release")));
+        WorkerCache cache = new WorkerCache(jars, javaHome);
+        assertEquals(List.of("java", "-XX:AOTCache=" + jars.resolve("worker.aot"), "-cp", "jars/*", "Main"),
+            cache.use(COMMAND));
+        cache.distrust();
+        assertEquals(COMMAND, cache.use(COMMAND));
     }
 
     @Test
-    void shouldBeAnotherForOtherJarsOrFlags() throws IOException {
-        Files.writeString(folder.resolve("a.jar"), "jar");
-        Path first = cache(COMMAND).file();
-        assertNotEquals(first, cache(List.of("java", "-Xss1m", "-cp", "jars/*", "Main")).file());
-        Files.writeString(folder.resolve("a.jar"), "longer");
-        assertNotEquals(first, cache(COMMAND).file());
-    }
-
-    @Test
-    void shouldComeToNothingWhereTheCommandFails() throws IOException, InterruptedException {
-        Files.writeString(folder.resolve("a.jar"), "jar");
-        WorkerCache failing = cache(List.of("/bin/false"));
-        failing.make();
-        TestEnd.await(failing);
-        assertEquals(List.of("/bin/false"), failing.use());
-    }
-
-    /** Waits for the thread that makes a cache. */
-    private static final class TestEnd {
-        static void await(WorkerCache cache) throws InterruptedException {
-            for (Thread thread : Thread.getAllStackTraces().keySet()) {
-                if (thread.getName().equals("hawser-worker-cache")) {
-                    thread.join();
-                }
-            }
-            assertFalse(Files.exists(cache.file()));
-        }
+    void shouldLeaveOutTheCacheOfAnotherJava() throws IOException {
+        makeCache("JAVA_VERSION=\"25.0.1\"\nMODULES=\"java.base\"\n");
+        assertEquals(COMMAND, new WorkerCache(jars, javaHome).use(COMMAND));
+        Files.delete(jars.resolve("worker.aot.release"));
+        assertEquals(COMMAND, new WorkerCache(jars, javaHome).use(COMMAND));
     }
 }
