@@ -18,6 +18,7 @@ public final class Descriptors {
     private static final int O_EXCL = 0200;
     private static final int O_NOFOLLOW = 0400000;
     private static final int O_CLOEXEC = 02000000;
+    private static final int O_PATH = 010000000;
     // Linux memfd.h, fcntl.h, and stdio.h
     private static final int MFD_CLOEXEC = 1;
     private static final int MFD_ALLOW_SEALING = 2;
@@ -25,14 +26,13 @@ public final class Descriptors {
     private static final int F_SEAL_SEAL = 1;
     private static final int F_SEAL_SHRINK = 2;
     private static final int F_SEAL_GROW = 4;
-    // Linux x86-64 asm/stat.h, struct stat
-    private static final int STAT_BYTES = 144;
-    private static final int STAT_SIZE_OFFSET = 48;
+    // Linux x86-64 asm/statfs.h, struct statfs
+    private static final int STATFS_BYTES = 120;
     private static final int OWNER_ONLY = 0600;
 
     private static final MethodHandle OPEN = Libc.findVariadic(2, "open", Libc.INT, Libc.ADDRESS, Libc.INT, Libc.INT);
     private static final MethodHandle CLOSE = Libc.find("close", Libc.INT, Libc.INT);
-    private static final MethodHandle STAT = Libc.find("fstat", Libc.INT, Libc.INT, Libc.ADDRESS);
+    private static final MethodHandle STATFS = Libc.find("fstatfs", Libc.INT, Libc.INT, Libc.ADDRESS);
     private static final MethodHandle TRUNCATE = Libc.find("ftruncate", Libc.INT, Libc.INT, Libc.LONG);
     private static final MethodHandle ALLOCATE = Libc.find("fallocate", Libc.INT, Libc.INT, Libc.INT, Libc.LONG,
             Libc.LONG);
@@ -58,6 +58,20 @@ public final class Descriptors {
      */
     public static int openNoLink(Path path) throws IOException {
         return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    }
+
+    /**
+     * Opens the file of a descriptor once more, for reading and writing: its locks are its own.
+     *
+     * @return a descriptor of the caller's.
+     */
+    public static int reopen(int fd) throws IOException {
+        return open(Path.of("/proc/self/fd/" + fd));
+    }
+
+    /** A descriptor that only stands for what a path names, for a link as well ({@code O_PATH}). */
+    static int pin(Path path) throws IOException {
+        return open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     }
 
     /**
@@ -144,14 +158,19 @@ public final class Descriptors {
      * Linux 5.12 to 6.6 tells 0 then.
      */
     public static long fileBytes(int fd) throws IOException {
+        return FileStatus.of(fd).bytes();
+    }
+
+    /** The magic number of a file's file system (Linux linux/magic.h). */
+    static long fileSystem(int fd) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment stat = arena.allocate(STAT_BYTES, Long.BYTES);
-            int result = (int) STAT.invokeExact(scratch.state, fd, stat);
+            MemorySegment status = arena.allocate(STATFS_BYTES, Long.BYTES);
+            int result = (int) STATFS.invokeExact(scratch.state, fd, status);
             if (result < 0) {
-                throw Libc.failure("a file must have a length: fd=" + fd, scratch.errno());
+                throw Libc.failure("a file must have a file system: fd=" + fd, scratch.errno());
             }
-            return stat.get(ValueLayout.JAVA_LONG, STAT_SIZE_OFFSET);
+            return status.get(ValueLayout.JAVA_LONG, 0);
         } catch (IOException e) {
             throw e;
         } catch (Throwable e) {

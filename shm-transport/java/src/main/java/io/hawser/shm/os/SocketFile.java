@@ -1,0 +1,174 @@
+package io.hawser.shm.os;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * The file of a listening Unix socket. It is bound in a folder of its owner's alone, so that nobody connects before its
+ * mode is right, and then gets its name. It takes its name from nothing but a socket that its owner left behind. One
+ * thread at a time.
+ */
+public final class SocketFile implements AutoCloseable {
+    private static final SecureRandom RANDOM = new SecureRandom();
+    private static final int RANDOM_BYTES = 8;
+
+    /** Which sockets their owner made. */
+    public interface Record {
+        /** Any socket of this process' user: for names that no other program of the user has. */
+        Record NONE = new Record() {
+            @Override
+            public boolean contains(FileStatus socket) {
+                return true;
+            }
+
+            @Override
+            public void add(FileStatus socket) {
+                assert socket.isSocket();
+            }
+        };
+
+        /** Whether the owner made this socket. */
+        boolean contains(FileStatus socket);
+
+        /** The owner is about to give this socket the name. */
+        void add(FileStatus socket) throws IOException;
+    }
+
+    private final Folder folder;
+    private final String name;
+    private final Record record;
+    private final String hiddenName;
+    private final String bound;
+    private Folder hidden;
+    private boolean hiddenIsThere;
+    private FileStatus published;
+
+    private SocketFile(Folder folder, String name, Record record) {
+        this.folder = folder;
+        this.name = name;
+        this.record = record;
+        byte[] random = new byte[RANDOM_BYTES];
+        RANDOM.nextBytes(random);
+        bound = HexFormat.of().formatHex(random);
+        hiddenName = ".hawser-" + bound;
+    }
+
+    /**
+     * Makes the name free, and a place to bind the socket.
+     *
+     * @param folder of the name; this closes it.
+     * @throws IOException when something else has the name, or somebody listens there; nothing of this is left.
+     */
+    public static SocketFile prepare(Folder folder, String name, Record record) throws IOException {
+        SocketFile file = new SocketFile(folder, name, record);
+        try {
+            file.removeStale();
+            file.hidden = folder.make(file.hiddenName);
+            file.hiddenIsThere = true;
+            return file;
+        } catch (IOException | RuntimeException e) {
+            file.close();
+            throw e;
+        }
+    }
+
+    private void removeStale() throws IOException {
+        Optional<PinnedFile> found = folder.find(name);
+        if (found.isEmpty()) {
+            return;
+        }
+        try (PinnedFile old = found.get()) {
+            if (!old.status().isSocket() || !old.status().isOwn() || !record.contains(old.status())) {
+                throw new IOException("the socket's path must be free: only a socket of an earlier start is removed");
+            }
+            if (isHeard(old)) {
+                throw new IOException("somebody listens on the socket already");
+            }
+            remove(old.status());
+        }
+    }
+
+    /** Does not wait: a listener may be this very thread. */
+    private static boolean isHeard(PinnedFile socket) throws IOException {
+        try (SocketChannel probe = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+            probe.configureBlocking(false);
+            probe.connect(UnixDomainSocketAddress.of(socket.path()));
+            return true;
+        } catch (ConnectException e) {
+            return false;
+        }
+    }
+
+    /** Removes the name while it stands for this file. */
+    private void remove(FileStatus file) throws IOException {
+        Optional<PinnedFile> found = folder.find(name);
+        if (found.isPresent()) {
+            try (PinnedFile now = found.get()) {
+                if (now.status().isSameFile(file)) {
+                    folder.remove(name);
+                }
+            }
+        }
+    }
+
+    /** Where to bind the socket, in less than 50 bytes; the path means nothing in another process. */
+    public Path bindPath() {
+        return hidden.path(bound);
+    }
+
+    /**
+     * Gives the bound socket its name.
+     *
+     * @param mode who may connect.
+     * @param group id of the socket's group; -1 leaves the group as it is.
+     * @throws IOException when the name was taken meanwhile.
+     */
+    public void publish(Set<PosixFilePermission> mode, int group) throws IOException {
+        Files.setPosixFilePermissions(bindPath(), mode);
+        if (group >= 0) {
+            Files.setAttribute(bindPath(), "unix:gid", group);
+        }
+        FileStatus made;
+        try (PinnedFile socket = hidden.find(bound).orElseThrow(() -> new IOException("no socket is bound"))) {
+            made = socket.status();
+        }
+        record.add(made);
+        if (!hidden.link(bound, folder, name)) {
+            throw new IOException("the socket's path must be free");
+        }
+        published = made;
+        removeHidden();
+    }
+
+    private void removeHidden() throws IOException {
+        hidden.remove(bound);
+        folder.removeFolder(hiddenName);
+        hiddenIsThere = false;
+    }
+
+    /**
+     * Removes the socket's name, while it is this socket's, and what is left of the way there. After the listener's
+     * end: {@link #bindPath} means nothing then.
+     */
+    @Override
+    public void close() throws IOException {
+        try (folder; Folder last = hidden) {
+            if (published != null) {
+                remove(published);
+            }
+            if (last != null && hiddenIsThere) {
+                removeHidden();
+            }
+        }
+    }
+}
