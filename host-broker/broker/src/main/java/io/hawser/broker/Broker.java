@@ -15,7 +15,9 @@ import io.hawser.broker.pool.WorkerCommand;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.pool.WorkerPools;
+import io.hawser.broker.region.MadeSockets;
 import io.hawser.broker.region.RegionException;
+import io.hawser.broker.region.RegionFolders;
 import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionRegistry;
@@ -186,7 +188,8 @@ public final class Broker {
         StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
         loop.scheduleAtFixedRate(this::lookAtMemory, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
-        regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash);
+        regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
+            RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
             table -> pools.need(table.kinds()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);

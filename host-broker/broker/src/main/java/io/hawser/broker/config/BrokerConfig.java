@@ -88,6 +88,19 @@ public interface BrokerConfig {
      */
     Map<String, Region> regions();
 
+    /**
+     * Folders below which REST may have the files of regions; stops an operator from having the broker make, format or
+     * remove files elsewhere. Regions of the settings may be anywhere.
+     */
+    @WithDefault("/dev/shm")
+    List<Path> regionFolders();
+
+    /**
+     * Folders below which REST may have doorbell sockets; stops an operator from having the broker make sockets
+     * elsewhere. Default: {@code doorbells} in {@link #stateDir()}, made when it is missing.
+     */
+    Optional<List<Path>> doorbellFolders();
+
     /** The front door, where guests connect. */
     interface Listen {
         /** Address to listen on; {@code 0.0.0.0} for guests of other machines. */

@@ -3,6 +3,7 @@ package io.hawser.broker.region;
 import io.hawser.shm.RegionLayout;
 import io.hawser.shm.RegionTag;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.Folder;
 import io.hawser.shm.os.SharedMemory;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
@@ -10,15 +11,18 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.jboss.logging.Logger;
 
 /**
  * The ivshmem devices of the virtual machine that the broker itself runs in. What is in their memory tenants have
  * written, but for a region that was just made: nothing of it is believed but a tag that nobody could know.
  */
 final class IvshmemDevices {
+    private static final Logger LOG = Logger.getLogger(IvshmemDevices.class);
     /** Where Linux lists PCI devices. */
     static final Path PCI = Path.of("/sys/bus/pci/devices");
     private static final String VENDOR = "0x%04x".formatted(RegionLayout.PCI_VENDOR);
+    private static final String MEMORY = "resource2";
     private static final String DEVICE = "0x%04x".formatted(RegionLayout.PCI_DEVICE);
 
     private IvshmemDevices() {
@@ -34,7 +38,7 @@ final class IvshmemDevices {
     static Path find(Path devices, RegionTag tag) throws IOException {
         List<Path> found = new ArrayList<>();
         int seen = 0;
-        IOException unreadable = null;
+        int unreadable = 0;
         try (DirectoryStream<Path> list = Files.newDirectoryStream(devices)) {
             for (Path device : list) {
                 if (!is(device.resolve("vendor"), VENDOR) || !is(device.resolve("device"), DEVICE)) {
@@ -42,26 +46,36 @@ final class IvshmemDevices {
                 }
                 seen++;
                 try {
-                    Path memory = device.resolve("resource2");
+                    Path memory = device.resolve(MEMORY);
                     enable(device.resolve("enable"));
                     if (carries(memory, tag)) {
                         found.add(memory);
                     }
                 } catch (IOException e) {
-                    // One that is being taken out, or that the broker may not open, says nothing of the others.
-                    unreadable = e;
+                    // The scan goes on: a device that is being removed says nothing of the others. Not for the client:
+                    // paths of the machine are none of its business.
+                    LOG.warnf("an ivshmem device cannot be read: %s", e.getMessage());
+                    unreadable++;
                 }
             }
         }
         if (found.size() > 1) {
-            throw new IOException("two ivshmem devices must not carry the same tag: devices="
-                + found.stream().map(memory -> memory.getParent().getFileName().toString()).sorted().toList());
+            throw new IOException("two ivshmem devices must not carry the same tag: devices=" + found.size());
         }
         if (found.isEmpty()) {
             throw new IOException("an ivshmem device must carry the region's tag: tag=" + tag + " devices=" + seen
-                + (unreadable == null ? "" : ", of which one cannot be read: " + unreadable.getMessage()));
+                + (unreadable == 0 ? "" : " of which cannot be read=" + unreadable + " (the broker's log says why)"));
         }
         return found.getFirst();
+    }
+
+    /**
+     * Whether a file is the memory of an ivshmem device.
+     *
+     * @param device a folder of sysfs, whose other files are the kernel's as well.
+     */
+    static boolean isMemory(Folder device, String name) {
+        return name.equals(MEMORY) && is(device.path("vendor"), VENDOR) && is(device.path("device"), DEVICE);
     }
 
     private static boolean is(Path file, String value) {

@@ -3,6 +3,8 @@ package io.hawser.broker.region;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.os.FileStatus;
+import io.hawser.shm.os.SocketFile;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
@@ -13,17 +15,9 @@ import io.netty.channel.epoll.EpollServerDomainSocketChannel;
 import io.netty.channel.unix.DomainSocketAddress;
 import io.netty.util.ReferenceCountUtil;
 import java.io.IOException;
-import java.net.ConnectException;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.SocketChannel;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
@@ -55,19 +49,20 @@ final class IvshmemServer implements AutoCloseable {
     }
 
     private final String region;
-    private final Path path;
+    private final RegionContext context;
     private final EventLoop loop;
     private final Owner owner;
     private final EventFd[] doorbells;
+    private Path path;
+    private SocketFile file;
     private EpollServerDomainSocketChannel server;
-    private boolean listening;
     private Channel client;
     private Channel waiting;
 
-    private IvshmemServer(RegionSettings settings, EventLoop loop, Owner owner) {
+    private IvshmemServer(RegionSettings settings, RegionContext context, Owner owner) {
         region = settings.name();
-        path = settings.doorbellSocket();
-        this.loop = loop;
+        this.context = context;
+        loop = context.loop();
         this.owner = owner;
         doorbells = new EventFd[settings.vectors()];
     }
@@ -76,63 +71,37 @@ final class IvshmemServer implements AutoCloseable {
      * Listens.
      *
      * @throws IOException when it cannot; nothing of it is left.
+     * @throws RegionException when the settings may not name the socket's path.
      */
-    static IvshmemServer open(RegionSettings settings, EventLoop loop, Owner owner) throws IOException {
-        IvshmemServer opened = new IvshmemServer(settings, loop, owner);
+    static IvshmemServer open(RegionSettings settings, RegionContext context, Owner owner)
+        throws IOException, RegionException {
+        Place place = context.folders().place(settings);
+        IvshmemServer opened = new IvshmemServer(settings, context, owner);
         try {
             for (int i = 0; i < opened.doorbells.length; i++) {
                 opened.doorbells[i] = EventFd.create();
             }
-            opened.listen();
+            opened.listen(place);
             return opened;
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException e) {
             opened.close();
             throw e;
         }
     }
 
-    private void listen() throws IOException {
-        removeStale();
-        // Made in a folder of the broker's own, so that nobody else can connect before its mode is set.
-        Path folder = path.resolveSibling(path.getFileName() + ".d");
-        Path hidden = folder.resolve("s");
-        Files.deleteIfExists(hidden);
-        Files.deleteIfExists(folder);
-        Files.createDirectory(folder,
-            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-        try {
-            server = new EpollServerDomainSocketChannel();
-            server.pipeline().addLast(new ServerHandler());
-            loop.register(server);
-            // On its own event loop both are done when they return.
-            ChannelFuture bound = server.bind(new DomainSocketAddress(hidden.toFile()));
-            if (!bound.isSuccess()) {
-                throw new IOException(bound.cause());
-            }
-            Files.setPosixFilePermissions(hidden, PosixFilePermissions.fromString("rw-------"));
-            Files.move(hidden, path, StandardCopyOption.ATOMIC_MOVE);
-            listening = true;
-        } finally {
-            Files.deleteIfExists(hidden);
-            Files.deleteIfExists(folder);
+    private void listen(Place place) throws IOException {
+        context.folders().prepare(place);
+        path = place.path();
+        file = SocketFile.prepare(place.open(), place.name(), new Made());
+        server = new EpollServerDomainSocketChannel();
+        server.pipeline().addLast(new ServerHandler());
+        loop.register(server);
+        // On its own event loop both are done when they return.
+        ChannelFuture bound = server.bind(new DomainSocketAddress(file.bindPath().toFile()));
+        if (!bound.isSuccess()) {
+            throw new IOException(bound.cause());
         }
-    }
-
-    /** A socket that a broker has left behind, to which nobody listens, is in the way of nobody. */
-    private void removeStale() throws IOException {
-        if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
-            return;
-        }
-        if (!Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS).isOther()) {
-            throw new IOException("the doorbell socket's path must be free: doorbellSocket=" + path);
-        }
-        try (SocketChannel probe = SocketChannel.open(StandardProtocolFamily.UNIX)) {
-            probe.connect(UnixDomainSocketAddress.of(path));
-        } catch (ConnectException e) {
-            Files.delete(path);
-            return;
-        }
-        throw new IOException("somebody listens on the doorbell socket already: doorbellSocket=" + path);
+        file.publish(PosixFilePermissions.fromString("rw-------"), -1);
     }
 
     /** The event descriptor of a vector; null where it has no such vector. */
@@ -210,9 +179,10 @@ final class IvshmemServer implements AutoCloseable {
         if (server != null) {
             server.close();
         }
-        if (listening) {
+        if (file != null) {
             try {
-                Files.deleteIfExists(path);
+                file.close();
+                context.sockets().remove(path);
             } catch (IOException e) {
                 LOG.warnf("a doorbell socket could not be removed: %s", e.getMessage());
             }
@@ -226,6 +196,19 @@ final class IvshmemServer implements AutoCloseable {
             if (doorbell != null) {
                 doorbell.close();
             }
+        }
+    }
+
+    /** The broker's record, of the socket's path. */
+    private final class Made implements SocketFile.Record {
+        @Override
+        public boolean contains(FileStatus socket) {
+            return context.sockets().contains(path, socket);
+        }
+
+        @Override
+        public void add(FileStatus socket) throws IOException {
+            context.sockets().add(path, socket);
         }
     }
 

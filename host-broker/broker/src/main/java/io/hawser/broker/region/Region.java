@@ -67,7 +67,7 @@ final class Region {
 
     /** Opens and formats the memory, for guests that know nothing of what was there before. */
     private void format() throws RegionException {
-        file = RegionFile.open(settings);
+        file = RegionFile.open(settings, context.folders());
         mapped = true;
         try {
             geometry = file.geometry();
@@ -104,7 +104,10 @@ final class Region {
         region.format();
         if (settings.hasDoorbell()) {
             try {
-                region.server = IvshmemServer.open(settings, context.loop(), region.new Machine());
+                region.server = IvshmemServer.open(settings, context, region.new Machine());
+            } catch (RegionException e) {
+                region.unmap();
+                throw e;
             } catch (IOException e) {
                 region.unmap();
                 throw new RegionException(RegionException.Kind.CONFLICT, "the doorbell socket cannot be listened on: "

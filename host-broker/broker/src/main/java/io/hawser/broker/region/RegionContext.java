@@ -14,6 +14,9 @@ import io.netty.channel.EventLoop;
  * @param loop the event loop that all of this runs on.
  * @param status shown in the header of each region.
  * @param descriptionHash of the API that the workers speak.
+ * @param folders below which REST may place regions.
+ * @param sockets that brokers of this state folder made.
  */
 record RegionContext(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
-    StatusSource status, LogLimiter logLimiter, DoorListener listener, long descriptionHash) { }
+    StatusSource status, LogLimiter logLimiter, DoorListener listener, long descriptionHash, RegionFolders folders,
+    MadeSockets sockets) { }

@@ -4,12 +4,13 @@ import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.FileLocks;
+import io.hawser.shm.os.FileStatus;
+import io.hawser.shm.os.Folder;
+import io.hawser.shm.os.PinnedFile;
 import io.hawser.shm.os.SharedMemory;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
-import java.nio.file.Path;
+import java.util.Optional;
 import java.util.Set;
 import org.jboss.logging.Logger;
 
@@ -19,21 +20,23 @@ import org.jboss.logging.Logger;
  */
 final class RegionFile implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(RegionFile.class);
-    /** File systems whose files are memory; what is anywhere else is somebody's file, not to be written over. */
-    private static final Set<String> MEMORY_FILE_SYSTEMS = Set.of("tmpfs", "ramfs", "hugetlbfs", "sysfs");
+    /**
+     * Linux linux/magic.h: tmpfs, ramfs, hugetlbfs. Their files are memory; a file elsewhere is somebody's, not to be
+     * written over.
+     */
+    private static final Set<Long> MEMORY_FILE_SYSTEMS = Set.of(0x01021994L, 0x858458f6L, 0x958458f6L);
+    /** Linux linux/magic.h. Files of sysfs are no memory but for the resources of devices. */
+    private static final long SYSFS = 0x62656572L;
     /** Behind the bytes that stand for slots: locked by the broker that serves the region. */
     private static final long BROKER_BYTE = RegionLayout.MAX_SLOTS;
 
-    private final Path path;
-    private final boolean made;
+    private final Made made;
     private final int descriptor;
     private final int lockDescriptor;
     private final RegionGeometry geometry;
     private final SharedMemory mapping;
 
-    private RegionFile(Path path, boolean made, int descriptor, int lockDescriptor, RegionGeometry geometry,
-        SharedMemory mapping) {
-        this.path = path;
+    private RegionFile(Made made, int descriptor, int lockDescriptor, RegionGeometry geometry, SharedMemory mapping) {
         this.made = made;
         this.descriptor = descriptor;
         this.lockDescriptor = lockDescriptor;
@@ -42,45 +45,53 @@ final class RegionFile implements AutoCloseable {
     }
 
     /**
-     * Opens the region's file, or makes it; or makes memory of the broker's own.
+     * A file that this made, and its folder.
      *
-     * @throws RegionException when it cannot be had; nothing of it is left.
+     * @param folder owned by this.
      */
-    static RegionFile open(RegionSettings settings) throws RegionException {
-        if (settings.hasDoorbell()) {
-            return anonymous(settings);
-        }
-        Path path = place(settings);
-        boolean made = !Files.exists(path, LinkOption.NOFOLLOW_LINKS);
-        if (made && settings.hasTag()) {
-            throw conflict(settings, new IOException("the device has been taken out"));
-        }
-        int descriptor = -1;
-        try {
-            descriptor = made ? make(settings) : existing(path);
-            // A second open file: its lock ends with the broker, not with the last worker that has the first.
-            int lockDescriptor = lock(path);
-            try {
-                return map(settings, path, made, descriptor, lockDescriptor);
-            } catch (IOException | RegionException | RuntimeException e) {
-                Descriptors.close(lockDescriptor);
-                throw e;
+    private record Made(Folder folder, String name, FileStatus status) implements AutoCloseable {
+        /** Removes the file, while the name is the file's. */
+        @Override
+        public void close() {
+            try (folder) {
+                Optional<PinnedFile> found = folder.find(name);
+                if (found.isPresent()) {
+                    try (PinnedFile now = found.get()) {
+                        if (now.status().isSameFile(status)) {
+                            folder.remove(name);
+                        }
+                    }
+                }
+            } catch (IOException e) {
+                LOG.warnf("the file of a region could not be removed: %s", e.getMessage());
             }
-        } catch (IOException | RegionException | RuntimeException e) {
-            if (descriptor >= 0) {
-                Descriptors.close(descriptor);
-                remove(path, made);
-            }
-            throw e instanceof RegionException known ? known : conflict(settings, e);
         }
     }
 
-    private static Path place(RegionSettings settings) throws RegionException {
-        if (!settings.hasTag()) {
-            return settings.path();
+    /**
+     * Opens the region's file, or makes it; or makes memory of the broker's own.
+     *
+     * @param folders below which REST may place regions.
+     * @throws RegionException when it cannot be had; nothing of it is left.
+     */
+    static RegionFile open(RegionSettings settings, RegionFolders folders) throws RegionException {
+        if (settings.hasDoorbell()) {
+            return anonymous(settings);
         }
         try {
-            return IvshmemDevices.find(IvshmemDevices.PCI, settings.tag());
+            Place place = settings.hasTag()
+                ? Place.ofAdministrator(IvshmemDevices.find(IvshmemDevices.PCI, settings.tag()))
+                : folders.place(settings);
+            Folder folder = place.open();
+            Optional<PinnedFile> found;
+            try {
+                found = folder.find(place.name());
+            } catch (IOException e) {
+                folder.close();
+                throw e;
+            }
+            return found.isPresent() ? existing(settings, folder, place.name(), found.get())
+                : make(settings, folder, place.name());
         } catch (IOException e) {
             throw conflict(settings, e);
         }
@@ -90,7 +101,7 @@ final class RegionFile implements AutoCloseable {
         int descriptor = -1;
         try {
             descriptor = Descriptors.memory("hawser-" + settings.name(), settings.sizeBytes());
-            return map(settings, null, false, descriptor, -1);
+            return map(settings, null, descriptor, -1);
         } catch (IOException e) {
             if (descriptor >= 0) {
                 Descriptors.close(descriptor);
@@ -99,7 +110,7 @@ final class RegionFile implements AutoCloseable {
         }
     }
 
-    private static RegionFile map(RegionSettings settings, Path path, boolean made, int descriptor, int lockDescriptor)
+    private static RegionFile map(RegionSettings settings, Made made, int descriptor, int lockDescriptor)
         throws RegionException, IOException {
         long bytes = settings.sizeBytes() == 0 ? Descriptors.fileBytes(descriptor) : settings.sizeBytes();
         if (settings.hasTag() && bytes != Descriptors.fileBytes(descriptor)) {
@@ -107,69 +118,115 @@ final class RegionFile implements AutoCloseable {
                 + Descriptors.fileBytes(descriptor));
         }
         RegionGeometry geometry = settings.geometry(bytes);
-        return new RegionFile(path, made, descriptor, lockDescriptor, geometry,
-            SharedMemory.map(descriptor, bytes, 0));
+        return new RegionFile(made, descriptor, lockDescriptor, geometry, SharedMemory.map(descriptor, bytes, 0));
     }
 
-    private static int make(RegionSettings settings) throws IOException, RegionException {
-        if (settings.sizeBytes() == 0) {
-            throw new RegionException(RegionException.Kind.INVALID, "a region whose file does not exist must have a "
-                + "size: region=" + settings.name() + " path=" + settings.path());
-        }
-        requireMemory(settings.path().toAbsolutePath().getParent());
-        int descriptor = Descriptors.create(settings.path());
+    /** Makes the file; takes over the folder. */
+    private static RegionFile make(RegionSettings settings, Folder folder, String name)
+        throws IOException, RegionException {
+        Made made = null;
+        int descriptor = -1;
         try {
-            Descriptors.resize(descriptor, settings.sizeBytes());
-            return descriptor;
-        } catch (IOException e) {
-            Descriptors.close(descriptor);
-            remove(settings.path(), true);
-            throw e;
-        }
-    }
-
-    private static int existing(Path path) throws IOException {
-        if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
-            throw new IOException("it must be a file, not a link or folder");
-        }
-        requireMemory(path);
-        return Descriptors.open(path);
-    }
-
-    private static void requireMemory(Path path) throws IOException {
-        String type = Files.getFileStore(path).type();
-        if (!MEMORY_FILE_SYSTEMS.contains(type)) {
-            throw new IOException("it must be memory, as files in /dev/shm are: fileSystem=" + type);
-        }
-    }
-
-    private static int lock(Path path) throws IOException {
-        int descriptor = Descriptors.open(path);
-        try {
-            if (FileLocks.tryLock(descriptor, BROKER_BYTE)) {
-                return descriptor;
+            if (settings.hasTag()) {
+                throw new IOException("the device has been taken out");
             }
-        } catch (IOException e) {
-            Descriptors.close(descriptor);
+            if (settings.sizeBytes() == 0) {
+                throw new RegionException(RegionException.Kind.INVALID, "a region whose file does not exist must have "
+                    + "a size: region=" + settings.name() + " path=" + settings.path());
+            }
+            if (!MEMORY_FILE_SYSTEMS.contains(folder.fileSystem())) {
+                throw noMemory(folder.fileSystem());
+            }
+            descriptor = folder.create(name);
+            made = new Made(folder, name, FileStatus.of(descriptor));
+            Descriptors.resize(descriptor, settings.sizeBytes());
+            return locked(settings, made, descriptor, Descriptors.reopen(descriptor));
+        } catch (IOException | RegionException | RuntimeException e) {
+            if (descriptor >= 0) {
+                Descriptors.close(descriptor);
+            }
+            if (made == null) {
+                folder.close();
+            } else {
+                made.close();
+            }
             throw e;
         }
-        Descriptors.close(descriptor);
-        throw new IOException("a broker serves it already");
+    }
+
+    /** Opens a file that is there, if nobody else can have it open; closes folder and pin. */
+    private static RegionFile existing(RegionSettings settings, Folder folder, String name, PinnedFile found)
+        throws IOException, RegionException {
+        try (folder; found) {
+            check(settings, folder, name, found);
+            int descriptor = found.open();
+            try {
+                return locked(settings, null, descriptor, found.open());
+            } catch (IOException | RegionException | RuntimeException e) {
+                Descriptors.close(descriptor);
+                throw e;
+            }
+        }
+    }
+
+    /** By the pinned file, so that no name can stand for another file afterwards. */
+    private static void check(RegionSettings settings, Folder folder, String name, PinnedFile found)
+        throws IOException {
+        FileStatus status = found.status();
+        if (!status.isRegular()) {
+            throw new IOException("it must be a file, not a link, folder, device, FIFO or socket");
+        }
+        long fileSystem = found.fileSystem();
+        if (fileSystem == SYSFS) {
+            if (!IvshmemDevices.isMemory(folder, name)) {
+                throw new IOException("of sysfs it must be resource2 of an ivshmem device");
+            }
+            if (settings.source() == RegionSettings.Source.REST && !settings.hasTag()) {
+                throw new IOException("REST must name a device by its tag, ivshmem:TAG");
+            }
+        } else if (!MEMORY_FILE_SYSTEMS.contains(fileSystem)) {
+            throw noMemory(fileSystem);
+        }
+        if (!status.isOwnOrRoots()) {
+            throw new IOException("its owner must be the broker's user or root, since the owner can read the vGPU's "
+                + "data: owner=" + status.owner());
+        }
+        if (status.links() != 1) {
+            throw new IOException("it must have one name: names=" + status.links());
+        }
+        if (status.isOpenToOthers()) {
+            throw new IOException(String.format("others must have no right to it, which would be a right to the vGPU: "
+                + "mode=%o", status.permissions()));
+        }
+    }
+
+    private static IOException noMemory(long fileSystem) {
+        return new IOException("it must be memory, as files in /dev/shm are: fileSystem=0x"
+            + Long.toHexString(fileSystem));
+    }
+
+    /**
+     * Locks the region and maps it.
+     *
+     * @param lockDescriptor the file once more: its lock ends with the broker, not with the last worker that has the
+     *     other descriptor. Closed when this throws.
+     */
+    private static RegionFile locked(RegionSettings settings, Made made, int descriptor, int lockDescriptor)
+        throws IOException, RegionException {
+        try {
+            if (!FileLocks.tryLock(lockDescriptor, BROKER_BYTE)) {
+                throw new IOException("a broker serves it already");
+            }
+            return map(settings, made, descriptor, lockDescriptor);
+        } catch (IOException | RegionException | RuntimeException e) {
+            Descriptors.close(lockDescriptor);
+            throw e;
+        }
     }
 
     private static RegionException conflict(RegionSettings settings, Exception cause) {
         return new RegionException(RegionException.Kind.CONFLICT, "the region cannot be opened: region="
             + settings.name() + " path=" + settings.place() + ": " + cause.getMessage());
-    }
-
-    private static void remove(Path path, boolean made) {
-        if (made) {
-            try {
-                Files.deleteIfExists(path);
-            } catch (IOException e) {
-                LOG.warnf("the file of a region could not be removed: %s", e.getMessage());
-            }
-        }
     }
 
     /** Its descriptor; owned by this. */
@@ -196,7 +253,9 @@ final class RegionFile implements AutoCloseable {
     @Override
     public void close() {
         mapping.close();
-        remove(path, made);
+        if (made != null) {
+            made.close();
+        }
         if (lockDescriptor >= 0) {
             Descriptors.close(lockDescriptor);
         }

@@ -22,28 +22,42 @@ import java.util.regex.Pattern;
  * @param guestTimeout how long a guest's beat may stand still.
  * @param doorbellSocket where the ivshmem server listens; null with a path.
  * @param vectors doorbells of the ivshmem server: the broker's, and one of each slot as far as they go.
+ * @param source of the settings, which decides the paths that they may name.
  */
 public record RegionSettings(String name, Path path, long sizeBytes, String vgpu, int slots, Duration guestTimeout,
-    Path doorbellSocket, int vectors) {
+    Path doorbellSocket, int vectors, Source source) {
+    /** Where settings come from. */
+    public enum Source {
+        /** The broker's settings: any path. */
+        ADMINISTRATOR,
+        /** REST: paths below {@link RegionFolders}, devices by their tag. */
+        REST
+    }
+
     private static final String IVSHMEM = "ivshmem:";
     /** Names end up in logs, metrics and addresses. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
-    /** Linux un.h: sun_path holds 107 and a NUL; less what the name has while it is made. */
-    private static final int MAX_SOCKET_PATH_BYTES = 103;
+    /** Linux un.h: sun_path holds 107 and a NUL, and QEMU connects by this path. */
+    private static final int MAX_SOCKET_PATH_BYTES = 107;
     private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(4L * RegionLayout.BEAT_MS);
 
     /** As a region of the settings says. */
     public static RegionSettings of(String name, BrokerConfig.Region region) {
         return of(name, region.path(), region.size().map(s -> s.asLongValue()).orElse(0L), region.vgpu(),
-            region.slots(), region.guestTimeout(), region.doorbellSocket(), region.vectors());
+            region.slots(), region.guestTimeout(), region.doorbellSocket(), region.vectors(), Source.ADMINISTRATOR);
     }
 
-    /** The same with defaults for what is not given: {@code slots} 0, {@code vectors} empty. */
-    public static RegionSettings of(String name, Optional<Path> path, long sizeBytes, String vgpu, int slots,
+    /** Of REST, with defaults for what is not given: {@code slots} 0, {@code vectors} empty. */
+    public static RegionSettings ofRest(String name, Optional<Path> path, long sizeBytes, String vgpu, int slots,
         Duration guestTimeout, Optional<Path> doorbellSocket, Optional<Integer> vectors) {
+        return of(name, path, sizeBytes, vgpu, slots, guestTimeout, doorbellSocket, vectors, Source.REST);
+    }
+
+    private static RegionSettings of(String name, Optional<Path> path, long sizeBytes, String vgpu, int slots,
+        Duration guestTimeout, Optional<Path> doorbellSocket, Optional<Integer> vectors, Source source) {
         int slotCount = slots == 0 ? RegionGeometry.DEFAULT_SLOTS : slots;
         return new RegionSettings(name, path.orElse(null), sizeBytes, vgpu, slotCount, guestTimeout,
-            doorbellSocket.orElse(null), doorbellSocket.isPresent() ? vectors.orElse(1 + slotCount) : 0);
+            doorbellSocket.orElse(null), doorbellSocket.isPresent() ? vectors.orElse(1 + slotCount) : 0, source);
     }
 
     /** Whether the broker is the ivshmem server. */
@@ -77,7 +91,7 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
                 throw new RegionException(RegionException.Kind.INVALID, e.getMessage());
             }
         } else {
-            require(path == null || path.isAbsolute(), "a region's path must be absolute: path=" + path);
+            require(path == null || isPlace(path), "a region's path must be absolute, and name a file: path=" + path);
         }
         require(slots >= 1 && slots <= RegionLayout.MAX_SLOTS, "a region must have 1.." + RegionLayout.MAX_SLOTS
             + " slots: slots=" + slots);
@@ -87,7 +101,7 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
             geometry(sizeBytes);
         }
         if (hasDoorbell()) {
-            require(doorbellSocket.isAbsolute()
+            require(isPlace(doorbellSocket)
                 && doorbellSocket.toString().getBytes(StandardCharsets.UTF_8).length <= MAX_SOCKET_PATH_BYTES,
                 "a doorbell socket's path must be absolute and at most " + MAX_SOCKET_PATH_BYTES
                     + " bytes: doorbellSocket=" + doorbellSocket);
@@ -96,6 +110,12 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
             require(vectors >= 1 && vectors <= 1 + slots, "an ivshmem server must have 1.." + (1 + slots)
                 + " vectors, the broker's and one of each slot: vectors=" + vectors);
         }
+    }
+
+    /** Absolute, not the root, and of characters that cannot forge a line of the log or of a record. */
+    private static boolean isPlace(Path path) {
+        return path.isAbsolute() && path.getFileName() != null
+            && path.toString().codePoints().noneMatch(Character::isISOControl);
     }
 
     /** The geometry of a region of these settings and the given length. */

@@ -34,11 +34,13 @@ public final class Regions {
      * Serves nothing yet.
      *
      * @param descriptionHash of the API that the workers speak.
+     * @param folders below which REST may place regions.
+     * @param sockets that brokers of this state folder made.
      */
     public Regions(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
-        StatusSource status, DoorListener listener, long descriptionHash) {
+        StatusSource status, DoorListener listener, long descriptionHash, RegionFolders folders, MadeSockets sockets) {
         context = new RegionContext(loop, vgpus, sessions, pools, status,
-            new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash);
+            new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, folders, sockets);
     }
 
     /**

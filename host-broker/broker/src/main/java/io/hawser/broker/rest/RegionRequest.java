@@ -20,7 +20,7 @@ public record RegionRequest(String name, String path, String doorbellSocket, Int
             throw new IllegalArgumentException("a region must have a name, a size of 0 or more bytes and 1 or more "
                 + "slots: name=" + name + " sizeBytes=" + sizeBytes + " slots=" + slots);
         }
-        return RegionSettings.of(name, file(path), sizeBytes == null ? 0 : sizeBytes,
+        return RegionSettings.ofRest(name, file(path), sizeBytes == null ? 0 : sizeBytes,
             vgpu == null ? "default" : vgpu, slots == null ? 0 : slots,
             Duration.ofMillis(guestTimeoutMs == null ? DEFAULT_GUEST_TIMEOUT_MS : guestTimeoutMs),
             file(doorbellSocket), Optional.ofNullable(vectors));

@@ -16,9 +16,6 @@ import io.hawser.shm.os.EventFd;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -187,25 +184,63 @@ class DoorbellIT {
     }
 
     @Test
-    void shouldTakeOverAStaleSocketButNothingElse() throws Exception {
-        Files.writeString(socket(), "precious");
-        StartException failure = assertThrows(StartException.class, () -> start("silent", Map.of()));
-        assertTrue(failure.getMessage().contains("the doorbell socket's path must be free"), failure.getMessage());
-        assertEquals("precious", Files.readString(socket()));
-        Files.delete(socket());
-        failure = assertThrows(StartException.class, () -> start("silent", Map.of("size", "24M")));
+    void shouldRefuseSizesAndVectorsThatNoDeviceHas() {
+        StartException failure = assertThrows(StartException.class, () -> start("silent", Map.of("size", "24M")));
         assertTrue(failure.getMessage().contains("a power of two: sizeBytes=25165824"), failure.getMessage());
         failure = assertThrows(StartException.class, () -> start("silent", Map.of("vectors", "5")));
         assertTrue(failure.getMessage().contains("1..4 vectors"), failure.getMessage());
-        try (ServerSocketChannel left = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
-            left.bind(UnixDomainSocketAddress.of(socket()));
-            failure = assertThrows(StartException.class, () -> start("silent", Map.of()));
-            assertTrue(failure.getMessage().contains("somebody listens"), failure.getMessage());
+    }
+
+    @Test
+    void shouldReplaceTheSocketOfABrokerThatWasKilled() throws Exception {
+        Path kept = stateDir.resolve("kept");
+        Path record = stateDir.resolve("sockets");
+        String recorded;
+        try (TestBroker broker = start("silent", Map.of())) {
+            Files.createLink(kept, socket());
+            recorded = Files.readString(record);
+            StartException failure = assertThrows(StartException.class, () -> TestBroker.start(
+                stateDir.resolve("other"), "silent", Map.of("hawser.regions.vm.doorbell-socket", socket().toString(),
+                    "hawser.regions.vm.size", "16M")));
+            assertTrue(failure.getMessage().contains("path must be free"), failure.getMessage());
+            assertFalse(view(broker).connected());
         }
-        assertTrue(Files.exists(socket()), "as a broker that was killed leaves it");
+        assertTrue(Files.notExists(socket()), "a broker that ends removes its socket");
+        // As a killed broker leaves both: the same socket under its name, and the record of it.
+        Files.move(kept, socket());
+        Files.writeString(record, recorded);
         try (TestBroker broker = start("silent", Map.of()); TestMachine machine = new TestMachine(socket())) {
             setUp(machine, 1 + SLOTS);
             TestBroker.await("the machine", () -> view(broker).connected());
         }
+        assertTrue(Files.notExists(socket()));
+        try (var left = Files.list(stateDir)) {
+            assertEquals(List.of(), left.map(file -> file.getFileName().toString())
+                .filter(name -> name.startsWith(".")).toList(), "nothing is left of how it was made");
+        }
+    }
+
+    @Test
+    void shouldRemoveNothingButSocketsThatItMade() throws Exception {
+        Map<String, FileMaker> makers = FileMaker.all();
+        for (Map.Entry<String, FileMaker> maker : makers.entrySet()) {
+            maker.getValue().make(socket());
+            Object before = FileMaker.identity(socket());
+            StartException failure = assertThrows(StartException.class, () -> start("silent", Map.of()),
+                maker.getKey());
+            assertTrue(failure.getMessage().contains("path must be free"), failure.getMessage());
+            assertEquals(before, FileMaker.identity(socket()), maker.getKey());
+            Files.delete(socket());
+        }
+        // Earlier brokers bound their sockets in a folder of this name, and removed what was there.
+        Path folder = Files.createDirectory(stateDir.resolve("doorbell.d"));
+        Path precious = Files.writeString(folder.resolve("s"), "precious");
+        try (TestBroker broker = start("silent", Map.of())) {
+            assertFalse(view(broker).connected());
+            Files.delete(socket());
+            Files.writeString(socket(), "of somebody else");
+        }
+        assertEquals("precious", Files.readString(precious));
+        assertEquals("of somebody else", Files.readString(socket()), "the end of a broker removes its own socket only");
     }
 }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.shm.RegionLayout;
 import io.hawser.shm.RegionTag;
+import io.hawser.shm.os.Folder;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -75,7 +76,8 @@ class IvshmemDevicesTest {
         write(device("0000:00:06.0", "0x1af4", "0x1110", 8192), tag);
         write(device("0000:00:07.0", "0x1af4", "0x1110", 8192), tag);
         String refusal = refusal();
-        assertTrue(refusal.contains("0000:00:06.0, 0000:00:07.0"), refusal);
+        assertTrue(refusal.contains("the same tag: devices=2"), refusal);
+        assertFalse(refusal.contains("0000:00"), refusal);
     }
 
     @Test
@@ -107,8 +109,31 @@ class IvshmemDevicesTest {
         }
     }
 
+    @Test
+    void shouldTellNoPathOfADeviceThatCannotBeRead() throws IOException {
+        Files.createDirectory(device("0000:00:06.0", "0x1af4", "0x1110", 0).resolveSibling("gone"));
+        Files.delete(devices.resolve("0000:00:06.0/resource2"));
+        Files.createDirectory(devices.resolve("0000:00:06.0/resource2"));
+        String refusal = refusal();
+        assertTrue(refusal.contains("cannot be read=1"), refusal);
+        assertFalse(refusal.contains(devices.toString()) || refusal.contains("0000:00"), refusal);
+    }
+
+    @Test
+    void shouldKnowTheMemoryOfAnIvshmemDeviceByItsFolder() throws IOException {
+        device("0000:00:06.0", "0x1af4", "0x1110", 8192);
+        device("0000:00:07.0", "0x10de", "0x2335", 8192);
+        try (Folder ours = Folder.open(devices.resolve("0000:00:06.0"));
+            Folder gpu = Folder.open(devices.resolve("0000:00:07.0"))) {
+            assertTrue(IvshmemDevices.isMemory(ours, "resource2"));
+            assertFalse(IvshmemDevices.isMemory(ours, "resource0"));
+            assertFalse(IvshmemDevices.isMemory(ours, "config"));
+            assertFalse(IvshmemDevices.isMemory(gpu, "resource2"));
+        }
+    }
+
     private static RegionSettings settings(String path) {
-        return RegionSettings.of("tenant", Optional.of(Path.of(path)), 0, "default", 1, Duration.ofSeconds(30),
+        return RegionSettings.ofRest("tenant", Optional.of(Path.of(path)), 0, "default", 1, Duration.ofSeconds(30),
             Optional.empty(), Optional.empty());
     }
 }

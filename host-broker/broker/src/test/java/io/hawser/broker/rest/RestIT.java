@@ -152,9 +152,18 @@ class RestIT {
         assertTrue(Files.notExists(Path.of("/dev/shm/hawser-none")));
         Path disk = Files.writeString(Files.createTempFile(Path.of("target"), "precious", ""), "precious")
             .toAbsolutePath();
-        admin().contentType(ContentType.JSON).body("{\"name\":\"a\",\"path\":\"" + disk + "\",\"sizeBytes\":67108864}")
-            .post("/api/v1/regions").then().statusCode(409).body("detail", containsString("it must be memory"));
+        Path missing = disk.resolveSibling("missing");
+        for (String place : new String[] {"path", "doorbellSocket"}) {
+            for (Path outside : new Path[] {disk, missing, Path.of("/dev/null"), Path.of("/sys/kernel/uevent_seqnum"),
+                Path.of("/sys/bus/pci/devices/0000:00:00.0/resource2")}) {
+                admin().contentType(ContentType.JSON).body("{\"name\":\"a\",\"" + place + "\":\"" + outside
+                    + "\",\"sizeBytes\":67108864}").post("/api/v1/regions").then().statusCode(400)
+                    .body("detail", containsString("of REST must lie below a folder of hawser."));
+            }
+        }
         assertEquals("precious", Files.readString(disk));
+        assertTrue(Files.notExists(missing));
+        assertTrue(Files.exists(Path.of("/dev/null")), "a device node stays");
     }
 
     @Test
