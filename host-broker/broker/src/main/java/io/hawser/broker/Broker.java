@@ -159,6 +159,7 @@ public final class Broker {
         vgpus.addListener((before, after) -> {
             if (after != null && (before == null || before.vgpu().computeShare() != after.vgpu().computeShare())) {
                 turns.weigh(after.vgpu().name(), after.vgpu().computeShare());
+                sessions.weigh(after.vgpu().name());
             }
             if (after != null && before != null && before.vgpu().memoryBytes() != after.vgpu().memoryBytes()) {
                 sessions.quota(after.vgpu().name(), after.vgpu().memoryBytes());

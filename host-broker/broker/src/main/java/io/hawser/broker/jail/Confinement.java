@@ -171,6 +171,17 @@ public final class Confinement implements AutoCloseable {
         }
     }
 
+    /**
+     * Gives a worker its part of the processors' time, where there are groups that have one.
+     *
+     * @param weight among all workers, 1 to 10,000.
+     */
+    public void weigh(long worker, int weight) {
+        if (groups != null) {
+            groups.weigh(worker, weight);
+        }
+    }
+
     /** A worker's process is gone; why, where the kernel has ended it for its memory, else empty. */
     public String left(long worker) {
         if (groups == null) {
@@ -232,7 +243,9 @@ public final class Confinement implements AutoCloseable {
         String network = spawner == Spawner.PLAIN ? "" : "network of its own, ";
         String more = missing.isEmpty() ? "" : (inForce.contains("; not: ") ? ", " : "; not: ")
             + String.join(", ", missing);
-        String limits = groups == null ? "no (" + noGroups + ")" : "memory and " + MAX_THREADS + " threads of each";
+        String limits = groups == null ? "no (" + noGroups + ")" : "memory and " + MAX_THREADS + " threads of each, "
+            + (groups.noWeights().isEmpty() ? "processors by compute share"
+                : "processors not by compute share (" + groups.noWeights() + ")");
         return mode.name().toLowerCase(java.util.Locale.ROOT) + ": " + network + inForce + more + "; cgroup: "
             + limits;
     }

@@ -16,7 +16,8 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * A control group (version 2) for each worker, with limits of memory and of threads. They are below the broker's own
+ * A control group (version 2) for each worker, with limits of memory and of threads, and a weight among those that want
+ * the processors. They are below the broker's own
  * group, which has to be its alone: systemd's {@code Delegate=yes}, or root. The broker moves into a group beside them,
  * since a group that has groups with limits may have no process. Thread-safe; what may take the kernel a while is done
  * by a thread of its own, in order.
@@ -29,11 +30,14 @@ public final class WorkerGroups implements AutoCloseable {
     private static final String CONTROLLERS = "cgroup.controllers";
     private static final String SUBTREE = "cgroup.subtree_control";
     private static final String WANTED = "+memory +pids";
+    /** That of a session with a whole share: guests wait for workers that start. */
+    private static final String STARTING_WEIGHT = "10000";
     private static final long REMOVE_LIMIT_NS = TimeUnit.SECONDS.toNanos(2);
     private static final long STOP_SECONDS = 5;
 
     private final Path workers;
     private final int maxThreads;
+    private final String noWeights;
     private final ExecutorService thread = Executors.newSingleThreadExecutor(
         Thread.ofPlatform().daemon().name("hawser-groups").factory());
 
@@ -46,9 +50,10 @@ public final class WorkerGroups implements AutoCloseable {
         }
     }
 
-    private WorkerGroups(Path workers, int maxThreads) {
+    private WorkerGroups(Path workers, int maxThreads, String noWeights) {
         this.workers = workers;
         this.maxThreads = maxThreads;
+        this.noWeights = noWeights;
     }
 
     /**
@@ -76,7 +81,7 @@ public final class WorkerGroups implements AutoCloseable {
                 make(workers);
                 removeLeftOver(workers);
                 write(workers.resolve(SUBTREE), WANTED);
-                return new WorkerGroups(workers, maxThreads);
+                return new WorkerGroups(workers, maxThreads, divideProcessors(own, workers, controllers));
             } catch (IOException e) {
                 undo(own, mine, pid);
                 throw new MissingException(problem(own, e));
@@ -87,6 +92,25 @@ public final class WorkerGroups implements AutoCloseable {
         } catch (IOException e) {
             throw new MissingException("no group can be made: " + e.getMessage());
         }
+    }
+
+    /** Why workers have no weights; empty when they have. Limits do without: a group may lack this control alone. */
+    private static String divideProcessors(Path own, Path workers, List<String> controllers) {
+        if (!controllers.contains("cpu")) {
+            return "the broker's group has no control of processors: controllers=" + controllers;
+        }
+        try {
+            write(own.resolve(SUBTREE), "+cpu");
+            write(workers.resolve(SUBTREE), "+cpu");
+            return "";
+        } catch (IOException e) {
+            return "the kernel refuses control of processors: " + e.getMessage();
+        }
+    }
+
+    /** Why workers share the processors as processes do, whatever their vGPUs' shares; empty when they have weights. */
+    String noWeights() {
+        return noWeights;
     }
 
     private static String problem(Path own, IOException failure) {
@@ -193,17 +217,31 @@ public final class WorkerGroups implements AutoCloseable {
             write(group.resolve("memory.swap.max"), "0");
         }
         write(group.resolve("memory.oom.group"), "1");
+        if (noWeights.isEmpty()) {
+            write(group.resolve("cpu.weight"), STARTING_WEIGHT);
+        }
         write(group.resolve(PROCESSES), Integer.toString(pid));
     }
 
     /** It may have so much from now on. */
     void limit(long worker, long memoryBytes) {
+        set(worker, "memory.max", memoryBytes);
+    }
+
+    /** It has this weight among all workers from now on, 1 to 10,000. Nothing without weights. */
+    void weigh(long worker, int weight) {
+        if (noWeights.isEmpty()) {
+            set(worker, "cpu.weight", weight);
+        }
+    }
+
+    private void set(long worker, String control, long value) {
         thread.execute(() -> {
             try {
-                write(group(worker).resolve("memory.max"), Long.toString(memoryBytes));
+                write(group(worker).resolve(control), Long.toString(value));
             } catch (IOException e) {
                 if (Files.exists(group(worker))) {
-                    LOG.errorf("a worker's memory could not be limited: worker=%d bytes=%d: %s", worker, memoryBytes,
+                    LOG.errorf("a worker's control group could not be set: worker=%d %s=%d: %s", worker, control, value,
                         e.getMessage());
                 }
             }

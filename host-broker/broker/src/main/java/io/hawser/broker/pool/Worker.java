@@ -199,6 +199,11 @@ public final class Worker implements ImagePeer {
             regionBytes);
     }
 
+    /** Its session has this part of the processors' time among all workers that want it: 1 to 10,000. */
+    public void weigh(int weight) {
+        confinement.weigh(id, weight);
+    }
+
     @Override
     public void giveImage(String type, String sha256, long bytes, int descriptor) throws PosixException {
         pass(JSON.createObjectNode().put("type", type).put("sha256", sha256).put("bytes", bytes), descriptor);

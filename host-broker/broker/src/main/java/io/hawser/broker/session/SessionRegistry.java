@@ -74,6 +74,7 @@ public final class SessionRegistry {
     private final SharedMemory memory = new SharedMemory();
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
+    private final CpuShares<Worker> cpu = new CpuShares<>(this::share, Worker::weigh);
     private SessionTurns turns = SessionTurns.none();
     private long nextId = 1;
     private boolean closed;
@@ -164,12 +165,14 @@ public final class SessionRegistry {
             throw e;
         }
         byWorker.put(worker, session);
+        cpu.begin(worker, session.vgpu());
         turns.give(worker, session.view().guest().vgpu(), session.view().gpus());
     }
 
     /** The worker did not take it; the session waits for another one. Event loop only. */
     public void detach(Session session, Worker worker) {
         byWorker.remove(worker);
+        cpu.end(worker, session.vgpu());
         turns.gone(worker);
         session.await();
     }
@@ -192,6 +195,15 @@ public final class SessionRegistry {
                 worker.quota(memoryBytes, session.view().gpus().size());
             }
         });
+    }
+
+    /** A vGPU has another compute share from now on. Event loop only. */
+    public void weigh(String vgpu) {
+        cpu.weigh(vgpu);
+    }
+
+    private int share(String vgpu) {
+        return vgpus.find(vgpu).map(view -> view.vgpu().computeShare()).orElse(Vgpu.FULL_SHARE);
     }
 
     /** The session never got a worker. Event loop only. */
@@ -256,6 +268,7 @@ public final class SessionRegistry {
             return;
         }
         memory.gone(session.id(), session.vgpu());
+        cpu.end(worker, session.vgpu());
         vgpus.leave(session.vgpu()); // before it is not shown any more: who sees none finds none counted
         synchronized (this) {
             session.leaveSeat();

@@ -81,6 +81,14 @@ final class GroupsProcess {
         Path memory = groups.there().stream().filter(group -> group.endsWith("worker-3")).findFirst().orElseThrow()
             .resolve("memory.max");
         await("another limit", () -> Files.readString(memory).strip().equals(Long.toString(400 * MEBIBYTE)));
+        if (groups.noWeights().isEmpty()) {
+            check("a worker that starts waits for no session", Files.readString(memory.resolveSibling("cpu.weight"))
+                .strip().equals("10000"));
+            groups.weigh(3, 7500);
+            await("a weight", () -> Files.readString(memory.resolveSibling("cpu.weight")).strip().equals("7500"));
+        } else {
+            System.out.println("SKIPPED: no weight: " + groups.noWeights());
+        }
         said = run(more);
         check("one that may have more goes on: " + said.strip(), said.contains("survived"));
         Process bomb = shell("i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i + 1)); done; echo started $i");

@@ -49,6 +49,49 @@ class WorkerGroupsIT {
         assertTrue(missing(proc).getMessage().contains("controllers=[cpu, pids] (in a systemd unit: Delegate=yes)"));
     }
 
+    /** Folders and files as the kernel's, but for what it does with them; GroupsProcess has the kernel's. */
+    private Path groups(String controllers) throws IOException {
+        Path own = Files.createDirectories(folder.resolve("fs/unit"));
+        Path worker = Files.createDirectories(own.resolve("hawser-workers"));
+        Files.createDirectories(own.resolve("hawser-broker"));
+        Files.writeString(own.resolve("cgroup.controllers"), controllers + "\n");
+        for (Path group : new Path[] {own, own.resolve("hawser-broker"), worker}) {
+            Files.writeString(group.resolve("cgroup.procs"), "");
+            Files.writeString(group.resolve("cgroup.subtree_control"), "");
+        }
+        proc("0::/unit\n", mount("/", folder.resolve("fs"), "cgroup2"));
+        return worker;
+    }
+
+    @Test
+    void shouldWeighWorkersByTheirShare() throws Exception {
+        Path workers = groups("cpu io memory pids");
+        Path weight;
+        try (WorkerGroups groups = WorkerGroups.open(folder, 1, 1)) {
+            assertEquals("", groups.noWeights());
+            for (Path group : new Path[] {workers, workers.getParent()}) {
+                assertTrue(Files.readString(group.resolve("cgroup.subtree_control")).startsWith("+cpu"),
+                    group::toString);
+            }
+            weight = Files.writeString(Files.createDirectory(workers.resolve("worker-7")).resolve("cpu.weight"), "100");
+            groups.weigh(7, 2500);
+        }
+        assertEquals("2500", Files.readString(weight), "closed when all is written");
+    }
+
+    @Test
+    void shouldLimitWithoutWeightsWhereTheProcessorsAreNotDelegated() throws Exception {
+        Path workers = groups("memory pids");
+        Path weight;
+        try (WorkerGroups groups = WorkerGroups.open(folder, 1, 1)) {
+            assertTrue(groups.noWeights().contains("controllers=[memory, pids]"), groups.noWeights());
+            weight = Files.writeString(Files.createDirectory(workers.resolve("worker-7")).resolve("cpu.weight"), "100");
+            groups.weigh(7, 2500);
+        }
+        assertEquals("100", Files.readString(weight));
+        assertEquals("+memory +pids", Files.readString(workers.resolve("cgroup.subtree_control")));
+    }
+
     @Test
     void shouldLimitBySettingsAndBackend() {
         MemoryLimit standard = new MemoryLimit(OptionalLong.empty(), 64L << 30);

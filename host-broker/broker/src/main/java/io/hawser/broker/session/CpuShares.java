@@ -1,0 +1,74 @@
+package io.hawser.broker.session;
+
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.ObjIntConsumer;
+import java.util.function.ToIntFunction;
+
+/**
+ * Divides the processors' time as compute shares divide the GPU's: a vGPU's share is divided among its sessions, so
+ * that more sessions bring a vGPU no more time. Event loop only.
+ *
+ * @param <W> a worker.
+ */
+final class CpuShares<W> {
+    /** Linux cgroup v2, cpu.weight: the range of weights. */
+    static final int MIN_WEIGHT = 1;
+    static final int MAX_WEIGHT = 10_000;
+
+    private static final int WEIGHT_OF_ONE = 100;
+
+    private final ToIntFunction<String> shares;
+    private final ObjIntConsumer<W> workers;
+    private final Map<String, Set<W>> byVgpu = new HashMap<>();
+
+    /**
+     * Makes one without workers.
+     *
+     * @param shares compute shares of vGPUs by name, 1 to 100.
+     * @param workers takes the weight of a worker.
+     */
+    CpuShares(ToIntFunction<String> shares, ObjIntConsumer<W> workers) {
+        this.shares = shares;
+        this.workers = workers;
+    }
+
+    /** A worker serves a session of a vGPU from now on. */
+    void begin(W worker, String vgpu) {
+        byVgpu.computeIfAbsent(vgpu, name -> new LinkedHashSet<>()).add(worker);
+        weigh(vgpu);
+    }
+
+    /** A worker serves no session of a vGPU any more; nothing when it served none. */
+    void end(W worker, String vgpu) {
+        Set<W> serving = byVgpu.get(vgpu);
+        if (serving != null && serving.remove(worker)) {
+            if (serving.isEmpty()) {
+                byVgpu.remove(vgpu);
+            } else {
+                weigh(vgpu);
+            }
+        }
+    }
+
+    /** A vGPU has another share, or another session. */
+    void weigh(String vgpu) {
+        Set<W> serving = byVgpu.getOrDefault(vgpu, Set.of());
+        if (!serving.isEmpty()) {
+            int weight = weight(shares.applyAsInt(vgpu), serving.size());
+            serving.forEach(worker -> workers.accept(worker, weight));
+        }
+    }
+
+    /**
+     * The weight of each session.
+     *
+     * @param computeShare 1 to 100.
+     * @param sessions of the vGPU, 1 or more.
+     */
+    static int weight(int computeShare, int sessions) {
+        return Math.clamp(computeShare * WEIGHT_OF_ONE / sessions, MIN_WEIGHT, MAX_WEIGHT);
+    }
+}

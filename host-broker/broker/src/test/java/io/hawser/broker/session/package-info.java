@@ -1,0 +1,2 @@
+/** Tests of sessions. */
+package io.hawser.broker.session;
