@@ -1,6 +1,8 @@
 package io.hawser.broker;
 
 import io.hawser.broker.token.PrivateFile;
+import io.hawser.shm.os.FileStatus;
+import io.hawser.shm.os.Folder;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -29,7 +31,7 @@ final class StateDir implements AutoCloseable {
     /**
      * Makes the folder when it is missing, with mode 0700, and locks it.
      *
-     * @throws StartException when it cannot be used, or another broker uses it.
+     * @throws StartException when it cannot be used, another user can change it, or another broker uses it.
      */
     static StateDir open(Path path) {
         Path absolute = path.toAbsolutePath();
@@ -40,6 +42,7 @@ final class StateDir implements AutoCloseable {
                 Files.createDirectory(absolute,
                     PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
             }
+            check(absolute);
             file = FileChannel.open(absolute.resolve("lock"), Set.of(StandardOpenOption.CREATE,
                 StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS),
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
@@ -55,6 +58,18 @@ final class StateDir implements AutoCloseable {
             return new StateDir(absolute, file);
         } catch (IOException e) {
             throw new StartException("the state folder cannot be used: hawser.state-dir=" + absolute + ": " + e);
+        }
+    }
+
+    /** Another user who can change the folder could put a token of his own there. */
+    private static void check(Path path) throws IOException {
+        try (Folder folder = Folder.open(path)) {
+            FileStatus status = folder.status();
+            if (!status.isOwn() || status.isWritableByOthers()) {
+                throw new StartException(String.format("the state folder must be the broker's user's, and nobody else "
+                    + "may write to it: hawser.state-dir=%s owner=%d user=%d mode=%o", path, status.owner(),
+                    FileStatus.user(), status.permissions()));
+            }
         }
     }
 

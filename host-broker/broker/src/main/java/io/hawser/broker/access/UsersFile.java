@@ -120,16 +120,7 @@ public final class UsersFile {
     }
 
     private static Map<String, User> read(Path path) throws IOException {
-        if (Files.size(path) > MAX_FILE_BYTES) {
-            throw new IOException("a users file must not exceed its limit: path=" + path + " maxBytes="
-                + MAX_FILE_BYTES);
-        }
-        int mode = (int) Files.getAttribute(path, "unix:mode");
-        if ((mode & 077) != 0) {
-            throw new IOException(String.format("nobody else may reach the users file: path=%s mode=%o (chmod 600)",
-                path, mode & 0777));
-        }
-        List<String> lines = Files.readAllLines(path);
+        List<String> lines = PrivateFile.read(path, MAX_FILE_BYTES).lines().toList();
         Map<String, User> read = new LinkedHashMap<>();
         for (int i = 0; i < lines.size(); i++) {
             String line = lines.get(i).strip();

@@ -2,20 +2,20 @@ package io.hawser.broker.token;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 
 /** The token of the REST interface: the one line of a file, made at the first start. */
 public final class AdminToken {
     private static final String SCHEME = "Bearer ";
+    private static final long MAX_FILE_BYTES = 4096;
 
     private final byte[] expected;
 
     /** Reads the token, after making it when it is missing. */
     public AdminToken(Path path) throws IOException {
         Secrets.createAdminToken(path);
-        String token = Files.readString(path).strip();
+        String token = PrivateFile.read(path, MAX_FILE_BYTES).strip();
         if (token.isEmpty()) {
             throw new IOException("the admin token must not be empty: path=" + path + " (delete it for a new one)");
         }

@@ -49,7 +49,7 @@ class UsersFileTest {
         UsersFile.change(path, "ann", new UsersFile.User("ann", Role.OPERATOR, HASH));
         UsersFile users = new UsersFile(path);
         Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-r--r--"));
-        assertTrue(users.problem().contains("nobody else may reach the users file"), users.problem());
+        assertTrue(users.problem().contains("nobody else may reach the file"), users.problem());
         assertThrows(IOException.class, () -> new UsersFile(path));
         Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
         assertEquals("", users.problem());
