@@ -1,5 +1,7 @@
 package io.hawser.hypervisor;
 
+import io.hawser.shm.os.Folder;
+import io.hawser.shm.os.SocketFile;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
@@ -16,11 +18,6 @@ import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.TooLongHttpContentException;
 import io.netty.handler.timeout.ReadTimeoutHandler;
 import java.io.IOException;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
-import java.nio.channels.SocketChannel;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.ExecutorService;
@@ -37,12 +34,12 @@ final class Door implements AutoCloseable {
     private static final int MAX_BODY_BYTES = DomainXml.MAX_BYTES + 1; // one more, so that it is DomainXml that refuses
     private static final int REQUEST_LIMIT_S = 10; // a request is sent at once, by a program
 
-    private final Path path;
+    private final SocketFile file;
     private final MultiThreadIoEventLoopGroup loop;
     private final Channel channel;
 
-    private Door(Path path, MultiThreadIoEventLoopGroup loop, Channel channel) {
-        this.path = path;
+    private Door(SocketFile file, MultiThreadIoEventLoopGroup loop, Channel channel) {
+        this.file = file;
         this.loop = loop;
         this.channel = channel;
     }
@@ -52,10 +49,11 @@ final class Door implements AutoCloseable {
      *
      * @param group id of the group whose members may open the socket beside its owner; -1 leaves it as it is.
      * @param threads answer requests, which may block.
-     * @throws IOException a sentence when it cannot: another hawserd listens there, or the folder is missing.
+     * @throws IOException a sentence when it cannot: another hawserd listens there, the path is no socket of an
+     *     earlier one, or the folder is missing.
      */
     static Door open(Path path, int group, Api api, ExecutorService threads) throws IOException {
-        clear(path);
+        SocketFile file = prepare(path);
         MultiThreadIoEventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, runnable -> {
             Thread thread = new Thread(runnable, "door");
             thread.setDaemon(true);
@@ -81,20 +79,28 @@ final class Door implements AutoCloseable {
                 }
             });
         try {
-            // Made under another name and with its mode, so that nobody comes in before it is right.
-            Path next = path.resolveSibling("." + path.getFileName() + ".new");
-            Files.deleteIfExists(next);
-            Channel channel = bootstrap.bind(new DomainSocketAddress(next.toFile())).syncUninterruptibly().channel();
-            Files.setPosixFilePermissions(next, PosixFilePermissions.fromString("rw-rw----"));
-            if (group >= 0) {
-                Files.setAttribute(next, "unix:gid", group, LinkOption.NOFOLLOW_LINKS);
-            }
-            Files.move(next, path, java.nio.file.StandardCopyOption.ATOMIC_MOVE);
-            return new Door(path, loop, channel);
+            Channel channel = bootstrap.bind(new DomainSocketAddress(file.bindPath().toFile())).syncUninterruptibly()
+                .channel();
+            file.publish(PosixFilePermissions.fromString("rw-rw----"), group);
+            return new Door(file, loop, channel);
         } catch (IOException | RuntimeException e) {
-            loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
-            throw new IOException("the socket cannot be made: " + path + ": " + e.getMessage(), e);
+            loop.shutdownGracefully(0, 1, TimeUnit.SECONDS).syncUninterruptibly();
+            file.close();
+            throw problem(path, e);
         }
+    }
+
+    private static SocketFile prepare(Path path) throws IOException {
+        try {
+            return SocketFile.prepare(Folder.open(path.toAbsolutePath().getParent()), path.getFileName().toString(),
+                SocketFile.Record.NONE);
+        } catch (IOException e) {
+            throw problem(path, e);
+        }
+    }
+
+    private static IOException problem(Path path, Exception cause) {
+        return new IOException("the socket cannot be made: " + path + ": " + cause.getMessage(), cause);
     }
 
     /** Lets the handler say why, which the plain one does without a word. */
@@ -109,25 +115,11 @@ final class Door implements AutoCloseable {
         }
     }
 
-    /** Another daemon's socket is not taken away; one that nobody listens on is. */
-    private static void clear(Path path) throws IOException {
-        if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
-            return;
-        }
-        try (SocketChannel probe = SocketChannel.open(StandardProtocolFamily.UNIX)) {
-            probe.connect(UnixDomainSocketAddress.of(path));
-        } catch (IOException e) {
-            Files.deleteIfExists(path);
-            return;
-        }
-        throw new IOException("another hawserd listens at " + path);
-    }
-
     @Override
     public void close() {
         channel.close().syncUninterruptibly();
         try {
-            Files.deleteIfExists(path);
+            file.close();
         } catch (IOException e) {
             Log.warn("", "the socket is left behind: " + e.getMessage());
         }
