@@ -22,6 +22,8 @@
 #endif
 #define WINDOW_STEP 0x10000000000ull
 #define WINDOW_STEPS 16
+#define LAST_SYSTEM_USER 999u /* login.defs(5), SYS_UID_MAX: the broker's packages make such a user */
+#define OVERFLOW_USER 65534u  /* an owner outside the user namespace of a container: what is mounted there is meant */
 #define SLOT_PAGES 3u
 #define MAX_RING_BYTES (1ull << 30)
 #define MAX_REGION_BYTES (1ull << 47) /* of an address space; keeps sums below from overflowing */
@@ -125,10 +127,31 @@ static void take_view(hws_shm_t *shm) {
     }
 }
 
+/* Whether files of this owner are no other person's: root's, the program's own, a service's, or of an unknown owner. */
+static bool is_trusted(uid_t owner) {
+    return owner == geteuid() || owner <= LAST_SYSTEM_USER || owner == OVERFLOW_USER;
+}
+
+/*
+ * Whether a region's file may be used: in /dev/shm any user can make a file of the region's name before the broker does,
+ * and would read all that the program sends. So the file's owner must be trusted, or the owner of its folder, if nobody
+ * else may write there. The folder is that of the name: a link in a shared folder is its maker's, wherever it leads.
+ */
+static bool is_safe(const char *path, const struct stat *file) {
+    if (is_trusted(file->st_uid)) {
+        return true;
+    }
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof ((hws_shm_t *) NULL)->path];
+    struct stat status;
+    snprintf(folder, sizeof folder, "%.*s/", slash == NULL ? 1 : (int) (slash - path), slash == NULL ? "." : path);
+    return stat(folder, &status) == 0 && (status.st_mode & S_IWOTH) == 0 && is_trusted(status.st_uid);
+}
+
 int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capacity) {
     *ours_p = false;
     struct stat status;
-    shm->fd = open(shm->path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    shm->fd = open(shm->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (shm->fd < 0 || fstat(shm->fd, &status) != 0) {
         snprintf(error_p, error_capacity, "the region cannot be opened: %s: %s", shm->path, strerror(errno));
         return -1;
@@ -136,6 +159,11 @@ int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capaci
     if (!S_ISREG(status.st_mode) || status.st_size < (off_t) HWS_PAGE_BYTES) {
         snprintf(error_p, error_capacity, "a region must be a file of at least %d bytes: %s", HWS_PAGE_BYTES,
                  shm->path);
+        return -1;
+    }
+    if (!is_safe(shm->path, &status)) {
+        snprintf(error_p, error_capacity, "a region must belong to the program's user, root or a system user: %s belongs to %u",
+                 shm->path, (unsigned) status.st_uid);
         return -1;
     }
     shm->mapped_bytes = (uint64_t) status.st_size;

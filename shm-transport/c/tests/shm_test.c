@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define REGION_BYTES (16ull << 20)
@@ -118,6 +119,36 @@ static void shouldRefuseAFileThatIsNoRegion(void) {
     close(fd);
     unlink(path);
     HWS_CHECK(hws_shm_current() == NULL);
+    fake_host_stop();
+}
+
+static void shouldRefuseARegionThatAnotherUserPutThere(void) {
+    if (geteuid() != 0) {
+        puts("SKIPPED: only root can make a file of another user");
+        return;
+    }
+    fake_host_start(REGION_BYTES, 4, HOST_SERVES);
+    char path[] = "/dev/shm/hawser-test-XXXXXX", folder[] = "/tmp/hawser-test-XXXXXX", own[64], link[64];
+    int fd = mkstemp(path);
+    HWS_CHECK(mkdtemp(folder) != NULL && ftruncate(fd, REGION_BYTES) == 0 && fchown(fd, 4711, 0) == 0);
+    refuse_region(path, "must belong to the program's user");
+    snprintf(link, sizeof link, "%s/link", folder);
+    HWS_CHECK(symlink(path, link) == 0);
+    refuse_region(link, "no broker has formatted"); /* who made the link chose the file */
+    HWS_CHECK(chmod(folder, 01777) == 0);
+    refuse_region(link, "must belong to the program's user");
+    HWS_CHECK(chmod(folder, 0700) == 0 && chown(folder, 4711, 0) == 0);
+    refuse_region(link, "must belong to the program's user");
+    HWS_CHECK(fchown(fd, 999, 0) == 0);
+    refuse_region(path, "no broker has formatted"); /* a broker is a service */
+    snprintf(own, sizeof own, "%s/own", folder);
+    HWS_CHECK(mkfifo(own, 0600) == 0);
+    refuse_region(own, "must be a file");
+    close(fd);
+    unlink(path);
+    unlink(link);
+    unlink(own);
+    rmdir(folder);
     fake_host_stop();
 }
 
@@ -530,6 +561,7 @@ static void shouldKeepItsRegionFromAForkedChild(void) {
 int main(void) {
     HWS_RUN(shouldRefuseAHeaderThatMakesNoSense);
     HWS_RUN(shouldRefuseAFileThatIsNoRegion);
+    HWS_RUN(shouldRefuseARegionThatAnotherUserPutThere);
     HWS_RUN(shouldSayWhoItIsAndWhereItMapped);
     HWS_RUN(shouldSayWhyTheBrokerRefused);
     HWS_RUN(shouldPassByARegionWhoseBrokerIsGone);
