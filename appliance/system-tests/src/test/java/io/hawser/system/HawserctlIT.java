@@ -89,7 +89,10 @@ class HawserctlIT {
                 admin.run("regions").assertDone().row("one"));
             assertEquals("0", admin.run("regions show one").assertDone().row("slotsInUse").get(1));
             admin.run("regions create one --size 16M --path " + file).assertExit(REFUSED).assertSays("refused: ");
-            admin.run("regions create two --path " + folder.resolve("disk")).assertExit(REFUSED);
+            admin.run("regions create two --path " + folder.resolve("disk")).assertExit(REFUSED)
+                .assertSays("below a folder of hawser.region-folders");
+            admin.run("regions create two --path ivshmem:0123456789abcdef0123456789abcdef").assertExit(REFUSED)
+                .assertSays("an ivshmem device must carry");
             admin.run("regions delete one").assertDone();
             assertFalse(Files.exists(file));
             admin.run("regions delete one").assertExit(NOT_FOUND);

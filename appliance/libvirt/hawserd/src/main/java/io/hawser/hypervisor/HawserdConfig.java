@@ -50,7 +50,8 @@ final class HawserdConfig {
     }
 
     private void check(Path file) {
-        require(file, "region.mode", text("region.mode", "0660").matches("0?[0-7]{3}"), "three octal digits");
+        require(file, "region.mode", text("region.mode", "0660").matches("0?[0-7]{2}0"),
+            "three octal digits, the last of them 0 (the broker serves no region that all users may open)");
         String hook = text("hook.timeout", HOOK_TIMEOUT_S);
         require(file, "hook.timeout", hook.matches("\\d{1,3}") && Integer.parseInt(hook) >= MIN_HOOK_TIMEOUT_S
             && Integer.parseInt(hook) <= MAX_HOOK_TIMEOUT_S, "a number of seconds from " + MIN_HOOK_TIMEOUT_S + " to "

@@ -41,7 +41,8 @@ class HawserdConfigTest {
 
     @Test
     void shouldNameWhatIsWrong() {
-        for (String line : List.of("nothing = \"x\"", "region.mode = \"9\"", "socket.path = \"s\"",
+        for (String line : List.of("nothing = \"x\"", "region.mode = \"9\"", "region.mode = \"0666\"",
+            "region.mode = \"0604\"", "socket.path = \"s\"",
             "broker.state-dir = \"x\"", "guest.broker", "region.mode = 0660", "hook.timeout = \"14\"",
             "hook.timeout = \"601\"", "hook.timeout = \"22s\"")) {
             String reason = assertThrows(CtlException.class, () -> read(line), line).getMessage();

@@ -8,6 +8,7 @@ import io.hawser.shm.os.SharedMemory;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -58,6 +59,8 @@ final class IvshmemDevices {
                     unreadable++;
                 }
             }
+        } catch (NoSuchFileException e) {
+            LOG.debugf("this machine has no PCI bus: %s", e.getMessage());
         }
         if (found.size() > 1) {
             throw new IOException("two ivshmem devices must not carry the same tag: devices=" + found.size());

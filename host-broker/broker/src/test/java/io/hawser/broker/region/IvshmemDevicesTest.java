@@ -110,6 +110,14 @@ class IvshmemDevicesTest {
     }
 
     @Test
+    void shouldRefuseATagWhereThereIsNoPciBus() {
+        IOException refusal = assertThrows(IOException.class,
+            () -> IvshmemDevices.find(devices.resolve("missing"), tag));
+        assertTrue(refusal.getMessage().contains("devices=0"), refusal.getMessage());
+        assertFalse(refusal.getMessage().contains("missing"), refusal.getMessage());
+    }
+
+    @Test
     void shouldTellNoPathOfADeviceThatCannotBeRead() throws IOException {
         Files.createDirectory(device("0000:00:06.0", "0x1af4", "0x1110", 0).resolveSibling("gone"));
         Files.delete(devices.resolve("0000:00:06.0/resource2"));

@@ -73,6 +73,8 @@ public final class RegionsCommand extends ApiCommand {
     @Command(name = "create", sortOptions = false,
         description = "Serves one more region. Whoever has the region has its vGPU.")
     static final class CreateCommand extends ApiCommand {
+        private static final String IVSHMEM = "ivshmem:";
+
         @Parameters(paramLabel = "NAME")
         private String name;
         @ArgGroup(multiplicity = "1")
@@ -94,7 +96,7 @@ public final class RegionsCommand extends ApiCommand {
         /** Where it is. */
         static final class Place {
             @Option(names = "--path", paramLabel = "FILE", required = true,
-                description = "A file in /dev/shm, or an ivshmem device's resource2.")
+                description = "A file in /dev/shm, or ivshmem:TAG for the ivshmem device that carries the tag.")
             private Path path;
             @Option(names = "--doorbell-socket", paramLabel = "SOCKET", required = true,
                 description = "Where the broker is the server of QEMU's ivshmem-doorbell.")
@@ -120,7 +122,7 @@ public final class RegionsCommand extends ApiCommand {
         }
 
         private String absolute(Path path) {
-            if (path != null && !path.isAbsolute()) {
+            if (path != null && !path.isAbsolute() && !path.toString().startsWith(IVSHMEM)) {
                 throw new ParameterException(spec().commandLine(), "a path of the broker's machine begins with /: "
                     + path);
             }
