@@ -433,7 +433,7 @@ public interface BrokerConfig {
         /**
          * A file in shared memory (/dev/shm, hugetlbfs), which guests on this machine and QEMU's {@code ivshmem-plain}
          * map; or the {@code resource2} of an ivshmem device where the broker itself runs in a virtual machine. A file
-         * that is missing is made with mode 0600, and removed at the end. One that is there must belong to the broker's
+         * that is missing is made with mode 0600, and removed at the end. An existing file must belong to the broker's
          * user or root, have one name, and give others no right. Not together with
          * {@link #doorbellSocket()}.
          */

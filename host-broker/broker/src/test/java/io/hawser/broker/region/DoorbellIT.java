@@ -206,9 +206,13 @@ class DoorbellIT {
             assertFalse(view(broker).connected());
         }
         assertTrue(Files.notExists(socket()), "a broker that ends removes its socket");
+        Files.writeString(record, recorded);
+        FileMaker.all().get("socket of another program, which has ended").make(socket());
+        StartException refused = assertThrows(StartException.class, () -> start("silent", Map.of()));
+        assertTrue(refused.getMessage().contains("path must be free"), refused.getMessage());
+        Files.delete(socket());
         // As a killed broker leaves both: the same socket under its name, and the record of it.
         Files.move(kept, socket());
-        Files.writeString(record, recorded);
         try (TestBroker broker = start("silent", Map.of()); TestMachine machine = new TestMachine(socket())) {
             setUp(machine, 1 + SLOTS);
             TestBroker.await("the machine", () -> view(broker).connected());

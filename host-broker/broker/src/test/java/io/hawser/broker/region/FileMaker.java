@@ -39,7 +39,7 @@ interface FileMaker {
         return all;
     }
 
-    /** What changes when a file is replaced, opened for writing or changed. */
+    /** The parts of a file's status that change with the file, its content or its rights. */
     static Object identity(Path path) throws IOException {
         return Map.copyOf(Files.readAttributes(path, "unix:dev,ino,mode,uid,nlink,lastModifiedTime",
             LinkOption.NOFOLLOW_LINKS));

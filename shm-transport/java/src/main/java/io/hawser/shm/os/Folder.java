@@ -62,7 +62,7 @@ public final class Folder implements AutoCloseable {
         return new Folder(openAt(fd, single(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, 0));
     }
 
-    /** What a name stands for, without opening it; a link stands for itself. Empty when there is nothing. */
+    /** The file that a name stands for, without opening the file; a link stands for itself. Empty without a file. */
     public Optional<PinnedFile> find(String name) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
         int found = tryOpen(fd, single(name), O_PATH | O_NOFOLLOW, 0);

@@ -95,6 +95,12 @@ class SocketFileTest {
         String refusal = assertThrows(IOException.class, () -> prepare(NOBODYS)).getMessage();
         assertTrue(refusal.contains("must be free"), refusal);
         assertEquals(List.of(NAME), names());
+        if (FileStatus.user() == 0) {
+            Files.setAttribute(place.resolve(NAME), "unix:uid", 4711);
+            refusal = assertThrows(IOException.class, () -> prepare(SocketFile.Record.NONE)).getMessage();
+            assertTrue(refusal.contains("must be free"), refusal);
+            Files.setAttribute(place.resolve(NAME), "unix:uid", 0);
+        }
         prepare(SocketFile.Record.NONE).close();
         assertEquals(List.of(), names());
     }
