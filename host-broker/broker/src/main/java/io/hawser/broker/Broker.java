@@ -10,6 +10,7 @@ import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.ledger.OutsideLook;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.PoolState;
+import io.hawser.broker.pool.StartRules;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
 import io.hawser.broker.pool.WorkerMessage;
@@ -184,7 +185,7 @@ public final class Broker {
             }
         });
         pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), vgpus::percentage,
-            this::gpus);
+            this::weight, this::gpus);
         gpuMonitor = new GpuMonitor(new Monitored());
         StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
@@ -302,7 +303,8 @@ public final class Broker {
     private static WorkerPool.Limits limits(BrokerConfig config) {
         BrokerConfig.Worker worker = config.worker();
         return new WorkerPool.Limits(worker.poolSize(), worker.startTimeout(), worker.minBackOff(),
-            worker.maxBackOff(), config.sessions().endTimeout());
+            worker.maxBackOff(), config.sessions().endTimeout(),
+            StartRules.of(Runtime.getRuntime().availableProcessors(), config.sessions().maxWaiting()));
     }
 
     private static void closeQuietly(StateDir stateDir) {

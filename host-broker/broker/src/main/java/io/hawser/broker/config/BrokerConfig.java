@@ -339,6 +339,13 @@ public interface BrokerConfig {
         @WithDefault("32")
         int max();
 
+        /**
+         * Starts of one vGPU that may wait for a worker, 1 or more; stops one vGPU from filling the broker's sessions
+         * with starts.
+         */
+        @WithDefault("32")
+        int maxWaiting();
+
         /** Time that a worker has to end after it was told to; then it is killed. */
         @WithDefault("2s")
         Duration endTimeout();

@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import java.util.List;
+import java.util.Map;
 
 /**
  * What the pool looks like from outside, at one moment.
@@ -13,9 +14,10 @@ import java.util.List;
  * @param lastFailure why the last start failed, empty when the last one succeeded.
  * @param backend the GPU backend that workers opened, empty before the first was ready.
  * @param devices the GPUs that workers see.
+ * @param waiting starts that wait for a worker, by vGPU; a vGPU without any is not in it.
  */
 public record PoolState(int size, int ready, int starting, int assigned, int failures, String lastFailure,
-    String backend, List<WorkerMessage.Device> devices) {
+    String backend, List<WorkerMessage.Device> devices, Map<String, Integer> waiting) {
 
     /** Whether a session that is asked for now can be expected to get a worker. */
     public boolean usable() {

@@ -12,6 +12,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
+import java.util.function.ToIntFunction;
 import org.jboss.logging.Logger;
 
 /**
@@ -47,7 +49,15 @@ public final class WorkerPool {
 
     /** Sizes and times. */
     public record Limits(int size, Duration startTimeout, Duration minBackOff, Duration maxBackOff,
-        Duration endTimeout) { }
+        Duration endTimeout, StartRules starts) { }
+
+    /**
+     * What decides whose start is next.
+     *
+     * @param weights of vGPUs, by name, 1 to 100.
+     * @param activeElsewhere whether a start waits, or has waited lately, for a worker of another pool.
+     */
+    record Fairness(ToIntFunction<String> weights, BooleanSupplier activeElsewhere) { }
 
     private enum Phase { STARTING, READY, ASSIGNED, ENDING }
 
@@ -58,7 +68,8 @@ public final class WorkerPool {
     private final Map<Worker, Phase> workers = new HashMap<>();
     private final Map<Worker, ScheduledFuture<?>> startDeadlines = new HashMap<>();
     private final Deque<Worker> ready = new ArrayDeque<>();
-    private final Deque<CompletableFuture<Worker>> waiting = new ArrayDeque<>();
+    private final StartQueue<CompletableFuture<Worker>> waiting;
+    private final Map<Worker, String> startedFor = new HashMap<>(); // vGPUs for whose starts the worker is started
     private final CompletableFuture<Void> stopped = new CompletableFuture<>();
     private static final AtomicLong NEXT_ID = new AtomicLong(1);
     private final WorkerKind kind;
@@ -73,9 +84,9 @@ public final class WorkerPool {
     private volatile PoolState state;
     private volatile List<Integer> idlePids = List.of();
 
-    /** Makes a pool; {@link #start()} starts its workers. */
-    public WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener) {
-        this(loop, command, limits, listener, WorkerKind.FIRST, true);
+    /** Makes the first pool of a broker; {@link #start()} starts its workers. */
+    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness) {
+        this(loop, command, limits, listener, fairness, WorkerKind.FIRST, true);
     }
 
     /**
@@ -83,18 +94,20 @@ public final class WorkerPool {
      *
      * @param command says to the workers what they are.
      */
-    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, WorkerKind kind) {
-        this(loop, command, limits, listener, kind, false);
+    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness,
+        WorkerKind kind) {
+        this(loop, command, limits, listener, fairness, kind, false);
     }
 
-    private WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, WorkerKind kind,
-        boolean isFirst) {
+    private WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness,
+        WorkerKind kind, boolean isFirst) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
         this.kind = kind;
         this.isFirst = isFirst;
+        waiting = new StartQueue<>(limits.starts(), fairness.weights(), fairness.activeElsewhere(), System::nanoTime);
         size = isFirst ? limits.size() : 0;
         publish();
     }
@@ -114,6 +127,11 @@ public final class WorkerPool {
         return idlePids;
     }
 
+    /** What its workers are alike in. */
+    WorkerKind kind() {
+        return kind;
+    }
+
     /** UUIDs of the GPUs that its workers see; empty for all. Any thread. */
     List<String> gpus() {
         return kind.gpus();
@@ -121,7 +139,12 @@ public final class WorkerPool {
 
     /** Whether it has no worker, and nobody waits for one. */
     boolean isIdle() {
-        return workers.isEmpty() && waiting.isEmpty();
+        return workers.isEmpty() && waiting.size() == 0;
+    }
+
+    /** Whether a start waits, or has waited lately, for one of its workers. */
+    boolean hasStarts() {
+        return waiting.isActive();
     }
 
     /** Keeps so many workers ready from now on; those that are ready beyond that end. */
@@ -149,26 +172,47 @@ public final class WorkerPool {
     }
 
     /**
-     * Takes a ready worker, or waits for one. The caller assigns it, or {@link Worker#kill kills} it. Completes
-     * exceptionally with {@link NoWorkerException}. Cancelling the future gives up the place in the queue.
+     * Takes a ready worker, or waits for one in the line of the vGPU. The caller assigns it, or {@link Worker#kill
+     * kills} it. Completes exceptionally with {@link NoWorkerException}. Cancelling the future gives up the place in
+     * the line.
      */
-    public CompletableFuture<Worker> take() {
+    public CompletableFuture<Worker> take(String vgpu) {
         CompletableFuture<Worker> taken = new CompletableFuture<>();
         if (stopping) {
             taken.completeExceptionally(new NoWorkerException("the broker is shutting down"));
             return taken;
         }
-        Worker worker = pollReady();
-        if (worker != null) {
-            workers.put(worker, Phase.ASSIGNED);
-            taken.complete(worker);
-        } else if (backOff != null) {
+        pruneReady();
+        if (backOff != null && ready.isEmpty()) {
             taken.completeExceptionally(new NoWorkerException("no worker can be started: " + lastFailure));
+        } else if (waiting.offer(vgpu, taken)) {
+            taken.whenComplete((worker, failure) -> {
+                if (taken.isCancelled() && waiting.remove(vgpu, taken)) {
+                    publish();
+                }
+            });
+            serve();
         } else {
-            waiting.add(taken);
+            taken.completeExceptionally(new NoWorkerException("the vGPU's starts that wait for a worker must be at "
+                + "most " + limits.starts().maxWaiting() + ": vgpu=" + vgpu));
         }
         refill();
         return taken;
+    }
+
+    /** Gives ready workers to starts, as far as each may have one. */
+    private void serve() {
+        pruneReady();
+        for (CompletableFuture<Worker> next; (next = waiting.next(ready.size(), size)) != null; pruneReady()) {
+            Worker worker = ready.poll();
+            workers.put(worker, Phase.ASSIGNED);
+            publish(); // before its guest is served
+            next.complete(worker);
+        }
+    }
+
+    private void pruneReady() {
+        ready.removeIf(worker -> !worker.usable());
     }
 
     /** Ends all workers; completes when none is left. Those that do not end in time are killed. */
@@ -177,8 +221,7 @@ public final class WorkerPool {
         if (backOff != null) {
             backOff.cancel(false);
         }
-        waiting.forEach(w -> w.completeExceptionally(new NoWorkerException(reason)));
-        waiting.clear();
+        refuseAll(reason);
         ready.clear();
         for (Worker worker : List.copyOf(workers.keySet())) {
             if (workers.get(worker) == Phase.STARTING) {
@@ -191,19 +234,14 @@ public final class WorkerPool {
         return stopped;
     }
 
-    private Worker pollReady() {
-        Worker worker;
-        do {
-            worker = ready.poll();
-        } while (worker != null && !worker.usable());
-        return worker;
+    private void refuseAll(String reason) {
+        waiting.removeAll().forEach(start -> start.completeExceptionally(new NoWorkerException(reason)));
     }
 
     private void refill() {
-        waiting.removeIf(CompletableFuture::isDone);
         int probe = isFirst && devices.isEmpty() ? 1 : 0;
-        int wanted = Math.max(size + waiting.size(), probe);
-        while (!stopping && backOff == null && ready.size() + count(Phase.STARTING) < wanted) {
+        while (!stopping && backOff == null && (waiting.toStart(ready.size(), count(Phase.STARTING), size) > 0
+            || ready.size() + count(Phase.STARTING) < probe)) {
             startOne();
         }
         if (stopping && workers.isEmpty()) {
@@ -215,12 +253,16 @@ public final class WorkerPool {
     private void startOne() {
         try {
             // A guest that waits already has more from a worker that is there than from one that is quick at once.
-            boolean awaited = waiting.size() > count(Phase.STARTING);
+            boolean awaited = waiting.welcome() > count(Phase.STARTING);
+            String vgpu = waiting.needsMost(startedFor.values());
             long id = NEXT_ID.getAndIncrement();
             Worker worker = Worker.start(id, loop, command.line(id),
                 awaited ? command.environmentOfAwaited() : command.environment(), command.confinement(),
                 limits.endTimeout(), new WorkerListener());
             workers.put(worker, Phase.STARTING);
+            if (vgpu != null) {
+                startedFor.put(worker, vgpu);
+            }
             startDeadlines.put(worker, loop.schedule(() -> worker.kill("it was not ready in time: timeoutMs="
                 + limits.startTimeout().toMillis()), limits.startTimeout().toMillis(), TimeUnit.MILLISECONDS));
             LOG.debugf("worker %d started: pid=%d", worker.id(), worker.pid());
@@ -243,10 +285,7 @@ public final class WorkerPool {
         long delayMs = Math.min(limits.minBackOff().toMillis() * factor, limits.maxBackOff().toMillis());
         LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d%s: %s", delayMs,
             failures, kind.equals(WorkerKind.FIRST) ? "" : " gpus=" + kind, reason);
-        CompletableFuture<Worker> next;
-        while ((next = waiting.poll()) != null) {
-            next.completeExceptionally(new NoWorkerException("no worker can be started: " + reason));
-        }
+        refuseAll("no worker can be started: " + reason);
         if (!stopping) {
             backOff = loop.schedule(() -> {
                 backOff = null;
@@ -262,7 +301,7 @@ public final class WorkerPool {
     private void publish() {
         idlePids = ready.stream().map(Worker::pid).toList();
         state = new PoolState(size, ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED), failures,
-            lastFailure, backend, devices);
+            lastFailure, backend, devices, waiting.sizes());
     }
 
     private void becameReady(Worker worker, WorkerMessage.Ready message) {
@@ -276,20 +315,16 @@ public final class WorkerPool {
         listener.started(worker.age());
         LOG.infof("worker %d is ready: pid=%d backend=%s gpus=%s startMs=%d", worker.id(), worker.pid(), backend,
             kind, worker.age().toMillis());
-        CompletableFuture<Worker> next;
-        do {
-            next = waiting.poll();
-        } while (next != null && next.isDone());
-        if (next != null) {
-            workers.put(worker, Phase.ASSIGNED);
-            publish(); // before its guest is served
-            next.complete(worker);
-        } else if (ready.size() < size) {
-            workers.put(worker, Phase.READY);
-            ready.add(worker);
-        } else {
+        String vgpu = startedFor.remove(worker);
+        workers.put(worker, Phase.READY);
+        ready.add(worker);
+        serve();
+        if (ready.size() > size && ready.remove(worker)) {
             workers.put(worker, Phase.ENDING);
             worker.end("it is not needed");
+            if (vgpu != null) {
+                waiting.charge(vgpu);
+            }
         }
         refill();
     }
@@ -314,6 +349,7 @@ public final class WorkerPool {
         public void gone(Worker worker, String reason) {
             Phase phase = workers.remove(worker);
             ready.remove(worker);
+            startedFor.remove(worker);
             ScheduledFuture<?> deadline = startDeadlines.remove(worker);
             if (deadline != null) {
                 deadline.cancel(false);

@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.ToIntFunction;
@@ -33,6 +34,7 @@ public final class WorkerPools {
     private final WorkerPool.Limits limits;
     private final WorkerPool.Listener listener;
     private final ToIntFunction<String> percentages;
+    private final ToIntFunction<String> weights;
     private final Consumer<List<WorkerMessage.Device>> told;
     private final WorkerPool whole;
     private final Map<WorkerKind, WorkerPool> byKind = new LinkedHashMap<>();
@@ -45,18 +47,20 @@ public final class WorkerPools {
      * Makes the pools; {@link #start()} starts their workers.
      *
      * @param percentages of vGPUs, by name, as {@link WorkerKind} has them.
+     * @param weights of vGPUs, by name: their parts of the starts when several wait, 1 to 100.
      * @param told of the GPUs when the first worker has told; must say by {@link #need} which kinds are needed.
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
         WorkerPool.Listener listener, ToIntFunction<String> percentages,
-        Consumer<List<WorkerMessage.Device>> told) {
+        ToIntFunction<String> weights, Consumer<List<WorkerMessage.Device>> told) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
         this.percentages = percentages;
+        this.weights = weights;
         this.told = told;
-        whole = new WorkerPool(loop, command, limits, new FirstListener());
+        whole = new WorkerPool(loop, command, limits, new FirstListener(), fairness(WorkerKind.FIRST));
         pools = List.of(whole);
     }
 
@@ -73,7 +77,14 @@ public final class WorkerPools {
         return new PoolState(states.stream().mapToInt(PoolState::size).sum(),
             states.stream().mapToInt(PoolState::ready).sum(), states.stream().mapToInt(PoolState::starting).sum(),
             states.stream().mapToInt(PoolState::assigned).sum(), worst.failures(), worst.lastFailure(),
-            first.backend(), first.devices());
+            first.backend(), first.devices(), states.stream().flatMap(state -> state.waiting().entrySet().stream())
+            .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, Integer::sum, TreeMap::new)));
+    }
+
+    /** A pool's, which is told by its kind of what goes on in the others. */
+    private WorkerPool.Fairness fairness(WorkerKind kind) {
+        return new WorkerPool.Fairness(weights, () -> pools.stream()
+            .anyMatch(pool -> !pool.kind().equals(kind) && pool.hasStarts()));
     }
 
     /** Whether the last start of a worker for one GPU has failed; any thread. */
@@ -100,7 +111,7 @@ public final class WorkerPools {
     public CompletableFuture<Worker> take(Session session) {
         try {
             List<String> gpus = session.gpus();
-            return gpus.isEmpty() ? takeFirst(session) : pool(kind(session, gpus)).take();
+            return gpus.isEmpty() ? takeFirst(session) : pool(kind(session, gpus)).take(vgpu(session));
         } catch (SessionRegistry.RefusedException e) {
             return CompletableFuture.failedFuture(new WorkerPool.NoWorkerException(e.getMessage()));
         }
@@ -109,7 +120,7 @@ public final class WorkerPools {
     /** Before the GPUs are known: the worker that tells serves this session, if it is one for its GPUs. */
     private CompletableFuture<Worker> takeFirst(Session session) {
         CompletableFuture<Worker> result = new CompletableFuture<>();
-        CompletableFuture<Worker> first = whole.take();
+        CompletableFuture<Worker> first = whole.take(vgpu(session));
         pass(first, result, worker -> {
             List<String> gpus;
             try {
@@ -124,7 +135,7 @@ public final class WorkerPools {
                 give(worker, result);
             } else {
                 worker.kill("it has GPUs, or parts of them, that its session does not have");
-                pass(pool.take(), result, next -> give(next, result));
+                pass(pool.take(vgpu(session)), result, next -> give(next, result));
             }
         });
         return result;
@@ -162,8 +173,12 @@ public final class WorkerPools {
             .forEach(pool -> pool.renew(reason));
     }
 
+    private static String vgpu(Session session) {
+        return session.view().guest().vgpu();
+    }
+
     private WorkerKind kind(Session session, List<String> gpus) {
-        return new WorkerKind(gpus, percentages.applyAsInt(session.view().guest().vgpu()));
+        return new WorkerKind(gpus, percentages.applyAsInt(vgpu(session)));
     }
 
     private WorkerPool pool(WorkerKind kind) {
@@ -227,7 +242,7 @@ public final class WorkerPools {
 
     private WorkerPool open(WorkerKind wanted) {
         return byKind.computeIfAbsent(wanted, kind -> {
-            WorkerPool pool = new WorkerPool(loop, command.of(kind), limits, listener, kind);
+            WorkerPool pool = new WorkerPool(loop, command.of(kind), limits, listener, fairness(kind), kind);
             List<WorkerPool> more = new ArrayList<>(pools);
             more.add(pool);
             pools = List.copyOf(more);

@@ -8,6 +8,9 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
 import jnr.posix.MsgHdr;
 import jnr.posix.POSIX;
 import jnr.posix.POSIXFactory;
@@ -15,6 +18,8 @@ import jnr.posix.POSIXFactory;
 /** A worker process for tests: speaks the control protocol on descriptor 3, and misbehaves as its argument says. */
 public final class FakeWorker {
     private static final int CONTROL = 3;
+    /** Followed by a folder: the worker is ready when it has taken a file out of it. */
+    public static final String GATED = "gated=";
     private static final int WELCOME_PAYLOAD_BYTES = 40;
     private static final POSIX POSIX = POSIXFactory.getNativePOSIX();
     private static final String READY = "{\"type\":\"ready\",\"pid\":%d,\"backend\":\"fake\",\"devices\":[{\"name\":"
@@ -70,7 +75,27 @@ public final class FakeWorker {
             + "\",\"devices\":[" + devices + "]}";
     }
 
+    /** Waits for a file in a folder, and takes it: of several workers that wait, one goes on. */
+    private static void awaitPermit(Path folder) {
+        while (true) {
+            try (Stream<Path> permits = Files.list(folder)) {
+                for (Path permit : permits.toList()) {
+                    if (Files.deleteIfExists(permit)) {
+                        return;
+                    }
+                }
+            } catch (IOException e) {
+                System.err.println("no permits: " + e);
+                System.exit(7);
+            }
+            java.util.concurrent.locks.LockSupport.parkNanos(5_000_000); // the folder has no way to tell
+        }
+    }
+
     private static void serve(String mode) {
+        if (mode.startsWith(GATED)) {
+            awaitPermit(Path.of(mode.substring(GATED.length())));
+        }
         send(switch (mode) {
             case "gpus" -> severalGpus("fake");
             case "nvidia" -> severalGpus("nvidia");

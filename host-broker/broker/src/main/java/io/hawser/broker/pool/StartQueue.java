@@ -1,0 +1,252 @@
+package io.hawser.broker.pool;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
+import java.util.function.ToIntFunction;
+import org.jboss.logging.Logger;
+
+/**
+ * Starts that wait for a worker of one pool: a line for each vGPU, served by virtual time with the compute share as
+ * weight (start-time fair queueing; Goyal, Vin and Cheng, SIGCOMM 1996). A start costs the worker that it takes.
+ *
+ * <p>A vGPU is <em>above its share</em> when another vGPU that waits, or has waited in the last {@link #LATELY_NS}, has
+ * a smaller tag. Each of these others keeps a ready worker from it. One thread.
+ *
+ * @param <T> a start; compared by identity.
+ */
+final class StartQueue<T> {
+    private static final Logger LOG = Logger.getLogger(StartQueue.class);
+    /** How long a vGPU that waits no more still has a worker reserved, and its use of workers remembered. */
+    static final long LATELY_NS = TimeUnit.SECONDS.toNanos(10);
+    /** Virtual time that a worker costs at weight 1; weights go to 100, and 2^31 starts fit into a long. */
+    private static final long WORKER_COST = 1L << 32;
+
+    private final StartRules rules;
+    private final ToIntFunction<String> weights;
+    private final BooleanSupplier activeElsewhere;
+    private final LongSupplier nowNs;
+    private final Map<String, Line<T>> lines = new LinkedHashMap<>();
+    private long virtual; // never goes back
+    private long nextNumber;
+    private int waiting;
+
+    /** A start and its place in the order of arrival. */
+    private record Place<T>(T start, long number) { }
+
+    /** One vGPU's starts. */
+    private static final class Line<T> {
+        private final String vgpu;
+        private final Deque<Place<T>> places = new ArrayDeque<>();
+        private long cost; // of a worker, in virtual time
+        private long nextTag = Long.MIN_VALUE; // without regard to how far it may trail
+        private long waitedNs; // when it last waited
+        private boolean isTold; // the log says that it is above its share
+
+        Line(String vgpu) {
+            this.vgpu = vgpu;
+        }
+    }
+
+    /**
+     * Makes an empty queue.
+     *
+     * @param weights of vGPUs, by name, 1 to 100.
+     * @param activeElsewhere whether a start waits, or has waited lately, for a worker of another pool.
+     * @param nowNs a clock that never goes back.
+     */
+    StartQueue(StartRules rules, ToIntFunction<String> weights, BooleanSupplier activeElsewhere, LongSupplier nowNs) {
+        this.rules = rules;
+        this.weights = weights;
+        this.activeElsewhere = activeElsewhere;
+        this.nowNs = nowNs;
+    }
+
+    /** Puts a start at the end of its vGPU's line; false, and nothing happens, when the line is full. */
+    boolean offer(String vgpu, T start) {
+        forget();
+        Line<T> line = lines.computeIfAbsent(vgpu, Line::new);
+        line.cost = WORKER_COST / weights.applyAsInt(vgpu);
+        line.waitedNs = nowNs.getAsLong();
+        if (line.places.size() >= rules.maxWaiting()) {
+            return false;
+        }
+        line.places.add(new Place<>(start, nextNumber++));
+        waiting++;
+        return true;
+    }
+
+    /** Takes a start out that nobody waits for any more, at no cost; false when it is not in line. */
+    boolean remove(String vgpu, T start) {
+        Line<T> line = lines.get(vgpu);
+        if (line == null || !line.places.removeIf(place -> place.start == start)) {
+            return false;
+        }
+        line.waitedNs = nowNs.getAsLong();
+        waiting--;
+        return true;
+    }
+
+    /** Takes all starts out, in the order of arrival. */
+    List<T> removeAll() {
+        List<T> starts = lines.values().stream().flatMap(line -> line.places.stream())
+            .sorted(Comparator.comparingLong(Place::number)).map(Place::start).toList();
+        lines.values().forEach(line -> line.places.clear());
+        waiting = 0;
+        return starts;
+    }
+
+    /**
+     * Takes the start out that gets one of the ready workers, and charges its vGPU.
+     *
+     * @param ready workers that wait for a start.
+     * @param size workers that the pool is to keep ready.
+     * @return null when no start may have one.
+     */
+    T next(int ready, int size) {
+        if (ready == 0 || waiting == 0) {
+            return null;
+        }
+        forget();
+        int others = 0; // with a smaller tag
+        List<Line<T>> order = byTag();
+        for (int i = 0; i < order.size(); i++) {
+            Line<T> line = order.get(i);
+            others = i > 0 && tag(order.get(i - 1)) < tag(line) ? i : others;
+            if (line.places.isEmpty()) {
+                continue;
+            }
+            if (ready > Math.min(size, others)) {
+                return serve(line);
+            }
+            if (!line.isTold) {
+                line.isTold = true;
+                LOG.infof("vGPU %s is above its share of starts and leaves ready workers to others: waiting=%d",
+                    line.vgpu, line.places.size());
+            }
+        }
+        return null;
+    }
+
+    private T serve(Line<T> line) {
+        long tag = tag(line);
+        virtual = Math.max(virtual, tag);
+        line.nextTag = tag + line.cost;
+        line.waitedNs = nowNs.getAsLong();
+        waiting--;
+        return line.places.remove().start;
+    }
+
+    /** A worker was started for a start of this vGPU, which has left, and is of use to nobody. */
+    void charge(String vgpu) {
+        Line<T> line = lines.get(vgpu);
+        if (line != null) {
+            line.nextTag = tag(line) + line.cost;
+        }
+    }
+
+    /**
+     * How many workers to start now; 0 or less for none.
+     *
+     * @param ready workers that wait for a start.
+     * @param starting workers that are not ready yet.
+     * @param size workers that the pool is to keep ready.
+     */
+    int toStart(int ready, int starting, int size) {
+        forget();
+        int missing = size + waiting - ready - starting;
+        if (missing <= 0 || welcome() > 0) {
+            return missing;
+        }
+        List<Line<T>> order = byTag();
+        long last = order.isEmpty() ? Long.MIN_VALUE : tag(order.getLast());
+        if (last <= welcomeUpTo()) {
+            return missing; // no vGPU is above its share
+        }
+        int reserved = Math.min(size, (int) order.stream().filter(line -> tag(line) < last).count());
+        return Math.min(missing, Math.max(rules.ration(), reserved - ready) - starting);
+    }
+
+    /** Starts that wait, of vGPUs that are not above their share. */
+    int welcome() {
+        if (waiting == 0) {
+            return 0;
+        }
+        long limit = welcomeUpTo();
+        return lines.values().stream().filter(line -> tag(line) <= limit).mapToInt(line -> line.places.size()).sum();
+    }
+
+    /** The largest tag of vGPUs that are not above their share, in this pool or, as far as can be said, in all. */
+    private long welcomeUpTo() {
+        long least = lines.values().stream().mapToLong(this::tag).min().orElse(Long.MAX_VALUE);
+        return activeElsewhere.getAsBoolean() ? Math.min(least, virtual) : least;
+    }
+
+    /**
+     * The vGPU for which the next worker is started: the one that most starts wait for beyond the workers that are
+     * started for it.
+     *
+     * @param startedFor a vGPU for each worker that is being started for a start.
+     * @return null when there is a worker for every start.
+     */
+    String needsMost(Collection<String> startedFor) {
+        String most = null;
+        int mostMissing = 0;
+        for (Line<T> line : lines.values()) {
+            int missing = line.places.size() - Collections.frequency(startedFor, line.vgpu);
+            if (missing > mostMissing) {
+                most = line.vgpu;
+                mostMissing = missing;
+            }
+        }
+        return most;
+    }
+
+    /** Whether a start waits or has waited lately. */
+    boolean isActive() {
+        forget();
+        return !lines.isEmpty();
+    }
+
+    /** Starts that wait. */
+    int size() {
+        return waiting;
+    }
+
+    /** Starts that wait, by vGPU; none has 0. */
+    Map<String, Integer> sizes() {
+        Map<String, Integer> sizes = new TreeMap<>();
+        lines.values().stream().filter(line -> !line.places.isEmpty())
+            .forEach(line -> sizes.put(line.vgpu, line.places.size()));
+        return sizes;
+    }
+
+    /** Lines in which nobody has waited lately. What a vGPU has used is forgotten with its line. */
+    private void forget() {
+        long now = nowNs.getAsLong();
+        lines.values().removeIf(line -> line.places.isEmpty() && now - line.waitedNs > LATELY_NS);
+    }
+
+    /** All lines, the next first. */
+    private List<Line<T>> byTag() {
+        List<Line<T>> order = new ArrayList<>(lines.values());
+        order.sort(Comparator.<Line<T>>comparingLong(this::tag)
+            .thenComparingLong(line -> line.places.isEmpty() ? Long.MAX_VALUE : line.places.getFirst().number()));
+        return order;
+    }
+
+    /** Virtual time at which the next start of a line is due: a line that rests trails by one worker at most. */
+    private long tag(Line<T> line) {
+        return Math.max(line.nextTag, virtual - line.cost);
+    }
+}
