@@ -151,6 +151,7 @@ class MetricsIT {
         assertEquals(0, value("hawser_gpu_health" + gpu + ",health=\"lost\"}"));
         assertEquals(1, value("hawser_ready"));
         assertEquals(1, value("hawser_vgpu_sessions{vgpu=\"default\"}"));
+        assertEquals(0, value("hawser_vgpu_starts_waiting{vgpu=\"default\"}"));
         assertEquals(10, value("hawser_vgpu_calls_total{vgpu=\"default\"}"));
         assertEquals(3, value("hawser_vgpu_synchronous_round_trips_total{vgpu=\"default\"}"));
         assertEquals(0, value("hawser_vgpu_memory_bytes{vgpu=\"default\",kind=\"quota\"}"));

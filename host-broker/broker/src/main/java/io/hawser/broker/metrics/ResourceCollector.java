@@ -79,6 +79,8 @@ final class ResourceCollector extends Collector {
         Family memory = Family.gauge("hawser_vgpu_memory_bytes",
             "Device memory over its GPUs: its quota (0 for best effort) and what its sessions hold", "vgpu", "kind");
         Family sessions = Family.gauge("hawser_vgpu_sessions", "Sessions of the vGPU", "vgpu");
+        Family starts = Family.gauge("hawser_vgpu_starts_waiting", "Sessions of the vGPU that wait for a worker",
+            "vgpu");
         Family usable = Family.gauge("hawser_vgpu_ready", "Whether the vGPU has its GPUs", "vgpu");
         Family calls = Family.counter("hawser_vgpu_calls", "Records received from its guests", "vgpu");
         Family waits = Family.counter("hawser_vgpu_synchronous_round_trips", "Calls whose caller waited", "vgpu");
@@ -95,6 +97,7 @@ final class ResourceCollector extends Collector {
             memory.add(vgpu.memoryBytes() * (double) vgpu.placedGpus().size(), name, "quota")
                 .add(vgpu.usedBytes(), name, "used");
             sessions.add(vgpu.sessions(), name);
+            starts.add(vgpu.startsWaiting(), name);
             usable.add(vgpu.state().equals("ready") ? 1 : 0, name);
             WorkerStats sum = done.get(name);
             calls.add(sum.calls(), name);
@@ -104,6 +107,6 @@ final class ResourceCollector extends Collector {
             waited.add(sum.waitedMs() / 1000.0, name);
             bytes.add(sum.bytesIn(), name, "in").add(sum.bytesOut(), name, "out");
         }
-        return List.of(count, memory, sessions, usable, calls, waits, kernels, gpuTime, waited, bytes);
+        return List.of(count, memory, sessions, starts, usable, calls, waits, kernels, gpuTime, waited, bytes);
     }
 }

@@ -41,7 +41,8 @@ public class BrokerResource implements BrokerApi {
             pool.backend(), broker.config().sessions().max(), broker.jail(), broker.config().placement(),
             broker.config().overcommit(), broker.turnMode().label(), broker.database().kind().label(),
             lifecycle.httpEndpoint().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
-                pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure()));
+                pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
+                pool.waiting().values().stream().mapToInt(Integer::intValue).sum()));
     }
 
     @Override

@@ -6,11 +6,13 @@ import io.hawser.broker.vgpu.Vgpu;
 import io.hawser.broker.vgpu.VgpuView;
 import java.time.Instant;
 import java.util.List;
+import java.util.Map;
 
 /** A vGPU; see openapi.yml. */
 public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, int computeShare, String mode,
     String gpus, List<String> carriers, int maxSessions, String origin, Instant created, Instant changed, String state,
-    String problem, List<String> placedGpus, int sessions, long usedBytes, int tokens) {
+    String problem, List<String> placedGpus, int sessions, int startsWaiting, long usedBytes,
+    int tokens) {
 
     /** Whose it is; see openapi.yml. */
     public record Owner(String kind, String id) { }
@@ -18,20 +20,24 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
     /**
      * As the interface shows it.
      *
-     * @param usedBytes memory of its sessions.
+     * @param broker knows what its sessions have and wait for.
      */
-    public static VgpuInfo of(VgpuView view, long usedBytes) {
+    public static VgpuInfo of(VgpuView view, Broker broker) {
+        return of(view, broker, broker.pool().waiting());
+    }
+
+    private static VgpuInfo of(VgpuView view, Broker broker, Map<String, Integer> waiting) {
         Vgpu vgpu = view.vgpu();
         return new VgpuInfo(vgpu.name(), vgpu.id().toString(), new Owner(vgpu.owner().kind().label(),
             vgpu.owner().id()), vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().label(), vgpu.gpus().toString(),
             vgpu.carriers().stream().map(Carrier::label).sorted().toList(), vgpu.maxSessions(), vgpu.origin().label(),
             vgpu.created(), vgpu.changed(), view.state().label(), view.problem(), view.placedGpus(), view.sessions(),
-            usedBytes, view.tokens());
+            waiting.getOrDefault(vgpu.name(), 0), broker.ledgers().usedBytes(vgpu.name()), view.tokens());
     }
 
     /** The vGPUs by name, from pictures; any thread. */
     public static List<VgpuInfo> list(Broker broker) {
-        return broker.vgpus().list().stream()
-            .map(view -> of(view, broker.ledgers().usedBytes(view.vgpu().name()))).toList();
+        Map<String, Integer> waiting = broker.pool().waiting();
+        return broker.vgpus().list().stream().map(view -> of(view, broker, waiting)).toList();
     }
 }

@@ -80,7 +80,7 @@ public class VgpuResource implements VgpuApi {
     }
 
     private VgpuInfo info(VgpuView view) {
-        return VgpuInfo.of(view, lifecycle.broker().ledgers().usedBytes(view.vgpu().name()));
+        return VgpuInfo.of(view, lifecycle.broker());
     }
 
     private static <T> CompletionStage<T> told(CompletionStage<T> stage) {

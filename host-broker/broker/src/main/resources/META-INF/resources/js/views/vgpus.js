@@ -82,7 +82,8 @@ export function vgpu(name) {
         ['Memory', () => fill(of().usedBytes, quotaOf(of())).text],
         ['Quota on each GPU', () => of().memoryBytes ? bytes(of().memoryBytes) : 'best effort'],
         ['Compute', () => of().mode === 'exclusive' ? 'exclusive' : 'share ' + of().computeShare],
-        ['Sessions', () => of().sessions + (of().maxSessions ? ' of ' + of().maxSessions : '')],
+        ['Sessions', () => of().sessions + (of().maxSessions ? ' of ' + of().maxSessions : '')
+            + (of().startsWaiting ? ', ' + of().startsWaiting + ' waiting for a worker' : '')],
         ['GPUs asked for', () => of().gpus],
         ['Placed on', () => of().placedGpus.map(uuid => model.gpus.has(uuid) && model.gpus.get(uuid).index !== undefined
             ? 'GPU ' + model.gpus.get(uuid).index : shortUuid(uuid)).join(', ') || '–'],
