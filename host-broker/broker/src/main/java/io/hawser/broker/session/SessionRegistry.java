@@ -115,7 +115,7 @@ public final class SessionRegistry {
         if (closed) {
             throw new RefusedException("the broker is shutting down");
         }
-        if (sessions.size() >= maxSessions) {
+        if (sessions.size() >= maxSessions && !makeRoom(guest.vgpu())) {
             throw new RefusedException("the broker's sessions are all in use: max=" + maxSessions);
         }
         String name = guest.vgpu();
@@ -134,6 +134,29 @@ public final class SessionRegistry {
         }
         sessions.put(session.id(), session);
         return session;
+    }
+
+    /**
+     * Refuses the newest waiting start of the vGPU that has most of them, if another vGPU comes that has fewer, so that
+     * starts in line keep no other vGPU out.
+     *
+     * @return whether there is a place now.
+     */
+    private boolean makeRoom(String comer) {
+        Map<String, Integer> waiting = new HashMap<>();
+        Map<String, Session> newest = new HashMap<>();
+        for (Session session : sessions.values()) { // the oldest first
+            if (session.view().state() == SessionState.STARTING) {
+                waiting.merge(session.vgpu(), 1, Integer::sum);
+                newest.put(session.vgpu(), session);
+            }
+        }
+        waiting.entrySet().stream().max(Map.Entry.comparingByValue())
+            .filter(most -> most.getValue() > waiting.getOrDefault(comer, 0) + 1)
+            .ifPresent(most -> newest.get(most.getKey()).end("the broker's sessions are all in use, and most of those "
+                + "that wait for a worker are this vGPU's: max=" + maxSessions + " vgpu=" + most.getKey() + " waiting="
+                + most.getValue()));
+        return sessions.size() < maxSessions;
     }
 
     /** UUIDs of the GPUs for one more session; empty while they are not known. */
