@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.HttpURLConnection;
 import java.net.URI;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -128,15 +129,33 @@ final class BrokerChild implements AutoCloseable {
     /** What the REST interface answers to a GET. */
     JsonNode get(String path) {
         try {
-            HttpURLConnection connection = (HttpURLConnection) URI.create(http + path).toURL().openConnection();
-            connection.setConnectTimeout(HTTP_TIMEOUT_MS);
-            connection.setReadTimeout(HTTP_TIMEOUT_MS);
-            connection.setRequestProperty("Authorization",
-                "Bearer " + Files.readString(state.resolve("admin.token")).strip());
-            return JSON.readTree(connection.getInputStream());
+            return JSON.readTree(open(path).getInputStream());
         } catch (IOException e) {
             throw new CheckException("the broker does not answer GET " + path + ": " + e + "\n" + logEnd(), e);
         }
+    }
+
+    /** A new token of a vGPU, as guests have it. */
+    String token(String vgpu) {
+        try {
+            HttpURLConnection connection = open("/api/v1/vgpus/" + vgpu + "/tokens");
+            connection.setRequestMethod("POST");
+            connection.setRequestProperty("Content-Type", "application/json");
+            connection.setDoOutput(true);
+            connection.getOutputStream().write("{}".getBytes(StandardCharsets.UTF_8));
+            return JSON.readTree(connection.getInputStream()).path("token").asText();
+        } catch (IOException e) {
+            throw new CheckException("the broker makes no token of " + vgpu + ": " + e + "\n" + logEnd(), e);
+        }
+    }
+
+    private HttpURLConnection open(String path) throws IOException {
+        HttpURLConnection connection = (HttpURLConnection) URI.create(http + path).toURL().openConnection();
+        connection.setConnectTimeout(HTTP_TIMEOUT_MS);
+        connection.setReadTimeout(HTTP_TIMEOUT_MS);
+        connection.setRequestProperty("Authorization",
+            "Bearer " + Files.readString(state.resolve("admin.token")).strip());
+        return connection;
     }
 
     /** The variables by which a guest program reaches this broker over a carrier and no other way. */

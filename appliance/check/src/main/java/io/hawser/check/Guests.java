@@ -40,6 +40,11 @@ final class Guests {
      * @param broker serves it; null for a native one.
      */
     Started start(Way way, BrokerChild broker, String name, List<String> arguments) {
+        return start(way, broker, name, arguments, null);
+    }
+
+    /** The same with a token; null for the way's own. */
+    Started start(Way way, BrokerChild broker, String name, List<String> arguments, String token) {
         Path program = installation.program(name);
         Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), name, way.label()));
         Path out = base.resolveSibling(base.getFileName() + ".out");
@@ -50,6 +55,10 @@ final class Guests {
         command.addAll(arguments);
         Map<String, String> environment =
             way == Way.NATIVE ? nativeEnvironment(program) : guestEnvironment(way, broker, statistics);
+        if (token != null) {
+            environment.remove("HAWSER_TOKEN_FILE");
+            environment.put("HAWSER_TOKEN", token);
+        }
         return new Started(children.start(command, environment, out, err), out, err, statistics);
     }
 

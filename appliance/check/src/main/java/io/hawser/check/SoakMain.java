@@ -70,14 +70,16 @@ public final class SoakMain {
         }
     }
 
-    private static String value(String[] args, int at) throws UsageException {
+    /** The value behind an option. */
+    static String value(String[] args, int at) throws UsageException {
         if (at >= args.length) {
             throw new UsageException(args[at - 1] + " needs a value");
         }
         return args[at];
     }
 
-    private static long number(String[] args, int at) throws UsageException {
+    /** The number above 0 behind an option. */
+    static long number(String[] args, int at) throws UsageException {
         String value = value(args, at);
         try {
             long number = Long.parseLong(value);

@@ -80,6 +80,29 @@ final class VanishingClients {
         return done.get();
     }
 
+    /**
+     * One client that connects, and leaves when it has its worker.
+     *
+     * @return ns from the connect to the worker's WELCOME.
+     * @throws IOException when it gets no worker.
+     */
+    long start() throws IOException {
+        long began = System.nanoTime();
+        try (Socket socket = new Socket()) {
+            socket.setSoTimeout(TIMEOUT_MS);
+            socket.setTcpNoDelay(true);
+            socket.connect(broker, TIMEOUT_MS);
+            goTo(Stage.PROOF, socket);
+            byte[] answer = receive(socket.getInputStream());
+            long took = System.nanoTime() - began;
+            if (ByteBuffer.wrap(answer).order(ByteOrder.LITTLE_ENDIAN).getInt(Integer.BYTES)
+                != RecordLayout.CONTROL_WELCOME) {
+                throw new IOException("refused");
+            }
+            return took;
+        }
+    }
+
     private void goTo(Stage stage, Socket socket) throws IOException {
         if (stage == Stage.CONNECTED) {
             return;

@@ -1,0 +1,68 @@
+package io.hawser.check;
+
+import java.time.Duration;
+
+/**
+ * {@code hawser-check --starts}: one vGPU attacks the starts of another. Exit status: 0 when it was measured, 1 when it
+ * could not be, 2 for a wrong command line.
+ */
+public final class StartsMain {
+    private static final String USAGE = """
+        usage: hawser-check --starts [--rounds N] [--clients N] [--pause SECONDS] [--backend auto|software|nvidia]
+                                     [--keep]
+
+        Starts a broker of its own with two workers in its pool. Measures the start of one vGPU's sessions from the full
+        pool, and again while clients of another vGPU connect, wait for a worker and leave, in a loop.
+
+          --rounds   starts of each kind that are measured (10)
+          --clients  clients that attack (4)
+          --pause    seconds between two measured starts (4)
+          --backend  which GPU the workers open (default auto)
+          --keep     keeps logs and outputs""";
+
+    private StartsMain() {
+    }
+
+    /** Runs it. */
+    public static void main(String[] args) {
+        int rounds = 10;
+        int clients = 4;
+        Duration pause = Duration.ofSeconds(4);
+        String backend = "auto";
+        boolean keep = false;
+        try {
+            for (int i = 0; i < args.length; i++) {
+                switch (args[i]) {
+                    case "--rounds" -> rounds = (int) SoakMain.number(args, ++i);
+                    case "--clients" -> clients = (int) SoakMain.number(args, ++i);
+                    case "--pause" -> pause = Duration.ofSeconds(SoakMain.number(args, ++i));
+                    case "--backend" -> backend = SoakMain.value(args, ++i);
+                    case "--keep" -> keep = true;
+                    default -> throw new UsageException("unknown option: " + args[i]);
+                }
+            }
+        } catch (UsageException e) {
+            System.err.println("hawser-check: " + e.getMessage() + "\n" + USAGE);
+            System.exit(2);
+            return;
+        }
+        System.exit(run(rounds, clients, pause, backend, keep));
+    }
+
+    private static int run(int rounds, int clients, Duration pause, String backend, boolean keep) {
+        try (Workplace workplace = Workplace.make(false, keep); Children children = new Children()) {
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                children.close();
+                workplace.close();
+            }));
+            try {
+                new Starts(Installation.ofLauncher(), children, workplace, backend, clients, rounds, pause).run();
+                return 0;
+            } catch (CheckException e) {
+                workplace.keep();
+                System.err.println("hawser-check: " + e.getMessage() + "\nlogs and outputs: " + workplace.folder());
+                return 1;
+            }
+        }
+    }
+}
