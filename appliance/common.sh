@@ -2,6 +2,9 @@
 # Shell functions of appliance/demo, appliance/benchmark and images/vm-test: building what is missing, starting a broker. Sourced by
 # bash; the sourcing script sets `root` and `me`.
 
+# shellcheck disable=SC1091 # known at run time
+. "$root/appliance/defects.sh"
+
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$me: $*"; exit 1; }
 
@@ -56,10 +59,11 @@ is_built() {
 }
 
 # Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
-# $1.log.
+# $1.log, which must tell of no defect of a broker before it.
 start_broker() {
     local state_dir=$1 deadline
     shift
+    [ ! -e "$state_dir.log" ] || no_defects "$state_dir.log" >&2 || die "the broker's log tells of a defect"
     "$launcher" -Dhawser.listen.port=0 -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" \
         -Dhawser.worker.start-timeout=240s "$@" \
         > "$state_dir.log" 2>&1 < /dev/null &

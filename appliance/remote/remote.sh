@@ -714,4 +714,7 @@ check_nothing_left() {
     kill "$broker_pid"
     wait "$broker_pid" 2> /dev/null || true
     [ ! -e "$state/endpoints.json" ] || { result="the broker has left endpoints.json"; return 1; }
+    # That of all brokers before it, too.
+    local defects
+    defects=$(no_defects "$state.log") || { result="the broker's log tells of a defect: $defects"; return 1; }
 }

@@ -176,6 +176,11 @@ final class BrokerChild implements AutoCloseable {
         return process.toHandle();
     }
 
+    /** Lines of its log that tell of a defect of it or of a worker; after its end, all of them. */
+    List<String> defects() {
+        return BrokerLog.defects(log);
+    }
+
     int poolSize() {
         return poolSize;
     }

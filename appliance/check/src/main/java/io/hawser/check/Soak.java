@@ -74,6 +74,7 @@ final class Soak {
         } finally {
             broker.close();
         }
+        faults.addAll(broker.defects());
         faults.forEach(fault -> System.out.println("LEAK OR FAULT: " + fault));
         System.out.println(faults.isEmpty() ? "soak: nothing has leaked" : "soak: failed");
         return faults.isEmpty();
@@ -208,6 +209,7 @@ final class Soak {
         if (left > 0) {
             faults.add("workers outlive their killed broker: " + left);
         }
+        faults.addAll(broker.defects()); // the next one writes its log anew
         Path state = workplace.folder().resolve(BROKER);
         try {
             Files.deleteIfExists(state.resolve("endpoints.json")); // of the one that was killed

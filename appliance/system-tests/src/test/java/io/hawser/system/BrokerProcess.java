@@ -2,7 +2,10 @@ package io.hawser.system;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -16,6 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
@@ -30,6 +34,10 @@ final class BrokerProcess implements AutoCloseable {
     private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
+    // The words of a session that a defect ended; of Netty and of Quarkus for an exception that nobody has caught.
+    private static final Pattern DEFECT = Pattern.compile(
+        "internal error|a task raised an exception|an exception was thrown by|failed, error id",
+        Pattern.CASE_INSENSITIVE);
     private static final String WARM_UP = "HAWSER_WARM_UP"; // a worker's
     /**
      * Settings with which each worker starts as one does for which a guest waits: ready sooner, its first calls slower.
@@ -42,18 +50,22 @@ final class BrokerProcess implements AutoCloseable {
     private final Path log;
     private final Process process;
     private final RegionFile region;
+    private final long logBegin; // earlier brokers of this name have written to the same file
+    private boolean isDefectExpected;
     private boolean dumped;
     private String guest;
     private String guestTls;
     private String http;
 
-    private BrokerProcess(Path stateDir, Path log, Process process, RegionFile region, Certificates trusted) {
+    private BrokerProcess(Path stateDir, Path log, long logBegin, Process process, RegionFile region,
+            Certificates trusted) {
         HttpClient.Builder builder = HttpClient.newBuilder().connectTimeout(HTTP_LIMIT);
         client = (trusted == null ? builder : builder.sslContext(trusted.trusting())).build();
         this.stateDir = stateDir;
         this.log = log;
         this.process = process;
         this.region = region;
+        this.logBegin = logBegin;
     }
 
     /** Starts one with a region of its own and waits until a worker is ready or, without a pool, until it answers. */
@@ -103,13 +115,15 @@ final class BrokerProcess implements AutoCloseable {
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
         builder.environment().put(WARM_UP, "off"); // passed on with AWAITED_WORKERS alone
+        long logBegin = Files.exists(log) ? Files.size(log) : 0;
         Process process = builder.start();
-        BrokerProcess broker = new BrokerProcess(stateDir, log, process, region, trusted);
+        BrokerProcess broker = new BrokerProcess(stateDir, log, logBegin, process, region, trusted);
         try {
             boolean asked = trusted != null || !settings.containsKey("hawser.tls.certificate");
             boolean hasPool = asked && !"0".equals(settings.get("hawser.worker.pool-size"));
             broker.awaitStart(hasPool);
         } catch (AssertionError | IOException e) {
+            broker.expectDefect(); // the first failure is the one to be told
             broker.close();
             throw e;
         }
@@ -275,6 +289,22 @@ final class BrokerProcess implements AutoCloseable {
             () -> metric("hawser_workers{state=\"ready\"}") >= 1 ? "" : "none is ready");
     }
 
+    /** A test provokes a defect of the broker or a worker on purpose: its log may tell of one. */
+    void expectDefect() {
+        isDefectExpected = true;
+    }
+
+    /** Lines of its log that tell of a defect of it or of a worker: a session that ends so is one by definition. */
+    private List<String> defects() {
+        try (InputStream from = Files.newInputStream(log)) {
+            from.skipNBytes(logBegin);
+            return new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8)).lines()
+                .filter(DEFECT.asPredicate()).toList();
+        } catch (IOException e) {
+            throw new AssertionError("the broker's log must be readable: " + log, e);
+        }
+    }
+
     /** Kills it without notice. */
     void kill() {
         process.toHandle().destroyForcibly();
@@ -309,5 +339,10 @@ final class BrokerProcess implements AutoCloseable {
             return left.isEmpty() ? "" : "left are " + left;
         });
         region.delete();
+        List<String> defects = isDefectExpected ? List.of() : defects();
+        if (!defects.isEmpty()) {
+            throw new AssertionError("the log of the broker tells of defects: " + log + ":\n"
+                + String.join("\n", defects));
+        }
     }
 }

@@ -276,7 +276,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
                 context.close();
             }
             default -> {
-                LOG.errorf(failure, "handshake failed: peer=%s:%d", address, port);
+                LOG.errorf(failure, "internal error: handshake failed: peer=%s:%d", address, port);
                 refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
             }
         }
