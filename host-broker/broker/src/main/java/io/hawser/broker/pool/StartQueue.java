@@ -118,15 +118,13 @@ final class StartQueue<T> {
             return null;
         }
         forget();
-        int others = 0; // with a smaller tag
         List<Line<T>> order = byTag();
-        for (int i = 0; i < order.size(); i++) {
-            Line<T> line = order.get(i);
-            others = i > 0 && tag(order.get(i - 1)) < tag(line) ? i : others;
+        for (int before = 0; before < order.size(); before++) {
+            Line<T> line = order.get(before);
             if (line.places.isEmpty()) {
                 continue;
             }
-            if (ready > Math.min(size, others)) {
+            if (ready > Math.min(size, before)) {
                 return serve(line);
             }
             if (!line.isTold) {
@@ -237,7 +235,7 @@ final class StartQueue<T> {
         lines.values().removeIf(line -> line.places.isEmpty() && now - line.waitedNs > LATELY_NS);
     }
 
-    /** All lines, the next first. */
+    /** All lines, the next first; of those with the same tag, those in which nobody waits come last. */
     private List<Line<T>> byTag() {
         List<Line<T>> order = new ArrayList<>(lines.values());
         order.sort(Comparator.<Line<T>>comparingLong(this::tag)
