@@ -7,9 +7,9 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** What a broker's log says of defects. The lines of workers are in their broker's log. */
+/** Finds the lines of a broker's log that tell of a defect. The lines of workers are in their broker's log. */
 final class BrokerLog {
-    // The words of a session that a defect ended; of Netty and of Quarkus for an exception that nobody has caught.
+    // The words of a session that a defect ended; those of Netty and Quarkus for an exception without a handler.
     private static final Pattern DEFECT = Pattern.compile(
         "internal error|a task raised an exception|an exception was thrown by|failed, error id",
         Pattern.CASE_INSENSITIVE);

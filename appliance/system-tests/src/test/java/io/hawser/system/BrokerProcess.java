@@ -34,7 +34,7 @@ final class BrokerProcess implements AutoCloseable {
     private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
-    // The words of a session that a defect ended; of Netty and of Quarkus for an exception that nobody has caught.
+    // The words of a session that a defect ended; those of Netty and Quarkus for an exception without a handler.
     private static final Pattern DEFECT = Pattern.compile(
         "internal error|a task raised an exception|an exception was thrown by|failed, error id",
         Pattern.CASE_INSENSITIVE);

@@ -27,7 +27,7 @@ import org.jboss.logging.Logger;
  */
 final class StartQueue<T> {
     private static final Logger LOG = Logger.getLogger(StartQueue.class);
-    /** How long a vGPU that waits no more still has a worker reserved, and its use of workers remembered. */
+    /** Time for which a vGPU that waits no more keeps its reserved worker and its tag. */
     static final long LATELY_NS = TimeUnit.SECONDS.toNanos(10);
     /** Virtual time that a worker costs at weight 1; weights go to 100, and 2^31 starts fit into a long. */
     private static final long WORKER_COST = 1L << 32;
@@ -86,7 +86,7 @@ final class StartQueue<T> {
         return true;
     }
 
-    /** Takes a start out that nobody waits for any more, at no cost; false when it is not in line. */
+    /** Takes a start out whose guest has left, at no cost; false when the start is not in line. */
     boolean remove(String vgpu, T start) {
         Line<T> line = lines.get(vgpu);
         if (line == null || !line.places.removeIf(place -> place.start == start)) {
@@ -145,7 +145,7 @@ final class StartQueue<T> {
         return line.places.remove().start;
     }
 
-    /** A worker was started for a start of this vGPU, which has left, and is of use to nobody. */
+    /** Charges a vGPU for a worker that was started for one of its starts and serves none, since that has left. */
     void charge(String vgpu) {
         Line<T> line = lines.get(vgpu);
         if (line != null) {
@@ -229,13 +229,13 @@ final class StartQueue<T> {
         return sizes;
     }
 
-    /** Lines in which nobody has waited lately. What a vGPU has used is forgotten with its line. */
+    /** Drops each line in which no start has waited lately, and with it what its vGPU has used. */
     private void forget() {
         long now = nowNs.getAsLong();
         lines.values().removeIf(line -> line.places.isEmpty() && now - line.waitedNs > LATELY_NS);
     }
 
-    /** All lines, the next first; of those with the same tag, those in which nobody waits come last. */
+    /** All lines, the next first; of those with the same tag, those without a start come last. */
     private List<Line<T>> byTag() {
         List<Line<T>> order = new ArrayList<>(lines.values());
         order.sort(Comparator.<Line<T>>comparingLong(this::tag)

@@ -52,7 +52,7 @@ public final class WorkerPool {
         Duration endTimeout, StartRules starts) { }
 
     /**
-     * What decides whose start is next.
+     * The rules of the order of starts.
      *
      * @param weights of vGPUs, by name, 1 to 100.
      * @param activeElsewhere whether a start waits, or has waited lately, for a worker of another pool.
@@ -127,7 +127,7 @@ public final class WorkerPool {
         return idlePids;
     }
 
-    /** What its workers are alike in. */
+    /** The kind of its workers. */
     WorkerKind kind() {
         return kind;
     }

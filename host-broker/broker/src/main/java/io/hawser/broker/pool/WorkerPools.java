@@ -81,7 +81,7 @@ public final class WorkerPools {
             .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, Integer::sum, TreeMap::new)));
     }
 
-    /** A pool's, which is told by its kind of what goes on in the others. */
+    /** The rules of the order of starts in the pool of a kind. */
     private WorkerPool.Fairness fairness(WorkerKind kind) {
         return new WorkerPool.Fairness(weights, () -> pools.stream()
             .anyMatch(pool -> !pool.kind().equals(kind) && pool.hasStarts()));

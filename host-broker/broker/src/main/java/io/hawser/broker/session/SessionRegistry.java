@@ -137,8 +137,8 @@ public final class SessionRegistry {
     }
 
     /**
-     * Refuses the newest waiting start of the vGPU that has most of them, if another vGPU comes that has fewer, so that
-     * starts in line keep no other vGPU out.
+     * Refuses the newest waiting start of the vGPU that has most of them, in favour of a vGPU with fewer. So starts in
+     * line keep no other vGPU out.
      *
      * @return whether there is a place now.
      */

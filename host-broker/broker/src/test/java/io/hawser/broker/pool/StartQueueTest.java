@@ -186,6 +186,21 @@ class StartQueueTest {
     }
 
     @Test
+    void shouldReplaceAllReservedWorkersAtOnce() {
+        StartQueue<String> queue = new StartQueue<>(RULES, vgpu -> 100, () -> false, () -> 0);
+        for (String vgpu : List.of("b", "c", "a", "a", "a")) {
+            queue.offer(vgpu, vgpu);
+            assertEquals(vgpu, queue.next(4, 4));
+        }
+        assertEquals(2, queue.toStart(0, 0, 4), "one for each other vGPU");
+        assertEquals(1, queue.toStart(1, 0, 4));
+        assertEquals(1, queue.toStart(2, 0, 4), "and then as many as the ration has");
+        assertEquals(0, queue.toStart(2, 1, 4));
+        queue.offer("a", "waits");
+        assertEquals(1, queue.toStart(0, 0, 1), "as far as the pool goes");
+    }
+
+    @Test
     void shouldLeaveAVgpuAloneWithAllWorkers() {
         SimulatedPool pool = pool(2);
         for (int i = 0; i < 20; i++) {
@@ -289,7 +304,7 @@ class StartQueueTest {
         assertEquals(Map.of(), pool.queue.sizes());
     }
 
-    /** What a vGPU does in a random life. */
+    /** A vGPU with a random life. */
     private static final class Tenant {
         private final String vgpu;
         private final int weight;
