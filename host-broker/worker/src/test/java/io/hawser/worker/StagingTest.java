@@ -3,6 +3,7 @@ package io.hawser.worker;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
@@ -15,6 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
+import java.util.HexFormat;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.Parameter;
@@ -89,6 +91,23 @@ class StagingTest {
             rig.expect("ended");
             assertTrue(rig.join());
             assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    @Test
+    void shouldOfferTheBrokerOnlyWhatTheGpuHasTakenAsCode() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier)) {
+            Guest guest = rig.guest();
+            byte[] garbage = new byte[100_000];
+            stage(guest, 1, garbage);
+            sendPieces(guest, 1, garbage);
+            assertEquals(200, load(guest, 1).i32(0));
+            stage(guest, 2, image());
+            sendPieces(guest, 2, image());
+            assertEquals(0, load(guest, 2).i32(0));
+            JsonNode offer = rig.expect("image");
+            assertEquals(HexFormat.of().formatHex(sha256(image())), offer.path("sha256").asText());
+            assertEquals(image().length, offer.path("bytes").asLong());
         }
     }
 

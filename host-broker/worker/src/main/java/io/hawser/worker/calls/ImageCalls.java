@@ -71,14 +71,17 @@ final class ImageCalls {
             return;
         }
         try {
-            load(call, mod, blobs.bytes(content), library, logCapacity, log);
+            MemorySegment image = blobs.bytes(content);
+            if (load(call, mod, image, library, logCapacity, log) == 0) {
+                session.images().offer(content, image.byteSize());
+            }
         } finally {
             blobs.release(content);
         }
     }
 
-    private void load(Call call, long mod, MemorySegment image, boolean library, int logCapacity,
-            StringBuilder log) {
+    /** Loads an image and answers the call; the CUresult of the load. */
+    private int load(Call call, long mod, MemorySegment image, boolean library, int logCapacity, StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
         Handle context = objects.currentContext();
         MemoryQuota.Charge charge = context == null ? null
@@ -104,6 +107,7 @@ final class ImageCalls {
         WireReplies.hwsImageLoad(call.reply(), result,
             MemorySegment.ofArray(Arrays.copyOf(text, Math.min(text.length, capacity))));
         call.finish(0);
+        return result;
     }
 
     /** Counts what the backend knows now, and registers the code; CUDA_ERROR_OUT_OF_MEMORY when it is too much. */

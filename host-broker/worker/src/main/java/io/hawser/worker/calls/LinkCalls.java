@@ -47,6 +47,7 @@ final class LinkCalls implements LinkManualCalls {
     private static final class Link {
         final Arena arena = Arena.ofShared();
         final List<DeviceLinker.Input> inputs = new ArrayList<>();
+        final Map<String, Long> staged = new HashMap<>(); // lengths of the inputs that came as blobs, by their digests
         MemorySegment image;
         long bytes;
     }
@@ -89,23 +90,27 @@ final class LinkCalls implements LinkManualCalls {
             return;
         }
         try {
-            add(call, linkId, type, name, own, blobs.bytes(content));
+            Link link = add(call, linkId, type, name, own, blobs.bytes(content));
+            if (link != null) {
+                link.staged.put(content, blobs.bytes(content).byteSize());
+            }
         } finally {
             blobs.release(content);
         }
     }
 
-    private void add(CallContext call, long linkId, int type, String name, List<DeviceLinker.Option> options,
+    /** Adds an input and answers the call; the link, or null when it does not take the input. */
+    private Link add(CallContext call, long linkId, int type, String name, List<DeviceLinker.Option> options,
             MemorySegment data) {
         Link link = links.get(linkId);
         if (link != null && link.image != null) {
             call.fatal("a link that is complete takes no more inputs: linkId=" + linkId);
-            return;
+            return null;
         }
         if (link == null && links.size() >= MAX_LINKS || totalInputs >= MAX_INPUTS
             || data.byteSize() > MAX_BYTES - totalBytes) {
             call.fail(CudaResult.OUT_OF_MEMORY);
-            return;
+            return null;
         }
         if (link == null) {
             link = new Link();
@@ -118,6 +123,7 @@ final class LinkCalls implements LinkManualCalls {
         hold(link, data.byteSize());
         totalInputs++;
         call.finish(0);
+        return link;
     }
 
     private void hold(Link link, long bytes) {
@@ -164,6 +170,7 @@ final class LinkCalls implements LinkManualCalls {
         }
         if (result == 0) {
             hold(link, link.image.byteSize());
+            link.staged.forEach(session.images()::offer);
         } else {
             LOG.log(Level.INFO, "session {0}: {1} inputs were not linked: CUresult={2} log={3}", session.id(),
                 link.inputs.size(), result, LogText.clean(log.toString()));

@@ -156,17 +156,6 @@ public final class BlobStore {
     }
 
     /**
-     * The content of an id.
-     *
-     * @param blobId its id.
-     * @return its key; null when it is not complete.
-     */
-    String content(long blobId) {
-        Blob blob = byId.get(blobId);
-        return blob == null || !blob.complete ? null : blob.content;
-    }
-
-    /**
      * Keeps a content for another thread until {@link #unpin}.
      *
      * @param content its key.

@@ -85,10 +85,6 @@ final class ControlRecords {
                 + offsetBytes + " bytes=" + piece.byteSize());
             return;
         }
-        String content = session.objects().blobs().content(blobId);
-        if (content != null) {
-            session.images().offer(content, offsetBytes + piece.byteSize());
-        }
         call.finish(CudaResult.SUCCESS);
     }
 

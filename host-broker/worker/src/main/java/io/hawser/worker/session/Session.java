@@ -98,7 +98,8 @@ public final class Session implements RecordHandler {
         images = shared;
     }
 
-    SharedImages images() {
+    /** The images of the vGPU's other sessions. */
+    public SharedImages images() {
         return images;
     }
 

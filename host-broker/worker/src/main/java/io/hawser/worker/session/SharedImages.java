@@ -131,8 +131,14 @@ public final class SharedImages {
         return fetch;
     }
 
-    /** Offers the broker an image that the guest has sent. It answers when it wants it. */
-    void offer(String content, long bytes) {
+    /**
+     * Offers the broker an image that the GPU has taken as code; other bytes of a guest must not fill the store. The
+     * broker answers when it wants the image.
+     *
+     * @param content its digest, in lower-case hexadecimal.
+     * @param bytes its length.
+     */
+    public void offer(String content, long bytes) {
         if (broker != null && offered.size() < MAX_OFFERS && !known.contains(content) && mayTell()
             && offered.add(content)) {
             broker.accept(new WorkerMessage.Image(content, bytes));

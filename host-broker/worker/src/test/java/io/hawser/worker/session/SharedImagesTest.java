@@ -93,7 +93,7 @@ class SharedImagesTest {
         assertFalse(images.has(digest), "once is enough");
         assertNull(blobs.consume(1), "it is not complete");
         assertEquals(BlobStore.Outcome.OK, blobs.append(1, 0, content));
-        assertEquals(digest, blobs.content(1));
+        assertEquals(digest, blobs.consume(1));
     }
 
     @Test
