@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include "capture.h"
+#include "occupancy.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
@@ -294,4 +295,11 @@ HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     CUresult result = hws_call_cuCtxSynchronize();
     hws_tls.context = before;
     return result;
+}
+
+HWS_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_call_cuCtxSetCacheConfig(config));
+    hws_occupancy_forget();
+    return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /* Kernels: what is asked of them is known since they were looked up. */
 #include "module.h"
+#include "occupancy.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
@@ -33,7 +34,20 @@ HWS_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute at
     }
     HWS_TRY(hws_call_cuFuncSetAttribute(hfunc, attrib, value));
     kept->attributes[attrib] = value;
+    hws_occupancy_forget();
     return CUDA_SUCCESS;
+}
+
+static CUresult set_cache_config(CUfunction function, CUfunc_cache config) {
+    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, function);
+    HWS_TRY(hws_call_cuFuncSetCacheConfig(function, config));
+    hws_occupancy_forget();
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
+    HWS_ENTER_CONTEXT();
+    return set_cache_config(hfunc, config);
 }
 
 HWS_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
@@ -118,6 +132,5 @@ HWS_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config,
     if (hws_device_get(dev) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, kernel);
-    return hws_call_cuFuncSetCacheConfig((CUfunction) kernel, config);
+    return set_cache_config((CUfunction) kernel, config);
 }

@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include "capture.h"
+#include "occupancy.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
@@ -65,6 +66,21 @@ CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, v
     return CUDA_SUCCESS;
 }
 
+/* CUDA answers at once that a cooperative grid is too large. What clusters hold is left to the driver. */
+static CUresult check_cooperative(CUfunction f, const hws_function_t *function, const hws_shape_t *shape) {
+    if (__builtin_expect((shape->flags & HWS_LAUNCH_COOPERATIVE) == 0, 1)) {
+        return CUDA_SUCCESS;
+    }
+    bool clusters = function->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] != 0;
+    for (unsigned i = 0; i < shape->attribute_count; i++) {
+        clusters = clusters || shape->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    }
+    const unsigned *grid = shape->grid, *block = shape->block; /* checked: neither product overflows */
+    uint64_t blocks = (uint64_t) grid[0] * grid[1] * grid[2];
+    return !clusters && hws_occupancy_is_too_large(f, (int) (block[0] * block[1] * block[2]), shape->shared_bytes, blocks)
+        ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
 static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_params, void **extra) {
     const hws_function_t *function = hws_function_get(f);
     if (__builtin_expect(function == NULL, 0)) {
@@ -73,6 +89,7 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, shape->stream);
     HWS_CAPTURE(shape->stream, hws_capture_kernel(f, shape, kernel_params, extra));
     HWS_TRY(hws_launch_check_shape(function, shape));
+    HWS_TRY(check_cooperative(f, function, shape));
     uint8_t packed[hws_launch_packed_bytes(function)];
     memset(packed, 0, sizeof packed);
     HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));

@@ -1,88 +1,143 @@
 /*
- * Occupancy, from attributes that the guest has: the rules of the CUDA programming guide's occupancy calculation.
- * Launch-time heuristics ask for it often, so that it must not travel.
+ * Occupancy, which only the driver knows: registers are split among parts of a multiprocessor, and preferences for
+ * shared memory count. Launch-time heuristics ask for it often, so that an answer is kept and travels once.
  */
+#include "occupancy.h"
+
+#include "context.h"
 #include "module.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
 
-#define REGISTER_UNIT 256 /* registers are given to a warp in this many; all architectures since 3.0 */
-#define SHARED_UNIT 128   /* and shared memory to a block in this many bytes; since 8.0 */
+#include <stdatomic.h>
+
 #define MAX_ATTRIBUTES 64u
+#define ANSWERS 512u /* a power of two; a program asks for some dozens of block sizes of some kernels */
 
-static int64_t round_up(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
+typedef enum hws_question { HWS_ASKS_BLOCKS, HWS_ASKS_SHARED_MEMORY } hws_question_t;
+
+/* What an answer depends on. */
+typedef struct hws_occupancy_key {
+    uint64_t function;       /* handle, which is not used again */
+    uint64_t context;        /* a library's kernel belongs to each */
+    uint64_t size;           /* of shared memory, or blocks */
+    uint64_t block_and_rest; /* block size, flags, question */
+} hws_occupancy_key_t;
+
+/* A kept answer. `version` is odd while a thread writes the rest, and pairs with itself: find() and keep(). */
+typedef struct hws_answer {
+    _Atomic uint64_t version;
+    _Atomic uint64_t key[4];
+    _Atomic uint64_t generation, value;
+} hws_answer_t;
+
+static hws_answer_t answers[ANSWERS];
+static _Atomic uint64_t generation = 1; /* 0: nothing is kept there yet */
+
+void hws_occupancy_forget(void) {
+    atomic_fetch_add(&generation, 1);
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
+static hws_answer_t *place_of(const hws_occupancy_key_t *key) {
+    uint64_t mixed = (key->function * 31 + key->context) * 31 + key->size;
+    mixed = (mixed * 31 + key->block_and_rest) * 0x9E3779B97F4A7C15u; /* Knuth's multiplicative hashing */
+    return &answers[mixed >> 55 & (ANSWERS - 1)];
 }
 
-static int64_t device_value(const hws_function_t *function, CUdevice_attribute attribute) {
-    return hws_device_attribute(function->device, attribute);
+static bool find(const hws_occupancy_key_t *key, uint64_t now, uint64_t *value_p) {
+    hws_answer_t *place = place_of(key);
+    uint64_t version = atomic_load(&place->version);
+    bool found = version % 2 == 0 && atomic_load(&place->generation) == now
+        && atomic_load(&place->key[0]) == key->function && atomic_load(&place->key[1]) == key->context
+        && atomic_load(&place->key[2]) == key->size && atomic_load(&place->key[3]) == key->block_and_rest;
+    *value_p = atomic_load(&place->value);
+    return found && atomic_load(&place->version) == version;
 }
 
-/* Blocks that a multiprocessor holds at once, shared memory left aside. */
-static int64_t blocks_by_threads(const hws_function_t *function, int64_t block_size) {
-    int64_t warp = device_value(function, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    int64_t warps = (block_size + warp - 1) / warp;
-    int64_t blocks = device_value(function, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / warp / warps;
-    int64_t limit = device_value(function, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
-    blocks = limit > 0 ? least(blocks, limit) : blocks;
-    int64_t registers = function->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS];
-    if (registers > 0) {
-        int64_t of_warp = round_up(registers * warp, REGISTER_UNIT);
-        int64_t warps_held = device_value(function, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) / of_warp;
-        blocks = least(blocks, warps_held / warps);
+static void keep(const hws_occupancy_key_t *key, uint64_t now, uint64_t value) {
+    hws_answer_t *place = place_of(key);
+    uint64_t version = atomic_load(&place->version);
+    if (version % 2 != 0 || !atomic_compare_exchange_strong(&place->version, &version, version + 1)) {
+        return; /* another thread writes there: one answer of the two is kept */
     }
-    return blocks;
+    atomic_store(&place->key[0], key->function);
+    atomic_store(&place->key[1], key->context);
+    atomic_store(&place->key[2], key->size);
+    atomic_store(&place->key[3], key->block_and_rest);
+    atomic_store(&place->value, value);
+    atomic_store(&place->generation, now);
+    atomic_store(&place->version, version + 2);
 }
 
-static int64_t shared_of_block(const hws_function_t *function, int64_t dynamic_bytes) {
-    int64_t reserved = device_value(function, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
-    return round_up(function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] + dynamic_bytes + reserved, SHARED_UNIT);
+static hws_occupancy_key_t key_of(CUfunction function, hws_question_t question, unsigned flags, int block_size,
+                                  uint64_t size) {
+    return (hws_occupancy_key_t) {.function = (uint64_t) (uintptr_t) function,
+                                  .context = (uint64_t) (uintptr_t) hws_context_current(), .size = size,
+                                  .block_and_rest = (uint64_t) question << 33 | (uint64_t) flags << 32
+                                      | (uint32_t) block_size};
 }
 
-static int64_t active_blocks(const hws_function_t *function, int64_t block_size, int64_t dynamic_bytes) {
-    if (block_size > function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]
-        || block_size > device_value(function, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) {
-        return 0;
+static CUresult active_blocks(CUfunction function, int block_size, size_t dynamic_bytes, unsigned flags,
+                              int *blocks_p) {
+    const hws_occupancy_key_t key = key_of(function, HWS_ASKS_BLOCKS, flags, block_size, dynamic_bytes);
+    uint64_t now = atomic_load(&generation), value;
+    if (!find(&key, now, &value)) {
+        int blocks;
+        HWS_TRY(hws_call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, function, block_size,
+                                                                              dynamic_bytes, flags));
+        value = (uint64_t) blocks;
+        keep(&key, now, value);
     }
-    int64_t blocks = blocks_by_threads(function, block_size);
-    int64_t shared = shared_of_block(function, dynamic_bytes);
-    int64_t held = device_value(function, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-    return shared > 0 ? least(blocks, held / shared) : blocks;
+    *blocks_p = (int) value;
+    return CUDA_SUCCESS;
+}
+
+bool hws_occupancy_is_too_large(CUfunction function, int block_size, size_t dynamic_bytes, uint64_t blocks) {
+    const hws_function_t *kept = hws_function_get(function);
+    int held;
+    if (kept == NULL || active_blocks(function, block_size, dynamic_bytes, CU_OCCUPANCY_DEFAULT, &held) != CUDA_SUCCESS
+        || held <= 0) {
+        return false; /* the launch itself answers why */
+    }
+    return blocks > (uint64_t) held
+        * (uint64_t) hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
 /* Sets `kept`, or leaves the calling function: not a kernel. */
 #define ENTER_FUNCTION(function, kept)                          \
-    HWS_ENTER();                                                \
+    HWS_ENTER_CONTEXT();                                        \
     const hws_function_t *kept = hws_function_get(function);    \
     if (kept == NULL) {                                         \
         return CUDA_ERROR_INVALID_HANDLE;                       \
     }
 
+static int device_value(const hws_function_t *function, CUdevice_attribute attribute) {
+    return hws_device_attribute(function->device, attribute);
+}
+
 HWS_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
                                                                          size_t dynamicSMemSize, unsigned int flags) {
     ENTER_FUNCTION(func, kept);
+    (void) kept;
     HWS_REQUIRE(numBlocks != NULL && blockSize > 0 && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
-    HWS_REQUIRE(dynamicSMemSize <= INT32_MAX);
-    *numBlocks = (int) active_blocks(kept, blockSize, (int64_t) dynamicSMemSize);
-    return CUDA_SUCCESS;
+    return active_blocks(func, blockSize, dynamicSMemSize, flags, numBlocks);
 }
 
 HWS_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
                                                             int blockSize) {
     ENTER_FUNCTION(func, kept);
+    (void) kept;
     HWS_REQUIRE(dynamicSmemSize != NULL && numBlocks > 0 && blockSize > 0);
-    HWS_REQUIRE(numBlocks <= blocks_by_threads(kept, blockSize));
-    int64_t held = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-    int64_t of_block = held / numBlocks / SHARED_UNIT * SHARED_UNIT
-        - device_value(kept, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
-    of_block = least(of_block, device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-    int64_t dynamic_bytes = of_block - kept->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
-    *dynamicSmemSize = dynamic_bytes > 0 ? (size_t) dynamic_bytes : 0;
+    const hws_occupancy_key_t key = key_of(func, HWS_ASKS_SHARED_MEMORY, 0, blockSize, (uint64_t) numBlocks);
+    uint64_t now = atomic_load(&generation), value;
+    if (!find(&key, now, &value)) {
+        size_t bytes;
+        HWS_TRY(hws_call_cuOccupancyAvailableDynamicSMemPerBlock(&bytes, func, numBlocks, blockSize));
+        value = bytes;
+        keep(&key, now, value);
+    }
+    *dynamicSmemSize = (size_t) value;
     return CUDA_SUCCESS;
 }
 
@@ -93,16 +148,18 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, 
     ENTER_FUNCTION(func, kept);
     HWS_REQUIRE(minGridSize != NULL && blockSize != NULL && blockSizeLimit >= 0);
     HWS_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
-    int64_t warp = device_value(kept, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    int64_t limit = least(device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-                          kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
-    limit = blockSizeLimit > 0 ? least(limit, blockSizeLimit) : limit;
-    int64_t best_threads = 0, best_size = 0, best_blocks = 0;
+    int warp = device_value(kept, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    int most_threads = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    int limit = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    limit = kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] < limit
+        ? kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] : limit;
+    limit = blockSizeLimit > 0 && blockSizeLimit < limit ? blockSizeLimit : limit;
+    int best_threads = 0, best_size = 0, best_blocks = 0;
     /* The largest block among those with the most resident threads, as CUDA chooses. */
-    for (int64_t size = round_up(limit, warp); size > 0; size -= warp) {
-        int64_t tried = least(size, limit);
-        size_t bytes = blockSizeToDynamicSMemSize != NULL ? blockSizeToDynamicSMemSize((int) tried) : dynamicSMemSize;
-        int64_t blocks = bytes > INT32_MAX ? 0 : active_blocks(kept, tried, (int64_t) bytes);
+    for (int size = (limit + warp - 1) / warp * warp; size > 0 && best_threads < most_threads; size -= warp) {
+        int tried = size < limit ? size : limit, blocks;
+        size_t bytes = blockSizeToDynamicSMemSize != NULL ? blockSizeToDynamicSMemSize(tried) : dynamicSMemSize;
+        HWS_TRY(active_blocks(func, tried, bytes, flags, &blocks));
         if (blocks * tried > best_threads) {
             best_threads = blocks * tried;
             best_size = tried;
@@ -110,8 +167,8 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, 
         }
     }
     HWS_REQUIRE(best_size > 0);
-    *blockSize = (int) best_size;
-    *minGridSize = (int) (best_blocks * device_value(kept, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    *blockSize = best_size;
+    *minGridSize = best_blocks * device_value(kept, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     return CUDA_SUCCESS;
 }
 

@@ -29,6 +29,7 @@ static broker_mood_t broker_mood;
 static int broker_listener, broker_fd = -1;
 static _Atomic uint32_t broker_status_of_next_sync;
 static _Atomic uint64_t broker_calls, broker_round_trips;
+static _Atomic uint64_t broker_cache_config, broker_launches;
 static uint8_t broker_launch[4096]; /* payload of the last hwsLaunch */
 
 /* Records about graphs, in order, for the test to look at; what a launch of a graph calls back, 0 for nothing. */
@@ -252,7 +253,25 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
         case HWS_OPCODE_hwsFunctionGet:
             broker_function(request);
             return;
+        case HWS_OPCODE_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {
+            /* Some number that depends on what is asked, and on a preference that the test has set. */
+            uint32_t block = (uint32_t) broker_u64(payload, 8);
+            words[0] = 1500 / block - broker_u64(payload, 16) / 20000 - atomic_load(&broker_cache_config);
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
+            return;
+        }
+        case HWS_OPCODE_cuOccupancyAvailableDynamicSMemPerBlock:
+            words[0] = 90000 / (broker_u64(payload, 8) & UINT32_MAX);
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
+            return;
+        case HWS_OPCODE_cuFuncSetCacheConfig:
+            atomic_store(&broker_cache_config, broker_u64(payload, 8) & UINT32_MAX);
+            break;
+        case HWS_OPCODE_cuCtxSetCacheConfig:
+            atomic_store(&broker_cache_config, broker_u64(payload, 0) & UINT32_MAX);
+            break;
         case HWS_OPCODE_hwsLaunch:
+            atomic_fetch_add(&broker_launches, 1);
             memcpy(broker_launch, payload, (size_t) request->length_bytes - 32);
             break;
         case HWS_OPCODE_hwsCopyHtoD:

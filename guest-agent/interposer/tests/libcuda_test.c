@@ -209,29 +209,103 @@ static void shouldPackParametersAndRefuseBadLaunches(void) {
 static void shouldAnswerStateWithoutARoundTrip(void) {
     start();
     CUstream stream;
-    CUmodule module;
-    CUfunction function;
     unsigned flags = 9;
-    int priority = 9, blocks = 0, grid = 0, block = 0;
+    int priority = 9;
     unsigned long long id;
-    size_t bytes;
-    HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
-    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
     uint64_t before = atomic_load(&broker_round_trips);
     HWS_CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1) == CUDA_SUCCESS);
     HWS_CHECK(cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && flags == CU_STREAM_NON_BLOCKING);
     HWS_CHECK(cuStreamGetPriority(stream, &priority) == CUDA_SUCCESS && priority == -1);
     HWS_CHECK(cuStreamGetId(stream, &id) == CUDA_SUCCESS && id != 0);
-    /* 40 registers: 1,536 of a warp's 1,280-register share; 1,536 threads hold 6 blocks of 256. */
-    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 0) == CUDA_SUCCESS && blocks == 6);
-    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 256, 40000) == CUDA_SUCCESS
-              && blocks == 2);
-    HWS_CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 0) == CUDA_SUCCESS);
-    HWS_CHECK(block == 768 && grid == 20);
-    HWS_CHECK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 2, 256) == CUDA_SUCCESS && bytes == 49920);
     HWS_CHECK(cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
     HWS_CHECK(cuStreamGetFlags(stream, &flags) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(atomic_load(&broker_round_trips) == before);
+}
+
+static CUfunction some_kernel(void) {
+    CUmodule module;
+    CUfunction function;
+    HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
+    return function;
+}
+
+static int blocks_of(CUfunction function, int block_size, size_t dynamic_bytes) {
+    int blocks = -1;
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, block_size, dynamic_bytes)
+              == CUDA_SUCCESS);
+    return blocks;
+}
+
+static void shouldAnswerOccupancyAsTheWorkerDoesAndAskOnce(void) {
+    start();
+    CUfunction function = some_kernel();
+    uint64_t before = atomic_load(&broker_round_trips);
+    for (int round = 0; round < 3; round++) {
+        HWS_CHECK(blocks_of(function, 256, 0) == 5);
+        HWS_CHECK(blocks_of(function, 256, 40000) == 3);
+        HWS_CHECK(blocks_of(function, 100, 0) == 15);
+        size_t bytes;
+        HWS_CHECK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 3, 256) == CUDA_SUCCESS && bytes == 30000);
+    }
+    HWS_CHECK(atomic_load(&broker_round_trips) == before + 4);
+    int blocks = -1;
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (CUfunction) 7, 32, 0) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(blocks == -1 && atomic_load(&broker_round_trips) == before + 4);
+}
+
+static size_t shared_of(int block_size) {
+    return block_size > 512 ? 40000 : 0;
+}
+
+static void shouldChooseTheLargestBlockWithMostThreads(void) {
+    start();
+    CUfunction function = some_kernel();
+    int grid = 0, block = 0;
+    HWS_CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 0) == CUDA_SUCCESS);
+    HWS_CHECK(block == 736 && grid == 20);
+    HWS_CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, shared_of, 0, 0) == CUDA_SUCCESS);
+    HWS_CHECK(block == 64 && grid == 230);
+    HWS_CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 100) == CUDA_SUCCESS);
+    HWS_CHECK(block == 100 && grid == 150);
+}
+
+static void shouldForgetOccupancyWhenWhatItDependsOnChanges(void) {
+    start();
+    CUfunction function = some_kernel();
+    HWS_CHECK(blocks_of(function, 256, 0) == 5);
+    HWS_CHECK(cuFuncSetCacheConfig(function, CU_FUNC_CACHE_PREFER_SHARED) == CUDA_SUCCESS);
+    HWS_CHECK(blocks_of(function, 256, 0) == 4);
+    HWS_CHECK(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1) == CUDA_SUCCESS);
+    HWS_CHECK(blocks_of(function, 256, 0) == 3);
+    HWS_CHECK(cuKernelSetCacheConfig((CUkernel) function, CU_FUNC_CACHE_PREFER_NONE, 0) == CUDA_SUCCESS);
+    HWS_CHECK(blocks_of(function, 256, 0) == 5);
+    uint64_t before = atomic_load(&broker_round_trips);
+    HWS_CHECK(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50) == CUDA_SUCCESS);
+    HWS_CHECK(blocks_of(function, 256, 0) == 5 && atomic_load(&broker_round_trips) == before + 2);
+}
+
+static void shouldRefuseACooperativeGridThatTheDeviceDoesNotHold(void) {
+    start();
+    CUfunction function = some_kernel();
+    int a = 1;
+    double b = 2;
+    char c = 3;
+    void *params[] = {&a, &b, &c};
+    HWS_CHECK(cuLaunchCooperativeKernel(function, 25, 2, 1, 64, 4, 1, 0, NULL, params) == CUDA_SUCCESS);
+    HWS_CHECK(cuLaunchCooperativeKernel(function, 51, 1, 1, 256, 1, 1, 0, NULL, params)
+              == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+    CUlaunchConfig config = {.gridDimX = 51, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 256, .blockDimY = 1,
+                             .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1};
+    HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    config.gridDimX = 50;
+    HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_SUCCESS);
+    attribute.value.cooperative = 0;
+    config.gridDimX = 51;
+    HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS && atomic_load(&broker_launches) == 3);
 }
 
 static uint64_t round_trips_of_synchronise(void) {
@@ -453,6 +527,10 @@ int main(void) {
     RUN(shouldCopyBoxes, 0);
     RUN(shouldPackParametersAndRefuseBadLaunches, 0);
     RUN(shouldAnswerStateWithoutARoundTrip, 0);
+    RUN(shouldAnswerOccupancyAsTheWorkerDoesAndAskOnce, 0);
+    RUN(shouldChooseTheLargestBlockWithMostThreads, 0);
+    RUN(shouldForgetOccupancyWhenWhatItDependsOnChanges, 0);
+    RUN(shouldRefuseACooperativeGridThatTheDeviceDoesNotHold, 0);
     RUN(shouldNotAskOnceForWorkThatACopyHasWaitedFor, 0);
     RUN(shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem, 0);
     RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);

@@ -9,7 +9,8 @@ final class Occupancy {
     static int blocksPerMultiprocessor(KernelFunction function, int blockThreads, long dynamicSharedBytes) {
         int threads = warps(blockThreads) * Properties.WARP_SIZE;
         long shared = function.kernel.staticSharedBytes() + dynamicSharedBytes;
-        if (blockThreads > function.kernel.maxThreadsPerBlock() || shared > Properties.SHARED_BYTES_OPT_IN) {
+        if (blockThreads > function.kernel.maxThreadsPerBlock() || shared > Properties.SHARED_BYTES_OPT_IN
+            || dynamicSharedBytes > function.maxDynamicSharedBytes) {
             return 0;
         }
         long blocks = Math.min(Properties.BLOCKS_PER_MULTIPROCESSOR, Properties.THREADS_PER_MULTIPROCESSOR / threads);
@@ -24,7 +25,7 @@ final class Occupancy {
     /** Dynamic shared memory a block may have so that {@code blocks} of them still fit a multiprocessor. */
     static long availableDynamicSharedBytes(KernelFunction function, int blocks) {
         long each = Properties.SHARED_BYTES_PER_MULTIPROCESSOR / blocks - function.kernel.staticSharedBytes();
-        return Math.max(0, Math.min(each, Properties.SHARED_BYTES_OPT_IN - function.kernel.staticSharedBytes()));
+        return Math.max(0, Math.min(each, function.maxDynamicSharedBytes));
     }
 
     private static int warps(int threads) {
