@@ -313,9 +313,7 @@ HWS_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOri
 
 static CUresult destroy_node(CUgraphNode handle) {
     HWS_TAKE_NODE(node, handle);
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
-        return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: nodes of such a graph cannot be deleted */
-    }
+    HWS_TRY(hws_graph_memory_check_copy(node->graph)); /* CUDA: nor can a node of such a graph be removed */
     hws_node_end(node);
     return CUDA_SUCCESS;
 }

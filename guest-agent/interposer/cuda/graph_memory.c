@@ -10,20 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An allocation node's address. Its graph holds it, and what was instantiated from that. */
-typedef struct hws_graph_memory {
+/*
+ * An allocation node's memory. Its graph holds it, and what was instantiated from that. Nodes of one graph whose
+ * lifetimes do not meet may have the same addresses, whole or in part.
+ */
+struct hws_graph_memory {
     struct hws_graph_memory *next;
     CUdeviceptr address;
+    uint64_t bytes;
     uint64_t graph;         /* handle */
+    uint32_t node;          /* index in the graph */
     unsigned holders;
     bool allocated;         /* by a launch, and not freed in it or after */
-} hws_graph_memory_t;
+    hws_range_t range;      /* what the table of addresses has, but for its extent */
+};
 
-static hws_graph_memory_t *first;
+static hws_graph_memory_t *first; /* the newest */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Of allocation nodes at most one is on its way to the worker, since the worker must learn of nodes in order. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 
+/* The newest at the address: a driver gives an address again only when the memory before is freed. Lock held. */
 static hws_graph_memory_t *find(CUdeviceptr address) {
     hws_graph_memory_t *memory = first;
     while (memory != NULL && memory->address != address) {
@@ -32,19 +39,85 @@ static hws_graph_memory_t *find(CUdeviceptr address) {
     return memory;
 }
 
-/* Forgets an address that nobody holds and that has no memory. Lock held. */
-static void settle(hws_graph_memory_t *memory) {
-    if (memory->holders != 0 || memory->allocated) {
-        return;
+/* What a node of the graph, made before another, allocates at the address: the newest; NULL for none. Lock held. */
+static hws_graph_memory_t *find_before(const hws_graph_t *graph, uint32_t node, CUdeviceptr address) {
+    hws_graph_memory_t *memory = first;
+    while (memory != NULL
+           && (memory->graph != graph->handle || memory->address != address || memory->node >= node)) {
+        memory = memory->next;
     }
-    hws_range_t range;
-    hws_interval_remove(HWS_SIDE_DEVICE, memory->address, &range);
+    return memory;
+}
+
+/* What a free node frees: memory of its own graph, or of another. Lock held. */
+static hws_graph_memory_t *freed_by(const hws_node_t *node) {
+    hws_graph_memory_t *own = find_before(node->graph, node->index, node->params.address);
+    return own != NULL ? own : find(node->params.address);
+}
+
+/* The range of addresses that overlapping memories have together, around [*begin_p, *end_p). Lock held. */
+static void widen(uint64_t *begin_p, uint64_t *end_p) {
+    bool grown = true;
+    while (grown) {
+        grown = false;
+        for (const hws_graph_memory_t *memory = first; memory != NULL; memory = memory->next) {
+            uint64_t end = memory->address + memory->bytes;
+            if (memory->address < *end_p && *begin_p < end && (memory->address < *begin_p || end > *end_p)) {
+                *begin_p = memory->address < *begin_p ? memory->address : *begin_p;
+                *end_p = end > *end_p ? end : *end_p;
+                grown = true;
+            }
+        }
+    }
+}
+
+/*
+ * Makes the table of addresses agree with the memories that lie there: one range for those that overlap. False when it
+ * cannot be entered. Known deviation: cuMemGetAddressRange tells the whole of it. Lock held.
+ */
+static bool enter_ranges(uint64_t begin, uint64_t end) {
+    bool entered = true;
+    hws_range_t found;
+    widen(&begin, &end);
+    for (const hws_graph_memory_t *memory = first; memory != NULL; memory = memory->next) {
+        if (memory->address >= begin && memory->address < end) {
+            hws_interval_remove(HWS_SIDE_DEVICE, memory->address, &found);
+        }
+    }
+    for (const hws_graph_memory_t *memory = first; memory != NULL; memory = memory->next) {
+        if (memory->address >= begin && memory->address < end
+            && !hws_interval_find(HWS_SIDE_DEVICE, memory->address, &found)) {
+            hws_range_t range = memory->range;
+            uint64_t last = memory->address + memory->bytes;
+            range.base = memory->address;
+            widen(&range.base, &last);
+            range.bytes = last - range.base;
+            entered = hws_interval_insert(&range) && entered;
+        }
+    }
+    return entered;
+}
+
+static void unlink_memory(const hws_graph_memory_t *memory) {
     hws_graph_memory_t **link = &first;
     while (*link != memory) {
         link = &(*link)->next;
     }
     *link = memory->next;
+}
+
+/* Forgets memory that nobody holds and that is not allocated. Lock held. */
+static void settle(hws_graph_memory_t *memory) {
+    if (memory->holders != 0 || memory->allocated) {
+        return;
+    }
+    uint64_t begin = memory->address, end = begin + memory->bytes;
+    widen(&begin, &end);
+    hws_range_t range;
+    hws_interval_remove(HWS_SIDE_DEVICE, begin, &range);
+    unlink_memory(memory);
     free(memory);
+    enter_ranges(begin, end); /* what is left is inside of what was there */
 }
 
 static bool is_memory_node(const hws_node_t *node) {
@@ -113,20 +186,30 @@ static CUresult take(const CUDA_MEM_ALLOC_NODE_PARAMS *from, hws_params_t *param
 /* Enters the address of a node that the worker has made. */
 static CUresult enter(const hws_node_t *node, const CUDA_MEM_ALLOC_NODE_PARAMS *params) {
     hws_graph_memory_t *memory = malloc(sizeof *memory);
-    const hws_range_t range = {.base = params->dptr, .bytes = params->bytesize, .memory = HWS_MEMORY_GRAPH,
-                               .device = params->poolProps.location.id,
-                               .context = (uint64_t) (uintptr_t) hws_context_current()};
-    if (memory == NULL || !hws_interval_insert(&range)) {
+    uint64_t end;
+    if (memory == NULL || __builtin_add_overflow(params->dptr, params->bytesize, &end)) {
         free(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    hws_interval_reserve(range.base, range.bytes);
-    *memory = (hws_graph_memory_t) {.address = params->dptr, .graph = node->graph->handle, .holders = 1};
+    *memory = (hws_graph_memory_t) {
+        .address = params->dptr, .bytes = params->bytesize, .graph = node->graph->handle, .node = node->index,
+        .holders = 1,
+        .range = {.memory = HWS_MEMORY_GRAPH, .device = params->poolProps.location.id,
+                  .context = (uint64_t) (uintptr_t) hws_context_current()}};
     pthread_mutex_lock(&lock);
     memory->next = first;
     first = memory;
+    bool entered = enter_ranges(params->dptr, end);
+    if (!entered) {
+        unlink_memory(memory);
+        free(memory);
+        enter_ranges(params->dptr, end);
+    }
     pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
+    if (entered) {
+        hws_interval_reserve(params->dptr, params->bytesize);
+    }
+    return entered ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Adds the node to the guest's graph, after everything else has travelled. Graphs' lock held. */
@@ -196,11 +279,14 @@ CUresult hws_graph_memory_allocate(CUgraph graph, const CUgraphNode *dependencie
 CUresult hws_graph_memory_check_free(const hws_graph_t *graph, CUdeviceptr address) {
     pthread_mutex_lock(&lock);
     bool known = find(address) != NULL;
+    const hws_graph_memory_t *own = find_before(graph, graph->next_index, address);
+    uint32_t since = own == NULL ? 0 : own->node;
     pthread_mutex_unlock(&lock);
     HWS_REQUIRE(known && graph->owner == NULL);
     for (size_t i = 0; i < graph->count; i++) {
-        HWS_REQUIRE(graph->nodes[i]->params.type != CU_GRAPH_NODE_TYPE_MEM_FREE
-                    || graph->nodes[i]->params.address != address);
+        const hws_node_t *node = graph->nodes[i];
+        HWS_REQUIRE(node->params.type != CU_GRAPH_NODE_TYPE_MEM_FREE || node->params.address != address
+                    || node->index < since);
     }
     return CUDA_SUCCESS;
 }
@@ -228,30 +314,37 @@ static size_t count_nodes(const hws_graph_t *graph) {
     return count;
 }
 
+/* Lock held. */
 static void collect(const hws_graph_t *graph, hws_graph_effects_t *effects) {
     for (size_t i = 0; i < graph->count; i++) {
-        const hws_params_t *params = &graph->nodes[i]->params;
+        const hws_node_t *node = graph->nodes[i];
+        const hws_params_t *params = &node->params;
+        hws_graph_memory_t *memory = NULL;
         if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
-            effects->held[effects->held_count++] = params->alloc.dptr;
+            memory = find_before(graph, node->index + 1, params->alloc.dptr);
+            effects->held[effects->held_count] = memory;
+            effects->held_count += memory != NULL ? 1 : 0;
         } else if (params->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
-            effects->freed[effects->freed_count++] = params->address;
+            memory = freed_by(node);
+            effects->freed[effects->freed_count] = memory;
+            effects->freed_count += memory != NULL ? 1 : 0;
         } else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
             collect(params->child, effects);
         }
     }
 }
 
-static bool contains(const CUdeviceptr *list, size_t count, CUdeviceptr address) {
+static bool contains(hws_graph_memory_t *const *list, size_t count, const hws_graph_memory_t *memory) {
     size_t i = 0;
-    while (i < count && list[i] != address) {
+    while (i < count && list[i] != memory) {
         i++;
     }
     return i < count;
 }
 
 /* Keeps in `kept` what is not in the other list. */
-static size_t subtract(CUdeviceptr *kept, const CUdeviceptr *list, size_t count, const CUdeviceptr *other,
-                       size_t other_count) {
+static size_t subtract(hws_graph_memory_t **kept, hws_graph_memory_t *const *list, size_t count,
+                       hws_graph_memory_t *const *other, size_t other_count) {
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
         if (!contains(other, other_count, list[i])) {
@@ -274,26 +367,33 @@ CUresult hws_graph_effects_of(const hws_graph_t *graph, hws_graph_effects_t *eff
         hws_graph_effects_drop(effects_p);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    pthread_mutex_lock(&lock);
     collect(graph, effects_p);
     effects_p->allocated_count = subtract(effects_p->allocated, effects_p->held, effects_p->held_count,
                                           effects_p->freed, effects_p->freed_count);
     effects_p->freed_count = subtract(effects_p->freed, effects_p->freed, effects_p->freed_count, effects_p->held,
                                       effects_p->held_count);
-    pthread_mutex_lock(&lock);
     for (size_t i = 0; i < effects_p->held_count; i++) {
-        find(effects_p->held[i])->holders++;
+        effects_p->held[i]->holders++;
+    }
+    for (size_t i = 0; i < effects_p->freed_count; i++) {
+        effects_p->freed[i]->holders++; /* another graph's: the pointer stays valid */
     }
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
+static void release_all(hws_graph_memory_t **list, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        list[i]->holders--;
+        settle(list[i]);
+    }
+}
+
 void hws_graph_effects_drop(hws_graph_effects_t *effects) {
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < effects->held_count; i++) {
-        hws_graph_memory_t *memory = find(effects->held[i]);
-        memory->holders--;
-        settle(memory);
-    }
+    release_all(effects->held, effects->held_count);
+    release_all(effects->freed, effects->freed_count);
     pthread_mutex_unlock(&lock);
     free(effects->held);
     free(effects->allocated);
@@ -305,19 +405,15 @@ CUresult hws_graph_effects_launch(const hws_graph_effects_t *effects, bool frees
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < effects->allocated_count && !frees_itself; i++) {
-        if (find(effects->allocated[i])->allocated) {
+        if (effects->allocated[i]->allocated) {
             result = CUDA_ERROR_INVALID_VALUE; /* CUDA: memory of an earlier launch must be freed first */
         }
     }
     for (size_t i = 0; i < effects->allocated_count && result == CUDA_SUCCESS; i++) {
-        find(effects->allocated[i])->allocated = true;
+        effects->allocated[i]->allocated = true;
     }
     for (size_t i = 0; i < effects->freed_count && result == CUDA_SUCCESS; i++) {
-        hws_graph_memory_t *memory = find(effects->freed[i]);
-        if (memory != NULL) {
-            memory->allocated = false;
-            settle(memory);
-        }
+        effects->freed[i]->allocated = false;
     }
     pthread_mutex_unlock(&lock);
     return result;

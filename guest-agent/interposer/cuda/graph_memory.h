@@ -4,13 +4,15 @@
 
 #include "graph.h"
 
+typedef struct hws_graph_memory hws_graph_memory_t;
+
 /* What a launch of an executable graph does to memory beyond its end. */
 typedef struct hws_graph_effects {
-    CUdeviceptr *held;      /* every address that a node allocates */
+    hws_graph_memory_t **held;      /* everything that a node allocates */
     size_t held_count;
-    CUdeviceptr *allocated; /* those of them that no node frees */
+    hws_graph_memory_t **allocated; /* those of them that no node frees */
     size_t allocated_count;
-    CUdeviceptr *freed;     /* what nodes free and none allocates */
+    hws_graph_memory_t **freed;     /* what nodes free and none allocates; held, too */
     size_t freed_count;
 } hws_graph_effects_t;
 

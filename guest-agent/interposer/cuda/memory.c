@@ -23,9 +23,10 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
     return CUDA_SUCCESS;
 }
 
-static bool is_allocation(const hws_range_t *range) {
-    return range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL
-        || range->memory == HWS_MEMORY_GRAPH;
+/* Whether an allocation may begin at the address; a range of graphs' memory may hold several. */
+static bool is_allocation(const hws_range_t *range, CUdeviceptr address) {
+    return range->memory == HWS_MEMORY_GRAPH
+        || (range->base == address && (range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL));
 }
 
 HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
@@ -75,8 +76,7 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (hws_interval_find(HWS_SIDE_HOST, dptr, &range) && range.memory == HWS_MEMORY_MANAGED) {
         return hws_managed_free(dptr);
     }
-    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
-                && is_allocation(&range));
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFree_v2(dptr);
@@ -161,8 +161,7 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_CAPTURE(hStream, hws_capture_free(hStream, dptr));
     HWS_UNSAFE();
     hws_range_t range;
-    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.base == dptr
-                && is_allocation(&range));
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFreeAsync(dptr, hStream);

@@ -39,7 +39,7 @@ typedef struct broker_record {
 } broker_record_t;
 static broker_record_t broker_graphs[64];
 static _Atomic unsigned broker_graph_count;
-static _Atomic uint64_t broker_graph_call;
+static _Atomic uint64_t broker_graph_call, broker_graph_memory = 0x7000000000;
 
 static bool broker_read(void *target, size_t bytes) {
     for (uint8_t *p = target; bytes > 0;) {
@@ -204,7 +204,7 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
             return true;
         }
         case HWS_OPCODE_hwsGraphAddAlloc:
-            words[0] = 0x7000000000;
+            words[0] = atomic_load(&broker_graph_memory);
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return true;
         case HWS_OPCODE_hwsGraphNodeRead: {

@@ -298,6 +298,79 @@ static void shouldRefuseGraphsThatCudaRefuses(void) {
     HWS_CHECK(cuMemsetD8Async(memory_params.dptr, 0, 100, stream) == CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUgraphNode add_memory(CUgraph graph, const CUgraphNode *after, uint64_t address, uint64_t bytes) {
+    CUgraphNode node;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = bytes};
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    atomic_store(&broker_graph_memory, address);
+    HWS_CHECK(cuGraphAddMemAllocNode(&node, graph, after, after != NULL ? 1 : 0, &params) == CUDA_SUCCESS);
+    HWS_CHECK(params.dptr == address);
+    return node;
+}
+
+static CUgraphNode add_free(CUgraph graph, CUgraphNode after, uint64_t address) {
+    CUgraphNode node, again;
+    HWS_CHECK(cuGraphAddMemFreeNode(&node, graph, &after, 1, address) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddMemFreeNode(&again, graph, &node, 1, address) == CUDA_ERROR_INVALID_VALUE);
+    return node;
+}
+
+static bool is_memory(uint64_t address) {
+    return cuMemsetD8Async(address, 0, 1, stream) == CUDA_SUCCESS;
+}
+
+/* A driver gives memory that a node has freed to later nodes of the graph, whole or in parts. */
+static void shouldKnowMemoryThatNodesShare(void) {
+    start();
+    const uint64_t base = 0x7000000000, half = 1 << 20;
+    CUgraph graph;
+    CUgraphExec exec;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_free(graph, add_memory(graph, NULL, base, 2 * half), base);
+    node = add_free(graph, add_memory(graph, &node, base, 2 * half), base);
+    CUgraphNode first = add_memory(graph, &node, base, half), second = add_memory(graph, &node, base + half, half);
+    add_memory(graph, &first, base + half * 3 / 2, half); /* runs on behind what was there, as memory freed does */
+    add_free(graph, second, base + half);
+    CUdeviceptr range;
+    size_t bytes;
+    HWS_CHECK(cuMemGetAddressRange_v2(&range, &bytes, base + 1) == CUDA_SUCCESS && range == base
+              && bytes == half * 5 / 2);
+    HWS_CHECK(cuGraphDestroyNode(first) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_ERROR_INVALID_VALUE); /* the first half is still there */
+    HWS_CHECK(cuMemFreeAsync(base + half, stream) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemFree_v2(base) == CUDA_SUCCESS && cuMemFree_v2(base) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemFreeAsync(base + half * 3 / 2, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecDestroy(exec) == CUDA_SUCCESS && cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(is_memory(base) && !is_memory(base + half) && is_memory(base + half * 2));
+    HWS_CHECK(cuMemFree_v2(base) == CUDA_SUCCESS && cuMemFree_v2(base + half * 3 / 2) == CUDA_SUCCESS);
+    HWS_CHECK(!is_memory(base) && !is_memory(base + half * 2));
+}
+
+/* An executable graph that frees another's memory outlives that. */
+static void shouldFreeAnotherGraphsMemory(void) {
+    start();
+    const uint64_t base = 0x7000000000;
+    CUgraph graph, other;
+    CUgraphExec exec, frees;
+    CUgraphNode node;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS && cuGraphCreate(&other, 0) == CUDA_SUCCESS);
+    add_memory(graph, NULL, base, 4096);
+    HWS_CHECK(cuGraphAddMemFreeNode(&node, other, NULL, 0, base) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&frees, other, 0) == CUDA_SUCCESS);
+    for (int round = 0; round < 3; round++) {
+        HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS && cuGraphLaunch(frees, stream) == CUDA_SUCCESS);
+    }
+    HWS_CHECK(cuGraphExecDestroy(exec) == CUDA_SUCCESS && cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemFree_v2(base) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphLaunch(frees, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecDestroy(frees) == CUDA_SUCCESS && !is_memory(base));
+}
+
 static _Atomic int destroyed;
 
 static void destroy(void *unused) {
@@ -406,6 +479,8 @@ int main(void) {
     RUN(shouldReadAndWriteTheProcesssMemoryWhenTheGraphRuns, 0);
     RUN(shouldTellWhichNodeAnUpdateFailedFor, 0);
     RUN(shouldRefuseGraphsThatCudaRefuses, 1);
+    RUN(shouldKnowMemoryThatNodesShare, 0);
+    RUN(shouldFreeAnotherGraphsMemory, 0);
     RUN(shouldDestroyAUserObjectWithItsLastGraph, 0);
     RUN(shouldSendNothingWhileAStreamCaptures, 0);
     RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);
