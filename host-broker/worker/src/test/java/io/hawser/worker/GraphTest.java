@@ -300,6 +300,88 @@ class GraphTest {
         });
     }
 
+    private static Received addAlloc(Guest guest, long graph, int index, long bytes, int... dependencies)
+            throws IOException {
+        return guest.call(CudaOpcodes.hwsGraphAddAlloc, out -> {
+            ByteBuffer edges = bytes(dependencies.length * HwsGraphEdge.BYTES);
+            Arrays.stream(dependencies).forEach(dependency -> edges.putInt(dependency).putInt(0));
+            out.fixed(40);
+            out.i64(0, graph);
+            out.i32(8, index);
+            out.i64(16, bytes);
+            out.i32(24, dependencies.length);
+            out.buffer(28, MemorySegment.ofArray(edges.array()));
+        });
+    }
+
+    private static byte[] free(int index, long address, int... dependencies) {
+        return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE, bytes(8).putLong(address).array(),
+            dependencies);
+    }
+
+    private static int writeTo(Guest guest, long address, int bytes) throws IOException {
+        guest.write(address, 0, new byte[bytes]);
+        return guest.call(Guest.CTX_SYNCHRONIZE).status();
+    }
+
+    /** The driver of NVIDIA gives memory that a node has freed to later nodes of the graph, whole or in parts. */
+    @Test
+    void shouldKnowMemoryThatNodesOfAGraphHaveOneAfterTheOther() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier, 3 * BYTES)) {
+            Guest guest = rig.guest();
+            long graph = create(guest);
+            long address = addAlloc(guest, graph, 0, 2 * BYTES).i64(0);
+            add(guest, graph, fill(1, address, 1, 0), free(2, address, 1));
+            assertEquals(address, addAlloc(guest, graph, 3, 2 * BYTES, 2).i64(0), "the fixture gives it again");
+            add(guest, graph, free(4, address, 3));
+            assertEquals(address, addAlloc(guest, graph, 5, BYTES, 4).i64(0), "half of it");
+            assertEquals(address + BYTES, addAlloc(guest, graph, 6, BYTES, 4).i64(0), "the other half");
+            add(guest, graph, fill(7, address + BYTES, 2, 6), free(8, address + BYTES, 7));
+            long exec = executable(guest, graph);
+            launch(guest, exec);
+            guest.send(CudaOpcodes.hwsGraphDestroy, 0, graph);
+            guest.send(CudaOpcodes.hwsGraphExecDestroy, 0, exec);
+            assertEquals(0, writeTo(guest, address, BYTES), "what the launch has left");
+            assertEquals(1, writeTo(guest, address + BYTES, BYTES), "what nobody has any more");
+            assertEquals(0, guest.call(CudaOpcodes.cuMemFree_v2, address).status());
+            assertEquals(1, writeTo(guest, address, BYTES));
+            guest.allocate(3 * BYTES); // all of the quota is there again
+        }
+    }
+
+    @Test
+    void shouldCountMemoryThatNodesShareOnce() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier, 3 * BYTES)) {
+            Guest guest = rig.guest();
+            long graph = create(guest);
+            long address = addAlloc(guest, graph, 0, 2 * BYTES).i64(0);
+            assertEquals(2, addAlloc(guest, graph, 1, 2 * BYTES, 0).status(), "nothing has been freed");
+            add(guest, graph, free(2, address, 0));
+            for (int index = 3; index < 9; index += 2) {
+                assertEquals(address, addAlloc(guest, graph, index, 2 * BYTES, index - 1).i64(0));
+                add(guest, graph, free(index + 1, address, index));
+            }
+            long rest = guest.allocate(BYTES);
+            executable(guest, graph);
+            guest.send(CudaOpcodes.cuMemFree_v2, 0, rest);
+            // More than what is free and has been freed together: the graph can no longer be made executable.
+            assertEquals(2, addAlloc(guest, graph, 9, 3 * BYTES + 1, 8).status());
+            assertEquals(2, instantiate(guest, guest.newId(HandleKind.GRAPH_EXEC), graph).i32(0));
+        }
+    }
+
+    @Test
+    void shouldRemoveNoNodeOfAGraphWithMemory() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier, 2 * BYTES)) {
+            Guest guest = rig.guest();
+            long graph = create(guest);
+            addAlloc(guest, graph, 0, 2 * BYTES);
+            guest.send(CudaOpcodes.hwsGraphRemoveNode, 0, graph, 0);
+            assertEquals(801, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            assertEquals(2, addAlloc(guest, create(guest), 0, BYTES).status(), "the node's memory still counts");
+        }
+    }
+
     private static Received setInExec(Guest guest, long exec, long graph, byte[] node) throws IOException {
         return guest.call(CudaOpcodes.hwsGraphExecSetNode, out -> {
             out.fixed(24);

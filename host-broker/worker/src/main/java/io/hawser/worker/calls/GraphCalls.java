@@ -161,13 +161,13 @@ final class GraphCalls implements GraphManualCalls {
             : device < 0 || device >= session.backend().deviceCount() ? CudaResult.INVALID_DEVICE
             : access(device, accessDescs);
         MemoryQuota.Charge charge = check != 0 ? null : memory.claim(device, bytesize);
-        if (charge == null) {
+        if (check != 0 || charge == null && !state.freesMemory()) {
             call.fail(check != 0 ? check : CudaResult.OUT_OF_MEMORY);
             return;
         }
         GraphState.Node node = mirror.begin(call, state, index, dependencies);
         if (node == null) {
-            charge.giveBack();
+            giveBack(charge);
             return;
         }
         MemorySegment out = call.scratch(2L * Long.BYTES);
@@ -175,12 +175,21 @@ final class GraphCalls implements GraphManualCalls {
         int result = graphs.addAlloc(graph, before, device, bytesize, out);
         if (result != 0) {
             mirror.undo(node);
-            charge.giveBack();
+            giveBack(charge);
             call.fail(result);
             return;
         }
         long handle = out.get(ValueLayout.JAVA_LONG, 0);
         long address = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
+        if (charge == null) { // there is room for it where nodes before have freed theirs, or nowhere
+            charge = memory.claim(device, objects.graphMemory().newBytes(address, bytesize));
+        }
+        if (charge == null) {
+            mirror.undo(node);
+            state.failed(CudaResult.OUT_OF_MEMORY); // the backend has the node, and removes none of such a graph
+            call.fail(CudaResult.OUT_OF_MEMORY);
+            return;
+        }
         node.made(new GraphParameters(CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_ALLOC, owner,
             new GraphNode.Empty(), 0, GraphParameters.Form.PLAIN, List.of()), handle,
             handle);
@@ -191,6 +200,12 @@ final class GraphCalls implements GraphManualCalls {
         }
         GraphReplies.hwsGraphAddAlloc(call.reply(), address);
         call.finish(0);
+    }
+
+    private static void giveBack(MemoryQuota.Charge charge) {
+        if (charge != null) {
+            charge.giveBack();
+        }
     }
 
     /** Access by the memory's own device is a matter of course; that of others is not given. */
@@ -229,7 +244,9 @@ final class GraphCalls implements GraphManualCalls {
         Call call = Call.of(context);
         GraphState state = live(call);
         GraphState.Node node = state == null ? null : mirror.find(call, state, index);
-        if (node != null) {
+        if (node != null && state.usesMemory()) { // what is removed here alone would be launched, and cost nothing
+            call.fail(CudaResult.NOT_SUPPORTED);
+        } else if (node != null) {
             builder.remove(node);
             mirror.forget(node);
             call.finish(0);

@@ -1,5 +1,6 @@
 package io.hawser.worker.calls;
 
+import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.generated.CUgraphNodeType;
 import io.hawser.cuda.generated.HwsGraphEdge;
 import io.hawser.cuda.generated.HwsGraphLink;
@@ -115,6 +116,9 @@ final class GraphMirror {
         }
         if (result == 0) {
             result = builder.make(node, decoded.parameters());
+        }
+        if (result == 0 && decoded.parameters().node() instanceof GraphNode.Free free) {
+            node.frees(objects.graphMemory().at(free.address())); // now: the address may be another node's later
         }
         if (result != 0) {
             release(decoded.parameters());

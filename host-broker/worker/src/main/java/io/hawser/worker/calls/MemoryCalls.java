@@ -146,15 +146,15 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             call.finish(0);
             return;
         }
+        GraphMemory.Block block = objects.graphMemory().at(dptr);
+        if (block != null) { // its node keeps the address
+            session.gates().whenClosed(() -> freeOfGraph(block));
+            call.finish(0);
+            return;
+        }
         Handle context = objects.allocations().ownerAt(dptr);
         if (context == null) {
             call.fail(CudaResult.INVALID_VALUE);
-            return;
-        }
-        GraphMemory.Block block = objects.graphMemory().at(dptr);
-        if (block != null) { // its node keeps the address
-            session.gates().whenClosed(() -> freeOfGraph(context, block));
-            call.finish(0);
             return;
         }
         // Gone for later copies at once; given back when work that may still use it is done.
@@ -181,9 +181,9 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         objects.freeEnds(charge);
     }
 
-    private void freeOfGraph(Handle context, GraphMemory.Block block) {
-        if (objects.isLive(context)) {
-            int entered = objects.enter(context);
+    private void freeOfGraph(GraphMemory.Block block) {
+        if (objects.isLive(block.context())) {
+            int entered = objects.enter(block.context());
             int result = entered != 0 ? entered : driver.cuMemFree_v2(block.address());
             session.deferError(result);
             if (result == 0) {
@@ -244,12 +244,11 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
 
     @Override
     public void cuMemFreeAsync(CallContext call, long dptr, long hStream) {
-        Handle context = objects.allocations().ownerAt(dptr);
-        if (context == null) {
+        GraphMemory.Block block = objects.graphMemory().at(dptr);
+        if (block == null && objects.allocations().ownerAt(dptr) == null) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
-        GraphMemory.Block block = objects.graphMemory().at(dptr);
         int result = driver.cuMemFreeAsync(dptr, hStream);
         if (result == 0 && block != null) {
             objects.graphMemory().freed(block); // its node keeps the address

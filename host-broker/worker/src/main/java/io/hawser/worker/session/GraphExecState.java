@@ -1,6 +1,5 @@
 package io.hawser.worker.session;
 
-import io.hawser.cuda.backend.GraphNode;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -26,7 +25,7 @@ public final class GraphExecState {
     private final List<ExecNode> nodes = new ArrayList<>();
     private final Map<GraphState.Node, ExecNode> byNode = new IdentityHashMap<>();
     private final List<GraphMemory.Block> allocates = new ArrayList<>();
-    private final List<Long> frees = new ArrayList<>();
+    private final List<GraphMemory.Block> frees = new ArrayList<>();
     private long[] callbackIds = {};
     private List<Long> retired = new ArrayList<>(); // shares that launches on their way may still need
     private int running;
@@ -53,8 +52,8 @@ public final class GraphExecState {
                 memory.hold(node.node.memory());
                 allocates.add(node.node.memory());
             }
-            if (node.parameters.node() instanceof GraphNode.Free free) {
-                frees.add(free.address());
+            if (node.node.frees() != null) {
+                frees.add(node.node.frees());
             }
         }
         count();
@@ -194,12 +193,7 @@ public final class GraphExecState {
     /** Notes what a launch that was issued allocates and frees. */
     public void launched() {
         allocates.forEach(memory::allocated);
-        for (long address : frees) {
-            GraphMemory.Block block = memory.at(address);
-            if (block != null) {
-                memory.freed(block);
-            }
-        }
+        frees.forEach(memory::freed);
     }
 
     /**

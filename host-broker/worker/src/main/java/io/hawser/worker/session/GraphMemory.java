@@ -1,34 +1,83 @@
 package io.hawser.worker.session;
 
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
- * Memory of allocating nodes. A node's address stays in the table of allocations, and counts, from the node's making
- * until the graph and what was made executable from it are gone, and longer when a launch has allocated it and nothing
- * has freed it. Session thread only.
+ * Memory of allocating nodes. Drivers give nodes of one graph whose lifetimes do not meet the same addresses, whole or
+ * in part. A node's memory stays known from the node's making until the graph and what was made executable from it are
+ * gone, and longer when a launch has allocated it and nothing has freed it. Memory that several nodes share is one
+ * range of the session's table, and costs the quota once. Session thread only.
  */
 public final class GraphMemory {
     /** What one node allocates. */
     public static final class Block {
-        private final long address;
-        private final MemoryQuota.Charge charge;
+        private final Span span;
+        private final Handle context;
         private int holders = 1;
         private boolean isLive;
+        private boolean isGone;
 
-        private Block(long address, MemoryQuota.Charge charge) {
-            this.address = address;
-            this.charge = charge;
+        private Block(Span span, Handle context) {
+            this.span = span;
+            this.context = context;
         }
 
         /** Where it begins. */
         public long address() {
-            return address;
+            return span.start;
+        }
+
+        /** The context that it goes with. */
+        public Handle context() {
+            return context;
+        }
+    }
+
+    /** Addresses, the end outside. */
+    private record Span(long start, long end) implements Comparable<Span> {
+        @Override
+        public int compareTo(Span other) {
+            int first = Long.compareUnsigned(start, other.start);
+            return first != 0 ? first : Long.compareUnsigned(end, other.end);
+        }
+
+        boolean meets(Span other) {
+            return Long.compareUnsigned(start, other.end) < 0 && Long.compareUnsigned(other.start, end) < 0;
+        }
+
+        Span with(Span other) {
+            return new Span(Long.compareUnsigned(start, other.start) < 0 ? start : other.start,
+                Long.compareUnsigned(end, other.end) > 0 ? end : other.end);
+        }
+
+        long bytes() {
+            return end - start;
+        }
+    }
+
+    /** Blocks that overlap, directly or by others: one range of the session's table. */
+    private static final class Extent {
+        final Span span;
+        final Handle context;
+        final MemoryQuota.Charge charge;
+        final TreeMap<Span, Integer> blocks = new TreeMap<>(); // how many have the same addresses
+
+        Extent(Span span, Handle context, MemoryQuota.Charge charge) {
+            this.span = span;
+            this.context = context;
+            this.charge = charge;
         }
     }
 
     private final AllocationMap allocations;
-    private final Map<Long, Block> blocks = new HashMap<>();
+    private final TreeMap<Long, Extent> extents = new TreeMap<>(Comparator.comparing(a -> a, Long::compareUnsigned));
+    private final Map<Long, LinkedHashSet<Block>> blocks = new HashMap<>(); // by address, the newest last
 
     /**
      * Starts with nothing.
@@ -39,21 +88,69 @@ public final class GraphMemory {
         this.allocations = allocations;
     }
 
+    private List<Extent> meeting(Span span) {
+        List<Extent> found = new ArrayList<>();
+        Map.Entry<Long, Extent> before = extents.lowerEntry(span.start);
+        if (before != null && before.getValue().span.meets(span)) {
+            found.add(before.getValue());
+        }
+        found.addAll(extents.subMap(span.start, span.end).values());
+        return found;
+    }
+
+    /**
+     * How much of some memory no other node has.
+     *
+     * @param address from the backend.
+     * @param bytes its length.
+     * @return what it adds to what the nodes have together.
+     */
+    public long newBytes(long address, long bytes) {
+        Span span = new Span(address, address + bytes);
+        Span merged = span;
+        long known = 0;
+        for (Extent extent : meeting(span)) {
+            merged = merged.with(extent.span);
+            known += extent.span.bytes();
+        }
+        return merged.bytes() - known;
+    }
+
     /**
      * Adds what a node allocates, which holds it.
      *
      * @param address from the backend.
      * @param bytes its length.
      * @param context that it goes with.
-     * @param charge what it costs of the quota.
-     * @return null when the address is in use.
+     * @param charge at least {@link #newBytes}; what is more is given back.
+     * @return null, with nothing changed, when memory of another kind or context is there.
      */
     public Block add(long address, long bytes, Handle context, MemoryQuota.Charge charge) {
-        if (!allocations.add(address, bytes, context, charge)) {
+        Span span = new Span(address, address + bytes);
+        List<Extent> others = meeting(span);
+        Span merged = span;
+        for (Extent other : others) {
+            merged = merged.with(other.span);
+        }
+        if (others.stream().anyMatch(other -> other.context != context)) {
             return null;
         }
-        Block block = new Block(address, charge);
-        blocks.put(address, block);
+        others.forEach(other -> allocations.remove(other.span.start));
+        if (!allocations.add(merged.start, merged.bytes(), context, charge)) {
+            others.forEach(other -> allocations.add(other.span.start, other.span.bytes(), context, other.charge));
+            return null;
+        }
+        Extent extent = new Extent(merged, context, charge);
+        for (Extent other : others) {
+            extents.remove(other.span.start);
+            charge.absorb(other.charge);
+            extent.blocks.putAll(other.blocks);
+        }
+        charge.split(charge.bytes() - merged.bytes()).giveBack();
+        extent.blocks.merge(span, 1, Integer::sum);
+        extents.put(merged.start, extent);
+        Block block = new Block(span, context);
+        blocks.computeIfAbsent(address, key -> new LinkedHashSet<>()).add(block);
         return block;
     }
 
@@ -61,10 +158,12 @@ public final class GraphMemory {
      * What begins at an address.
      *
      * @param address of the device.
-     * @return null when no allocating node's memory does.
+     * @return the newest, since a driver gives an address again only when the memory before is freed; null when no
+     *     allocating node's memory begins there.
      */
     public Block at(long address) {
-        return blocks.get(address);
+        LinkedHashSet<Block> here = blocks.get(address);
+        return here == null ? null : here.getLast();
     }
 
     /** An executable graph may allocate it, too. */
@@ -89,11 +188,59 @@ public final class GraphMemory {
         settle(block);
     }
 
+    /** Forgets what went with a context, which has ended and whose charges are given back. */
+    void forget(Handle context) {
+        extents.values().removeIf(extent -> extent.context == context);
+        blocks.values().removeIf(here -> {
+            here.removeIf(block -> {
+                block.isGone |= block.context == context;
+                return block.isGone;
+            });
+            return here.isEmpty();
+        });
+    }
+
     private void settle(Block block) {
-        if (block.holders == 0 && !block.isLive) {
-            blocks.remove(block.address);
-            allocations.remove(block.address);
-            block.charge.giveBack();
+        if (block.holders != 0 || block.isLive || block.isGone) {
+            return;
         }
+        block.isGone = true;
+        LinkedHashSet<Block> here = blocks.get(block.address());
+        here.remove(block);
+        if (here.isEmpty()) {
+            blocks.remove(block.address());
+        }
+        Extent extent = extents.floorEntry(block.address()).getValue();
+        if (extent.blocks.merge(block.span, -1, Integer::sum) == 0) {
+            extent.blocks.remove(block.span);
+            shrink(extent);
+        }
+    }
+
+    /** Leaves of an extent what its blocks still have, in as many as there are gaps. */
+    private void shrink(Extent extent) {
+        List<Extent> parts = new ArrayList<>();
+        for (Map.Entry<Span, Integer> entry : extent.blocks.entrySet()) {
+            boolean goesOn = !parts.isEmpty() && parts.getLast().span.meets(entry.getKey());
+            Extent before = goesOn ? parts.removeLast() : null;
+            Extent part = new Extent(goesOn ? before.span.with(entry.getKey()) : entry.getKey(), extent.context, null);
+            if (goesOn) {
+                part.blocks.putAll(before.blocks);
+            }
+            part.blocks.put(entry.getKey(), entry.getValue());
+            parts.add(part);
+        }
+        if (parts.size() == 1 && parts.getFirst().span.equals(extent.span)) {
+            return;
+        }
+        allocations.remove(extent.span.start);
+        extents.remove(extent.span.start);
+        for (Extent part : parts) {
+            Extent paid = new Extent(part.span, part.context, extent.charge.split(part.span.bytes()));
+            paid.blocks.putAll(part.blocks);
+            extents.put(paid.span.start, paid);
+            allocations.add(paid.span.start, paid.span.bytes(), paid.context, paid.charge);
+        }
+        extent.charge.giveBack();
     }
 }

@@ -21,6 +21,7 @@ public final class GraphState {
         private long last;
         private GraphState child;
         private GraphMemory.Block memory;
+        private GraphMemory.Block frees;
 
         /**
          * Makes a node that is in the graph's table only.
@@ -83,6 +84,11 @@ public final class GraphState {
             return memory;
         }
 
+        /** What a freeing node frees, or null. */
+        public GraphMemory.Block frees() {
+            return frees;
+        }
+
         /** Whether the backend has it. */
         public boolean isMade() {
             return first != 0;
@@ -104,11 +110,22 @@ public final class GraphState {
         public void child(GraphState inside) {
             child = inside;
             inside.outer = this;
+            if (inside.usesMemory) {
+                graph.markMemory();
+            }
         }
 
         /** Notes what it allocates. */
         public void memory(GraphMemory.Block block) {
             memory = block;
+            graph.markMemory();
+        }
+
+        /** Notes what it frees. */
+        public void frees(GraphMemory.Block block) {
+            frees = block;
+            graph.markMemory();
+            graph.freesMemory = true;
         }
     }
 
@@ -116,6 +133,8 @@ public final class GraphState {
     private final long nativeHandle;
     private final TreeMap<Integer, Node> nodes = new TreeMap<>(Integer::compareUnsigned);
     private Node outer;
+    private boolean usesMemory;
+    private boolean freesMemory;
     private int error;
     private boolean isGone;
 
@@ -148,6 +167,22 @@ public final class GraphState {
     /** The node that it is inside of, or null. */
     public Node outer() {
         return outer;
+    }
+
+    /** Whether nodes of the graph, or of one inside, allocate or free memory: CUDA removes no node of such a graph. */
+    public boolean usesMemory() {
+        return usesMemory;
+    }
+
+    private void markMemory() {
+        for (GraphState graph = this; graph != null; graph = graph.outer == null ? null : graph.outer.graph) {
+            graph.usesMemory = true;
+        }
+    }
+
+    /** Whether nodes free memory, so that an allocating node may be given memory that others have. */
+    public boolean freesMemory() {
+        return freesMemory;
     }
 
     /** Whether a graph is this one or inside of it. */

@@ -278,6 +278,7 @@ public final class GuestObjects {
                 streams.forget(gone).forEach(work::abandon);
                 work.forget(gone.nativeHandle());
                 allocations.removeOwner(gone);
+                graphMemory.forget(gone);
                 forgetLibraries(gone);
                 if (gone == currentContext) {
                     currentContext = null;

@@ -73,6 +73,37 @@ public final class MemoryQuota {
             return true;
         }
 
+        /**
+         * Counts what another counts, which then counts nothing.
+         *
+         * @param other of the same device and keeper.
+         */
+        void absorb(Charge other) {
+            checkKin(other);
+            bytes += other.bytes;
+            other.bytes = 0;
+        }
+
+        /**
+         * Counts less; the result counts the rest.
+         *
+         * @param part at least 0, at most what is counted.
+         */
+        Charge split(long part) {
+            if (part < 0 || part > bytes) {
+                throw new IllegalArgumentException("a part of a charge is inside it: part=" + part + " bytes=" + bytes);
+            }
+            bytes -= part;
+            return new Charge(device, part, store);
+        }
+
+        private void checkKin(Charge other) {
+            if (other.device != device || other.store != store) {
+                throw new IllegalArgumentException("charges are joined on one device: device=" + device + " other="
+                    + other.device);
+            }
+        }
+
         /** The memory has been freed, at the first call. */
         public void giveBack() {
             long given = bytes;

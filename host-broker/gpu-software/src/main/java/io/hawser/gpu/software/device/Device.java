@@ -332,9 +332,9 @@ final class Device implements AutoCloseable {
     void settle(GraphMemory.Block block) {
         if (block.isGone() && graphMemory.remove(block)) {
             if (current == null) {
-                memory.free(block.address);
+                memory.free(block.place.address);
             } else {
-                freeAfterAll(block.address);
+                freeAfterAll(block.place.address);
             }
         }
     }

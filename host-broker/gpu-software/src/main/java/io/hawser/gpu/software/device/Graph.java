@@ -21,6 +21,8 @@ final class Graph {
         Graph child;
         /** What an allocating node gives; its parameters are those of an empty node. */
         GraphMemory.Block memory;
+        /** What a freeing node frees. */
+        GraphMemory.Block frees;
 
         Node(Graph graph, GraphNode parameters) {
             this.graph = graph;

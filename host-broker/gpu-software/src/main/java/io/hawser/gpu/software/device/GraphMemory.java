@@ -1,23 +1,48 @@
 package io.hawser.gpu.software.device;
 
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 
 /**
- * Memory of allocating nodes. A node's has its place for as long as the graph, or one made executable from it, may be
- * launched, so that its address is the same each time. Decoder's thread only.
+ * Memory of allocating nodes. A node's memory has its place for as long as the graph, or one made executable from it,
+ * may be launched, so that its address is the same each time. Nodes of one graph whose lifetimes do not meet share
+ * places, as with NVIDIA's driver. Decoder's thread only.
  */
 final class GraphMemory {
+    private static final long GRANULE_BYTES = 512; // at which a driver's allocations begin
+
+    /** Memory of the device that nodes of one graph share. */
+    static final class Place {
+        final long address;
+        final long bytes;
+        private final Graph graph;
+        private final Set<Graph.Node> nodes = new HashSet<>();
+        private int blocks;
+
+        private Place(Graph graph, long address, long bytes) {
+            this.graph = graph;
+            this.address = address;
+            this.bytes = bytes;
+        }
+    }
+
     /** What one node allocates. */
     static final class Block {
+        final Place place;
         final long address;
         final long bytes;
         /** The node's graph and executable graphs that can allocate it. */
         int holders;
         /** Whether a launch has allocated it, and nothing has freed it since. */
         private boolean isLive;
+        private boolean isRemoved;
 
-        private Block(long address, long bytes) {
+        private Block(Place place, long address, long bytes) {
+            this.place = place;
             this.address = address;
             this.bytes = bytes;
         }
@@ -30,26 +55,86 @@ final class GraphMemory {
         boolean isGone() {
             return holders == 0 && !isLive;
         }
+
+        private boolean meets(long other, long otherBytes) {
+            return address < other + otherBytes && other < address + bytes;
+        }
     }
 
     private static final int USED = 0;
     private static final int RESERVED = 2;
 
-    private final Map<Long, Block> blocks = new HashMap<>();
+    private final Map<Long, Deque<Block>> blocks = new HashMap<>(); // by address, the newest first
     /** By CUgraphMem_attribute: bytes in use and in place, each now and at most since the last reset. */
     private final long[] figures = new long[4];
 
-    /** Adds memory that a node has been given; nothing holds it yet. */
-    Block add(long address, long bytes) {
-        Block block = new Block(address, bytes);
-        blocks.put(address, block);
+    /** Adds memory of the device that a node has been given; nothing holds it yet. */
+    Block add(Graph.Node node, long address, long bytes) {
         count(RESERVED, bytes);
+        return take(node, new Place(node.graph, address, bytes), address, bytes);
+    }
+
+    private Block take(Graph.Node node, Place place, long address, long bytes) {
+        Block block = new Block(place, address, bytes);
+        place.blocks++;
+        place.nodes.add(node);
+        blocks.computeIfAbsent(address, key -> new ArrayDeque<>()).addFirst(block);
         return block;
     }
 
-    /** What begins at an address, or null. */
+    /** Gives a node memory that nodes before it in its graph have freed; null when there is none. */
+    Block reuse(Graph.Node node, long bytes) {
+        Set<Block> freed = new HashSet<>();
+        Set<Place> places = new HashSet<>();
+        for (Graph.Node before : ancestors(node)) {
+            if (before.frees != null && before.frees.place.graph == node.graph) {
+                freed.add(before.frees);
+                places.add(before.frees.place);
+            }
+        }
+        for (Place place : places) {
+            for (long address = place.address; address != 0 && address + bytes <= place.address + place.bytes;) {
+                Block obstacle = obstacle(place, address, bytes, freed);
+                if (obstacle == null) {
+                    return take(node, place, address, bytes);
+                }
+                address = obstacle.address + (obstacle.bytes + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES;
+            }
+        }
+        return null;
+    }
+
+    /** A node is no more: another may have its memory. */
+    void forget(Graph.Node node) {
+        node.memory.place.nodes.remove(node);
+    }
+
+    private static Set<Graph.Node> ancestors(Graph.Node node) {
+        Set<Graph.Node> found = new HashSet<>();
+        Deque<Graph.Node> open = new ArrayDeque<>(node.before);
+        while (!open.isEmpty()) {
+            Graph.Node next = open.poll();
+            if (found.add(next)) {
+                open.addAll(next.before);
+            }
+        }
+        return found;
+    }
+
+    /** What may be in use there while the node has the memory; null when nothing is. */
+    private static Block obstacle(Place place, long address, long bytes, Set<Block> freed) {
+        for (Graph.Node other : place.nodes) {
+            if (!freed.contains(other.memory) && other.memory.meets(address, bytes)) {
+                return other.memory;
+            }
+        }
+        return null;
+    }
+
+    /** The newest that begins at an address, or null. */
     Block at(long address) {
-        return blocks.get(address);
+        Deque<Block> here = blocks.get(address);
+        return here == null ? null : here.getFirst();
     }
 
     /** Notes that a launch allocates it. */
@@ -68,13 +153,22 @@ final class GraphMemory {
         }
     }
 
-    /** Forgets what nothing can use any more; whether it was there. */
+    /** Forgets what nothing can use any more; whether its place is free with it. */
     boolean remove(Block block) {
-        if (!blocks.remove(block.address, block)) {
+        if (block.isRemoved) {
             return false;
         }
-        count(RESERVED, -block.bytes);
-        return true;
+        block.isRemoved = true;
+        Deque<Block> here = blocks.get(block.address);
+        here.remove(block);
+        if (here.isEmpty()) {
+            blocks.remove(block.address);
+        }
+        block.place.blocks--;
+        if (block.place.blocks == 0) {
+            count(RESERVED, -block.place.bytes);
+        }
+        return block.place.blocks == 0;
     }
 
     private void count(int figure, long bytes) {

@@ -17,6 +17,7 @@ final class GraphPlan {
         final int[] before; // indices in steps
         final GraphPlan child;
         final GraphMemory.Block memory;
+        final GraphMemory.Block frees;
         boolean isEnabled = true;
         /** Of a cooperative kernel; 0 until it is needed. */
         long workspace;
@@ -27,6 +28,7 @@ final class GraphPlan {
             this.before = before;
             this.child = child;
             this.memory = node.memory;
+            this.frees = node.frees;
         }
     }
 

@@ -87,6 +87,7 @@ final class Graphs implements GraphBackend {
             forget(node.child);
         }
         if (node.memory != null) {
+            device.graphMemory.forget(node);
             node.memory.holders--;
             device.settle(node.memory);
         }
@@ -111,6 +112,9 @@ final class Graphs implements GraphBackend {
         }
         if (node.child != null) {
             node.child.isInside = true;
+        }
+        if (parameters instanceof GraphNode.Free free) {
+            node.frees = device.graphMemory.at(free.address());
         }
         append(node);
         out.set(LONG, 0, node.handle);
@@ -210,16 +214,19 @@ final class Graphs implements GraphBackend {
         if (!follow(node, dependencies)) {
             return CUDA_ERROR_INVALID_VALUE;
         }
-        long address = device.allocate(bytes);
-        if (address == 0) {
-            graph.remove(node);
-            return CUDA_ERROR_OUT_OF_MEMORY;
+        node.memory = device.graphMemory.reuse(node, bytes);
+        if (node.memory == null) {
+            long address = device.allocate(bytes);
+            if (address == 0) {
+                graph.remove(node);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+            }
+            node.memory = device.graphMemory.add(node, address, device.memory.sizeOf(address));
         }
-        node.memory = device.graphMemory.add(address, device.memory.sizeOf(address));
         node.memory.holders = 1;
         append(node);
         out.set(LONG, 0, node.handle);
-        out.set(LONG, Long.BYTES, address);
+        out.set(LONG, Long.BYTES, node.memory.address);
         return CUDA_SUCCESS;
     }
 
@@ -447,8 +454,8 @@ final class Graphs implements GraphBackend {
         }
         steps.stream().filter(step -> step.memory != null).forEach(step -> device.graphMemory.allocate(step.memory));
         for (GraphPlan.Step step : steps) {
-            if (step.parameters instanceof GraphNode.Free free && device.graphMemory.at(free.address()) != null) {
-                device.free(device.graphMemory.at(free.address()));
+            if (step.frees != null) {
+                device.free(step.frees);
             }
         }
         return CUDA_SUCCESS;

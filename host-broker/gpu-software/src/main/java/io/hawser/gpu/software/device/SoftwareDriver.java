@@ -254,11 +254,11 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        if (device.memory.sizeOf(pointer) == 0) {
-            return CUDA_ERROR_INVALID_VALUE;
-        }
         if (device.graphMemory.at(pointer) != null) {
             return device.free(device.graphMemory.at(pointer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        }
+        if (device.memory.sizeOf(pointer) == 0) {
+            return CUDA_ERROR_INVALID_VALUE;
         }
         device.freeAfterAll(pointer);
         return CUDA_SUCCESS;
@@ -334,11 +334,11 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        if (device.memory.sizeOf(pointer) == 0) {
-            return CUDA_ERROR_INVALID_VALUE;
-        }
         if (device.graphMemory.at(pointer) != null) {
             return device.free(device.graphMemory.at(pointer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        }
+        if (device.memory.sizeOf(pointer) == 0) {
+            return CUDA_ERROR_INVALID_VALUE;
         }
         device.disownAllocation(pointer);
         device.freeLater();

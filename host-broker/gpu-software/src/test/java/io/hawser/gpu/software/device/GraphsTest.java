@@ -193,6 +193,43 @@ class GraphsTest {
         assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.setMemoryAttribute(0, 2, 0));
     }
 
+    private long[] allocation(long graph, long bytes, long... dependencies) {
+        ok(graphs.addAlloc(graph, dependencies, 0, bytes, out));
+        return new long[] {out.get(LONG, 0), out.get(LONG, 8)};
+    }
+
+    /** As NVIDIA's driver 580 does on an H200. */
+    @Test
+    void shouldGiveANodeMemoryThatNodesBeforeItHaveFreed() throws Exception {
+        long graph = graph();
+        long[] first = allocation(graph, 2 * BYTES);
+        long freed = node(graph, new GraphNode.Free(first[1]), node(graph, fill(first[1], 1), first[0]));
+        long[] beside = allocation(graph, 2 * BYTES);
+        assertNotEquals(first[1], beside[1], "not after the free");
+        long[] again = allocation(graph, 2 * BYTES, freed);
+        assertEquals(first[1], again[1]);
+        long freedAgain = node(graph, new GraphNode.Free(again[1]), again[0]);
+        long[] half = allocation(graph, BYTES, freedAgain);
+        long[] otherHalf = allocation(graph, BYTES, freedAgain);
+        assertEquals(first[1], half[1]);
+        assertEquals(first[1] + BYTES, otherHalf[1]);
+        assertNotEquals(first[1], allocation(graph, BYTES, freedAgain)[1], "both halves are in use");
+        node(graph, fill(otherHalf[1], 5), otherHalf[0]);
+        ok(graphs.memoryAttribute(0, 2, out));
+        assertEquals(5 * BYTES, out.get(LONG, 0), "reserved");
+        long exec = executable(graph);
+        run(exec);
+        ok(graphs.destroyExec(exec));
+        ok(graphs.destroy(graph));
+        assertEquals(5, byteAt(otherHalf[1]), "a launch has left it");
+        ok(backend.driver().cuMemFree_v2(otherHalf[1]));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, backend.driver().cuMemFree_v2(otherHalf[1]), "freed once");
+        ok(backend.driver().cuMemFree_v2(half[1]));
+        synchronise();
+        ok(graphs.memoryAttribute(0, 2, out));
+        assertEquals(3 * BYTES, out.get(LONG, 0), "what lies beside is not freed");
+    }
+
     @Test
     void shouldTakeOverParametersOfAGraphOfTheSameForm() throws Exception {
         long memory = allocate();
