@@ -150,8 +150,9 @@ public final class Broker {
         EventLoop loop = group.next();
         pulse = new LoopPulse(loop);
         acts = new Acts(loop, database, vgpus, tokens);
-        images = new ImageStore(new ImageStore.Limits(config.images().maxCount(),
-            config.images().maxSize().asLongValue()));
+        images = new ImageStore(
+            new ImageStore.Limits(config.images().maxCount(), config.images().maxSize().asLongValue()),
+            new ImageStore.Limits(config.images().maxTotalCount(), config.images().maxTotalSize().asLongValue()));
         ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
         turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns()),

@@ -360,6 +360,14 @@ public interface BrokerConfig {
         /** Images of one vGPU; each is an open descriptor of the broker. */
         @WithDefault("128")
         int maxCount();
+
+        /** Memory for all vGPUs together; the vGPU that keeps most gives up images first. */
+        @WithDefault("1G")
+        MemorySize maxTotalSize();
+
+        /** Images of all vGPUs together. */
+        @WithDefault("1024")
+        int maxTotalCount();
     }
 
     /** How vGPUs that share a GPU take turns on it. */

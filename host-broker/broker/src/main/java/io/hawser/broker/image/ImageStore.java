@@ -25,12 +25,29 @@ public final class ImageStore implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(ImageStore.class);
 
     /**
-     * What is kept of one vGPU; what was used longest ago goes first.
+     * What is kept; what was used longest ago goes first.
      *
      * @param maxImages so many descriptors of the broker.
      * @param maxBytes so much memory of the machine; 0 keeps nothing.
      */
     public record Limits(int maxImages, long maxBytes) { }
+
+    /** Images and their bytes. */
+    private record Use(int images, long bytes) {
+        static final Use NONE = new Use(0, 0);
+
+        Use and(Image image) {
+            return new Use(images + 1, bytes + image.bytes);
+        }
+
+        Use and(Use other) {
+            return new Use(images + other.images, bytes + other.bytes);
+        }
+
+        boolean leavesRoom(Limits limits, long more) {
+            return bytes + more <= limits.maxBytes && images < limits.maxImages;
+        }
+    }
 
     /** Offers of one worker that wait; honest guests load some large libraries one behind the other. */
     private static final int MAX_WAITING = 64;
@@ -41,12 +58,19 @@ public final class ImageStore implements AutoCloseable {
     private record Writing(String vgpu, String sha256, Image image, Queue<WorkerMessage.Image> waiting) { }
 
     private final Limits limits;
+    private final Limits total;
     private final Map<String, LinkedHashMap<String, Image>> byVgpu = new HashMap<>(); // least recently used first
     private final Map<ImagePeer, Writing> writing = new HashMap<>(); // at most one a worker
 
-    /** Keeps nothing yet. */
-    public ImageStore(Limits limits) {
+    /**
+     * Keeps nothing yet.
+     *
+     * @param limits of one vGPU.
+     * @param total of all vGPUs together.
+     */
+    public ImageStore(Limits limits, Limits total) {
         this.limits = limits;
+        this.total = total;
     }
 
     /** The images that a new session of this vGPU need not send: their digests. */
@@ -84,8 +108,7 @@ public final class ImageStore implements AutoCloseable {
     /** Has an image written; false when it is not wanted, of which the worker, which does not wait, is not told. */
     private boolean take(ImagePeer worker, String vgpu, WorkerMessage.Image offer, Queue<WorkerMessage.Image> waiting) {
         LinkedHashMap<String, Image> images = images(vgpu);
-        if (images.containsKey(offer.sha256()) || offer.bytes() > limits.maxBytes
-            || !makeRoom(vgpu, images, offer.bytes())) {
+        if (images.containsKey(offer.sha256()) || !makeRoom(vgpu, images, offer.bytes())) {
             return false;
         }
         int descriptor;
@@ -106,25 +129,66 @@ public final class ImageStore implements AutoCloseable {
         return true;
     }
 
-    /** Drops what was used longest ago until so much more fits; what is being written counts and stays. */
+    /**
+     * Drops images until so much more fits; those that workers write count and stay. A vGPU gives up images of its own
+     * for its own limit. For the limit of all, the vGPU gives up images that has most: a vGPU cannot drive out another
+     * that keeps less.
+     */
     private boolean makeRoom(String vgpu, LinkedHashMap<String, Image> images, long bytes) {
-        long used = images.values().stream().mapToLong(Image::bytes).sum();
-        int count = images.size();
-        for (Writing other : writing.values()) {
-            if (other.vgpu.equals(vgpu)) {
-                used += other.image.bytes;
-                count++;
+        if (bytes > limits.maxBytes || bytes > total.maxBytes) {
+            return false;
+        }
+        while (!use(vgpu).leavesRoom(limits, bytes) && !images.isEmpty()) {
+            dropOldest(images);
+        }
+        if (!use(vgpu).leavesRoom(limits, bytes)) {
+            return false;
+        }
+        for (Use all = useOfAll(); !all.leavesRoom(total, bytes); all = useOfAll()) {
+            boolean byBytes = all.bytes + bytes > total.maxBytes;
+            LinkedHashMap<String, Image> most = largest(vgpu, byBytes ? bytes : 1, byBytes);
+            if (most.isEmpty()) {
+                return false;
+            }
+            dropOldest(most);
+        }
+        return true;
+    }
+
+    private Use use(String vgpu) {
+        Use kept = images(vgpu).values().stream().reduce(Use.NONE, Use::and, Use::and);
+        return writing.values().stream().filter(other -> other.vgpu.equals(vgpu)).map(Writing::image)
+            .reduce(kept, Use::and, Use::and);
+    }
+
+    private Use useOfAll() {
+        return writing.values().stream().map(Writing::image).reduce(new Use(size(), bytes()), Use::and, Use::and);
+    }
+
+    /** The images of the vGPU that has most, in bytes or in number; the asking one counts with what it wants. */
+    private LinkedHashMap<String, Image> largest(String asking, long wanted, boolean byBytes) {
+        LinkedHashMap<String, Image> largest = images(asking);
+        long most = amount(asking, byBytes) + wanted;
+        for (Map.Entry<String, LinkedHashMap<String, Image>> other : byVgpu.entrySet()) {
+            long amount = amount(other.getKey(), byBytes);
+            if (amount > most && !other.getValue().isEmpty()) {
+                largest = other.getValue();
+                most = amount;
             }
         }
+        return largest;
+    }
+
+    private long amount(String vgpu, boolean byBytes) {
+        Use use = use(vgpu);
+        return byBytes ? use.bytes : use.images;
+    }
+
+    private static void dropOldest(LinkedHashMap<String, Image> images) {
         Iterator<Image> oldest = images.values().iterator();
-        while ((used + bytes > limits.maxBytes || count >= limits.maxImages) && oldest.hasNext()) {
-            Image image = oldest.next();
-            oldest.remove();
-            drop(image);
-            used -= image.bytes;
-            count--;
-        }
-        return used + bytes <= limits.maxBytes && count < limits.maxImages;
+        Image image = oldest.next();
+        oldest.remove();
+        drop(image);
     }
 
     private void stored(ImagePeer worker, String sha256) {

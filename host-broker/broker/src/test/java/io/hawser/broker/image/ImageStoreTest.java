@@ -1,12 +1,22 @@
 package io.hawser.broker.image;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.pool.ImagePeer;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.shm.os.SealedMemory;
 import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
@@ -16,16 +26,24 @@ class ImageStoreTest {
     private static final String VGPU = "tenant";
     private static final long BYTES = 1000;
 
-    private final ImageStore store = new ImageStore(new ImageStore.Limits(4, 10 * BYTES));
+    private final ImageStore store = new ImageStore(new ImageStore.Limits(4, 10 * BYTES),
+        new ImageStore.Limits(9, 20 * BYTES));
     private final Peer worker = new Peer(1);
 
     /** Writes what it is given memory for only when the test says so. */
     private final class Peer implements ImagePeer {
         private final long id;
+        private final String vgpu;
         private final List<String> told = new ArrayList<>();
+        private int given = -1;
 
         Peer(long id) {
+            this(id, VGPU);
+        }
+
+        Peer(long id, String vgpu) {
             this.id = id;
+            this.vgpu = vgpu;
         }
 
         @Override
@@ -36,6 +54,7 @@ class ImageStoreTest {
         @Override
         public void giveImage(String type, String sha256, long bytes, int descriptor) {
             told.add(type + " " + sha256);
+            given = descriptor;
             if (type.equals("store")) {
                 try (Arena arena = Arena.ofConfined()) {
                     SealedMemory.write(descriptor, arena.allocate(bytes));
@@ -51,11 +70,26 @@ class ImageStoreTest {
         }
 
         void offers(String sha256, long bytes) {
-            store.said(this, VGPU, new WorkerMessage.Image(sha256, bytes));
+            store.said(this, vgpu, new WorkerMessage.Image(sha256, bytes));
         }
 
         void hasStored(String sha256) {
-            store.said(this, VGPU, new WorkerMessage.Stored(sha256));
+            store.said(this, vgpu, new WorkerMessage.Stored(sha256));
+        }
+    }
+
+    private int keep(String vgpu, String sha256, long bytes) {
+        Peer peer = new Peer(100, vgpu);
+        peer.offers(sha256, bytes);
+        peer.hasStored(sha256);
+        return peer.given;
+    }
+
+    private static boolean isImage(int descriptor) throws IOException {
+        try {
+            return Files.readSymbolicLink(Path.of("/proc/self/fd/" + descriptor)).toString().contains("hawser-image");
+        } catch (NoSuchFileException e) {
+            return false;
         }
     }
 
@@ -132,5 +166,94 @@ class ImageStoreTest {
         store.said(next, VGPU, new WorkerMessage.Want("b"));
         store.said(next, "another tenant", new WorkerMessage.Want("a"));
         assertEquals(List.of("image a", "none b", "none a"), next.told);
+    }
+
+    /** A worker that can still write to memory could change it under the session that is given it later. */
+    @Test
+    void shouldKeepNoMemoryThatAWorkerCanStillWrite() throws IOException {
+        worker.offers("a", BYTES);
+        try (FileChannel file = FileChannel.open(Path.of("/proc/self/fd/" + worker.given), StandardOpenOption.READ,
+                StandardOpenOption.WRITE); Arena mapped = Arena.ofConfined()) {
+            MemorySegment memory = file.map(FileChannel.MapMode.READ_WRITE, 0, BYTES, mapped);
+            worker.hasStored("a");
+            assertEquals(0, store.size());
+            memory.set(ValueLayout.JAVA_BYTE, 0, (byte) 1);
+        }
+        Peer next = new Peer(2);
+        store.said(next, VGPU, new WorkerMessage.Want("a"));
+        assertEquals(List.of("none a"), next.told);
+        keep(VGPU, "a", BYTES);
+        assertEquals(List.of("a"), store.known(VGPU), "another worker may give it");
+    }
+
+    @Test
+    void shouldSealWhatItKeeps() throws IOException {
+        worker.offers("a", BYTES);
+        worker.hasStored("a");
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment bytes = arena.allocate(BYTES);
+            assertThrows(IOException.class, () -> SealedMemory.write(worker.given, bytes));
+        }
+    }
+
+    /** Another vGPU of the same name is another tenant's. */
+    @Test
+    void shouldForgetTheImagesOfADeletedVgpu() throws IOException {
+        int first = keep(VGPU, "a", BYTES);
+        int second = keep("other", "b", BYTES);
+        assertTrue(isImage(first));
+        store.forget(VGPU);
+        assertFalse(isImage(first), "its memory is closed");
+        assertTrue(isImage(second));
+        assertEquals(List.of(), store.known(VGPU));
+        assertEquals(List.of("b"), store.known("other"));
+        assertEquals(BYTES, store.bytes());
+        Peer next = new Peer(2);
+        store.said(next, VGPU, new WorkerMessage.Want("a"));
+        assertEquals(List.of("none a"), next.told);
+    }
+
+    @Test
+    void shouldBoundTheMemoryOfAllVgpusAndTakeItFromTheOneThatHasMost() {
+        keep("large", "l1", 5 * BYTES);
+        keep("large", "l2", 5 * BYTES);
+        keep("small", "s1", 4 * BYTES);
+        keep("middle", "m1", 6 * BYTES);
+        assertEquals(20 * BYTES, store.bytes());
+        keep("new", "n1", 2 * BYTES);
+        assertEquals(List.of("l2"), store.known("large"), "its oldest");
+        assertEquals(List.of("n1"), store.known("new"));
+        keep("large", "l3", 5 * BYTES);
+        assertEquals(List.of("l3"), store.known("large"), "it has most again with what it wants");
+        keep("small", "s2", 3 * BYTES);
+        keep("small", "s3", 3 * BYTES);
+        assertEquals(List.of("s2", "s3"), store.known("small"), "its own, once it would have most");
+        assertEquals(List.of("m1"), store.known("middle"));
+        assertTrue(store.bytes() <= 20 * BYTES, "bytes=" + store.bytes());
+    }
+
+    @Test
+    void shouldBoundTheNumberOfImagesOfAllVgpus() {
+        for (int i = 0; i < 4; i++) {
+            keep("a", "a" + i, 1);
+            keep("b", "b" + i, 1);
+        }
+        keep("c", "c0", BYTES);
+        keep("c", "c1", BYTES);
+        assertEquals(List.of("c0", "c1"), store.known("c"));
+        assertEquals(9, store.size());
+        assertEquals(3, Math.min(store.known("a").size(), store.known("b").size()), "one of those that have most");
+    }
+
+    @Test
+    void shouldCountWhatIsBeingWritten() {
+        Peer other = new Peer(2, "other");
+        other.offers("x", 10 * BYTES);
+        Peer third = new Peer(3, "third");
+        third.offers("y", 9 * BYTES);
+        worker.offers("a", 2 * BYTES);
+        assertEquals(List.of(), worker.told, "no room, and nothing that could go");
+        worker.offers("b", BYTES);
+        assertEquals(List.of("store b"), worker.told);
     }
 }
