@@ -13,16 +13,23 @@ import org.jboss.logging.Logger;
 
 /**
  * Compares what the driver says that a vGPU's workers have of a GPU with what they may have: a ledger is kept by
- * workers, which are assumed to be their guests'. A vGPU that is far over for some looks in a row loses the session
- * that has most beyond what it admits to. Event loop only.
+ * workers, which are assumed to be their guests'. A vGPU that is far over for some looks in a row, or over at all for
+ * many, loses the session that has most beyond what it admits to. Event loop only.
  */
 public final class OutsideLook {
     private static final Logger LOG = Logger.getLogger(OutsideLook.class);
     /** Looks in a row: a driver's figures are up to a second old, and memory on its way back is still there. */
     private static final int LOOKS = 3;
-    /** What honest sessions may have beyond what is counted: streams, code, pages that small allocations share. */
+    /** What honest sessions may have for a while: pages that are mostly free, code that is about to be unloaded. */
     private static final long TOLERANCE_BYTES = 256L << 20;
     private static final int TOLERANCE_DIVISOR = 8; // and this part of the limit
+    /** Looks in a row, a second each, that an excess may last which is within the tolerance. */
+    private static final int LONG_LOOKS = 60;
+    /**
+     * What each honest session may have for ever beside what is counted: two pools hold back 32 MiB each
+     * (MemoryQuota.FREE_POOL_BYTES), and streams, events and code have the rest.
+     */
+    private static final long SESSION_BYTES = 128L << 20;
     /** For a context while nobody has measured one. */
     private static final long UNKNOWN_CONTEXT_BYTES = 1L << 30;
 
@@ -53,6 +60,7 @@ public final class OutsideLook {
 
     private final Watched watched;
     private final Map<Place, Integer> over = new HashMap<>(); // looks in a row
+    private final Map<Place, Integer> farOver = new HashMap<>();
 
     /** Has seen nothing yet. */
     public OutsideLook(Watched watched) {
@@ -70,35 +78,51 @@ public final class OutsideLook {
             }
         }
         Set<Place> stillOver = new HashSet<>();
+        Set<Place> stillFarOver = new HashSet<>();
         for (WorkerMessage.Device device : watched.devices()) {
             seen.forEach((place, workers) -> {
-                if (place.gpu.equals(device.uuid()) && isOver(place, device, workers)) {
-                    stillOver.add(place);
+                if (place.gpu.equals(device.uuid())) {
+                    look(place, device, workers, stillOver, stillFarOver);
                 }
             });
         }
         over.keySet().retainAll(stillOver);
+        farOver.keySet().retainAll(stillFarOver);
     }
 
-    private boolean isOver(Place place, WorkerMessage.Device device, List<Seen> workers) {
+    private void look(Place place, WorkerMessage.Device device, List<Seen> workers, Set<Place> stillOver,
+            Set<Place> stillFarOver) {
         long limitBytes = watched.amount(place.vgpu, device).limitBytes();
         long context = watched.contextBytes(place.gpu);
-        long contextBytes = context == 0 ? UNKNOWN_CONTEXT_BYTES : context;
-        long allowed = limitBytes + limitBytes / TOLERANCE_DIVISOR + TOLERANCE_BYTES + workers.size() * contextBytes;
+        long contexts = workers.size() * (context == 0 ? UNKNOWN_CONTEXT_BYTES : context);
+        long allowed = limitBytes + contexts + workers.size() * SESSION_BYTES;
+        long tolerated = limitBytes + limitBytes / TOLERANCE_DIVISOR + TOLERANCE_BYTES + contexts;
         long bytes = workers.stream().mapToLong(Seen::bytes).sum();
-        if (allowed < 0 || bytes <= allowed) { // below 0: no limit at all
-            return false;
+        if (allowed < 0 || tolerated < 0 || bytes <= Math.min(allowed, tolerated)) { // below 0: no limit at all
+            return;
         }
-        if (over.merge(place, 1, Integer::sum) < LOOKS) {
-            return true;
+        boolean isFar = bytes > tolerated;
+        int farLooks = isFar ? farOver.merge(place, 1, Integer::sum) : 0;
+        int looks = bytes > allowed ? over.merge(place, 1, Integer::sum) : 0;
+        if (farLooks >= LOOKS || looks >= LONG_LOOKS) {
+            end(place, workers, bytes, farLooks >= LOOKS ? tolerated : allowed);
+            return; // the others get their time to be looked at
         }
+        if (isFar) {
+            stillFarOver.add(place);
+        }
+        if (looks > 0) {
+            stillOver.add(place);
+        }
+    }
+
+    private void end(Place place, List<Seen> workers, long bytes, long allowedBytes) {
         Seen worst = workers.stream().reduce((a, b) -> excess(a) >= excess(b) ? a : b).orElseThrow();
         LOG.warnf("the sessions of vGPU %s have more of GPU %s than they may: bytes=%d allowedBytes=%d; session %d has "
-            + "%d and admits to %d", place.vgpu, place.gpu, bytes, allowed, worst.session.id(), worst.bytes,
+            + "%d and admits to %d", place.vgpu, place.gpu, bytes, allowedBytes, worst.session.id(), worst.bytes,
             worst.session.statistics().deviceBytes());
         watched.end(worst.session.id(), "its worker has more device memory than the vGPU may have: bytes=" + bytes
-            + " allowedBytes=" + allowed);
-        return false; // the others get their time to be looked at
+            + " allowedBytes=" + allowedBytes);
     }
 
     private static long excess(Seen worker) {

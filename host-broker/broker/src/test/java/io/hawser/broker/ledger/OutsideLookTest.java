@@ -137,4 +137,38 @@ class OutsideLookTest {
         looks(5);
         assertEquals(List.of(), ended);
     }
+
+    /** An eighth and 256 MiB more than the quota are forgiven for a minute, not for ever. */
+    @Test
+    void shouldNotLeaveASmallExcessForEver() {
+        session(1, "a", 3 * GIB, 3 * GIB + GIB / 2);
+        session(2, "a", GIB, 2 * GIB);
+        looks(59);
+        assertEquals(List.of(), ended);
+        processes.put(2L, GIB + GIB / 2);
+        looks(1);
+        processes.put(2L, 2 * GIB);
+        looks(59);
+        assertEquals(List.of(), ended, "it was within its quota in between");
+        looks(1);
+        assertEquals(List.of(2L), ended);
+    }
+
+    @Test
+    void shouldLeaveSessionsWhatIsNotCounted() {
+        long uncounted = GIB / 8; // of each: what pools hold back, streams, code
+        session(1, "a", 2 * GIB, 2 * GIB + GIB / 2 + uncounted);
+        session(2, "a", 2 * GIB, 2 * GIB + GIB / 2 + uncounted);
+        looks(1000);
+        assertEquals(List.of(), ended);
+    }
+
+    /** On an H200 memory that was opened by IPC is in the opener's figure once its owner has freed it or ended. */
+    @Test
+    void shouldCountOpenedMemoryWhoseOwnerHasEnded() {
+        session(1, "a", 0, 5 * GIB + GIB / 2);
+        session(2, "a", 2 * GIB, 2 * GIB + GIB / 2);
+        looks(3);
+        assertEquals(List.of(1L), ended);
+    }
 }
