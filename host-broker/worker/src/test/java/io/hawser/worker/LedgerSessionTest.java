@@ -2,6 +2,7 @@ package io.hawser.worker;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.Descriptors;
@@ -80,6 +81,21 @@ class LedgerSessionTest {
             assertEquals(4000, ledger.usedBytes(COLUMN));
         }
         assertEquals(0, ledger.usedBytes(COLUMN), "a session that ends gives back");
+    }
+
+    @Test
+    void shouldCountLimitsThatTakeMemoryUnlessTheDriverRefusesThem() throws IOException {
+        try (Rig rig = session(Carrier.TCP, 1)) {
+            assertEquals(0, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, 3000).status());
+            assertEquals(3000, ledger.usedBytes(COLUMN), "launches of kernels that wait");
+            assertEquals(0, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, 1000).status());
+            assertEquals(3000, ledger.usedBytes(COLUMN), "a driver keeps what it has taken");
+            assertEquals(OUT_OF_MEMORY, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, LIMIT + 1).status());
+            assertEquals(215, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 3, 2000).status());
+            assertEquals(3000, ledger.usedBytes(COLUMN), "what the driver refuses costs nothing");
+            rig.guest().allocate(LIMIT - 3000);
+        }
+        assertEquals(0, ledger.usedBytes(COLUMN));
     }
 
     @Test

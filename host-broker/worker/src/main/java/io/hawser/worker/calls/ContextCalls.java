@@ -74,8 +74,15 @@ final class ContextCalls implements ContextManualCalls {
 
     @Override
     public void cuCtxSetLimit(CallContext call, int limit, long value) {
+        long before = objects.claimedFor(limit);
         int result = value < 0 ? CudaResult.OUT_OF_MEMORY : objects.claimLimit(limit, value);
-        call.finish(result != 0 ? result : backend.driver().cuCtxSetLimit(limit, value));
+        if (result == 0) {
+            result = backend.driver().cuCtxSetLimit(limit, value);
+            if (result != 0) {
+                objects.unclaimLimit(limit, before);
+            }
+        }
+        call.finish(result);
     }
 
     void hwsContextDestroy(Call call) {

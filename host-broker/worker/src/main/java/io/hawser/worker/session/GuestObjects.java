@@ -7,9 +7,9 @@ import java.util.Map;
 
 /** What a guest has made: handles, memory, images; and which context is current. Session thread only. */
 public final class GuestObjects {
-    /** CU_LIMIT_STACK_SIZE; it and the next two take device memory. */
+    /** CU_LIMIT_STACK_SIZE; it and the next four take device memory. */
     public static final int STACK_LIMIT = 0;
-    private static final int COSTLY_LIMITS = 3;
+    private static final int COSTLY_LIMITS = 5; // up to CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
 
     private final GpuBackend backend;
     private final StreamWork work;
@@ -215,6 +215,31 @@ public final class GuestObjects {
         return limit < 0 || limit >= COSTLY_LIMITS
             || holdsLimit(limit, backend.limitBytes(deviceOf(currentContext), limit, value)) ? 0
             : CudaResult.OUT_OF_MEMORY;
+    }
+
+    /**
+     * Device memory that is claimed for a limit of the current context.
+     *
+     * @param limit a CUlimit.
+     * @return bytes; 0 without a context and for limits that cost nothing.
+     */
+    public long claimedFor(int limit) {
+        return currentContext == null || limit < 0 || limit >= COSTLY_LIMITS ? 0
+            : currentContext.info(ContextInfo.class).limits[limit];
+    }
+
+    /**
+     * Gives back what {@link #claimLimit} claimed for a limit that the driver has refused.
+     *
+     * @param limit a CUlimit.
+     * @param bytes {@link #claimedFor} before.
+     */
+    public void unclaimLimit(int limit, long bytes) {
+        long more = claimedFor(limit) - bytes;
+        if (more > 0) {
+            currentContext.info(ContextInfo.class).limits[limit] = bytes;
+            charges.get(currentContext).split(more).giveBack();
+        }
     }
 
     /**
