@@ -39,7 +39,7 @@ static hws_graph_memory_t *find(CUdeviceptr address) {
     return memory;
 }
 
-/* What a node of the graph, made before another, allocates at the address: the newest; NULL for none. Lock held. */
+/* Memory at the address that a node of the graph allocates, made before another: the newest. Lock held. */
 static hws_graph_memory_t *find_before(const hws_graph_t *graph, uint32_t node, CUdeviceptr address) {
     hws_graph_memory_t *memory = first;
     while (memory != NULL

@@ -66,7 +66,7 @@ CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, v
     return CUDA_SUCCESS;
 }
 
-/* CUDA answers at once that a cooperative grid is too large. What clusters hold is left to the driver. */
+/* CUDA answers at once that a cooperative grid is too large. The driver alone knows about clusters. */
 static CUresult check_cooperative(CUfunction f, const hws_function_t *function, const hws_shape_t *shape) {
     if (__builtin_expect((shape->flags & HWS_LAUNCH_COOPERATIVE) == 0, 1)) {
         return CUDA_SUCCESS;
@@ -77,7 +77,8 @@ static CUresult check_cooperative(CUfunction f, const hws_function_t *function, 
     }
     const unsigned *grid = shape->grid, *block = shape->block; /* checked: neither product overflows */
     uint64_t blocks = (uint64_t) grid[0] * grid[1] * grid[2];
-    return !clusters && hws_occupancy_is_too_large(f, (int) (block[0] * block[1] * block[2]), shape->shared_bytes, blocks)
+    int threads = (int) (block[0] * block[1] * block[2]);
+    return !clusters && hws_occupancy_is_too_large(f, threads, shape->shared_bytes, blocks)
         ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 

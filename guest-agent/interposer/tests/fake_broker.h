@@ -254,7 +254,7 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             broker_function(request);
             return;
         case HWS_OPCODE_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {
-            /* Some number that depends on what is asked, and on a preference that the test has set. */
+            /* A number that depends on each argument, and on a preference that the test has set. */
             uint32_t block = (uint32_t) broker_u64(payload, 8);
             words[0] = 1500 / block - broker_u64(payload, 16) / 20000 - atomic_load(&broker_cache_config);
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);

@@ -25,7 +25,7 @@ public final class ImageStore implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(ImageStore.class);
 
     /**
-     * What is kept; what was used longest ago goes first.
+     * Bounds of the store; the least recently used image goes first.
      *
      * @param maxImages so many descriptors of the broker.
      * @param maxBytes so much memory of the machine; 0 keeps nothing.
@@ -130,8 +130,8 @@ public final class ImageStore implements AutoCloseable {
     }
 
     /**
-     * Drops images until so much more fits; those that workers write count and stay. A vGPU gives up images of its own
-     * for its own limit. For the limit of all, the vGPU gives up images that has most: a vGPU cannot drive out another
+     * Drops images until so much more fits; images that workers write count and stay. A vGPU gives up images of its own
+     * for its own limit. For the limit of all, the vGPU with most images gives up some: no vGPU can drive out another
      * that keeps less.
      */
     private boolean makeRoom(String vgpu, LinkedHashMap<String, Image> images, long bytes) {

@@ -13,21 +13,21 @@ import org.jboss.logging.Logger;
 
 /**
  * Compares what the driver says that a vGPU's workers have of a GPU with what they may have: a ledger is kept by
- * workers, which are assumed to be their guests'. A vGPU that is far over for some looks in a row, or over at all for
- * many, loses the session that has most beyond what it admits to. Event loop only.
+ * workers, which are assumed to be their guests'. A vGPU may be far over for some looks in a row, and a little over for
+ * many; then it loses the session with the largest excess over its own figure. Event loop only.
  */
 public final class OutsideLook {
     private static final Logger LOG = Logger.getLogger(OutsideLook.class);
     /** Looks in a row: a driver's figures are up to a second old, and memory on its way back is still there. */
     private static final int LOOKS = 3;
-    /** What honest sessions may have for a while: pages that are mostly free, code that is about to be unloaded. */
+    /** Honest sessions may need this for a while: pages that are mostly free, code that is about to be unloaded. */
     private static final long TOLERANCE_BYTES = 256L << 20;
     private static final int TOLERANCE_DIVISOR = 8; // and this part of the limit
     /** Looks in a row, a second each, that an excess may last which is within the tolerance. */
     private static final int LONG_LOOKS = 60;
     /**
-     * What each honest session may have for ever beside what is counted: two pools hold back 32 MiB each
-     * (MemoryQuota.FREE_POOL_BYTES), and streams, events and code have the rest.
+     * Each honest session may have this for ever beside its charges: two pools hold back 32 MiB each
+     * (MemoryQuota.FREE_POOL_BYTES), and streams, events and code need the rest.
      */
     private static final long SESSION_BYTES = 128L << 20;
     /** For a context while nobody has measured one. */

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** What was measured on an H200 with driver 580, in MiB of cuMemGetInfo. */
+/** Figures of cuMemGetInfo on an H200 with driver 580, in MiB. */
 class MemoryCostsTest {
     private static final long MIB = 1L << 20;
     private static final int SYNC_DEPTH = 3;

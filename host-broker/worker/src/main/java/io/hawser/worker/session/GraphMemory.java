@@ -10,9 +10,9 @@ import java.util.TreeMap;
 
 /**
  * Memory of allocating nodes. Drivers give nodes of one graph whose lifetimes do not meet the same addresses, whole or
- * in part. A node's memory stays known from the node's making until the graph and what was made executable from it are
- * gone, and longer when a launch has allocated it and nothing has freed it. Memory that several nodes share is one
- * range of the session's table, and costs the quota once. Session thread only.
+ * in part. A node's memory stays known until its graph and the executable graphs of it are gone, and while a launch's
+ * allocation has not been freed. Memory that several nodes share is one range of the session's table, and costs the
+ * quota once. Session thread only.
  */
 public final class GraphMemory {
     /** What one node allocates. */
@@ -122,7 +122,7 @@ public final class GraphMemory {
      * @param address from the backend.
      * @param bytes its length.
      * @param context that it goes with.
-     * @param charge at least {@link #newBytes}; what is more is given back.
+     * @param charge at least {@link #newBytes}; this gives the rest back.
      * @return null, with nothing changed, when memory of another kind or context is there.
      */
     public Block add(long address, long bytes, Handle context, MemoryQuota.Charge charge) {

@@ -84,7 +84,7 @@ public final class GraphState {
             return memory;
         }
 
-        /** What a freeing node frees, or null. */
+        /** The memory that a freeing node frees, or null. */
         public GraphMemory.Block frees() {
             return frees;
         }

@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Memory of allocating nodes. A node's memory has its place for as long as the graph, or one made executable from it,
- * may be launched, so that its address is the same each time. Nodes of one graph whose lifetimes do not meet share
- * places, as with NVIDIA's driver. Decoder's thread only.
+ * Memory of allocating nodes. A node's memory keeps its place while its graph, or an executable graph of it, is there:
+ * each launch allocates at the same address. Nodes of one graph whose lifetimes do not meet share places, as with
+ * NVIDIA's driver. Decoder's thread only.
  */
 final class GraphMemory {
     private static final long GRANULE_BYTES = 512; // at which a driver's allocations begin
@@ -121,7 +121,7 @@ final class GraphMemory {
         return found;
     }
 
-    /** What may be in use there while the node has the memory; null when nothing is. */
+    /** A block there that may be in use at the same time; null for none. */
     private static Block obstacle(Place place, long address, long bytes, Set<Block> freed) {
         for (Graph.Node other : place.nodes) {
             if (!freed.contains(other.memory) && other.memory.meets(address, bytes)) {
