@@ -80,15 +80,16 @@ bool hws_frontier_set(hws_frontier_t *frontier, const CUgraphNode *nodes, const 
 }
 
 bool hws_frontier_join(hws_frontier_t *frontier, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count) {
-    if (!reserve(frontier, frontier->count + count)) {
-        return false;
-    }
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
         while (at < frontier->count && frontier->nodes[at] != nodes[i]) {
             at++;
         }
         if (at == frontier->count) {
+            /* Only here: `nodes` may be this frontier's own array, as cuStreamGetCaptureInfo shows it, with no new node. */
+            if (!reserve(frontier, frontier->count + 1)) {
+                return false;
+            }
             put(frontier, nodes[i], data == NULL ? NULL : &data[i]);
         }
     }

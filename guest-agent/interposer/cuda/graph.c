@@ -198,10 +198,38 @@ void hws_node_end(hws_node_t *node) {
     clear_node(node);
 }
 
-void hws_node_set(hws_node_t *node, hws_params_t *params) {
-    hws_params_drop(&node->params);
-    node->params = *params;
+/* The kernel's arguments go into the block that the program may hold; attributes are no part of what is set. */
+static CUresult set_kernel(hws_node_kernel_t *kernel, const hws_node_kernel_t *to) {
+    const hws_function_t *known = hws_function_get(to->function);
+    if (known == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE; /* another thread has unloaded it in between */
+    }
+    if (!hws_arguments_replace(&kernel->arguments, to->arguments->packed, known)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    const hws_shape_t kept = kernel->shape;
+    kernel->function = to->function;
+    kernel->params_bytes = to->params_bytes;
+    kernel->packed_given = to->packed_given;
+    kernel->shape = to->shape;
+    kernel->shape.flags = kept.flags;
+    kernel->shape.attributes = kept.attributes;
+    kernel->shape.attribute_count = kept.attribute_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_node_set(hws_node_t *node, hws_params_t *params) {
+    if (params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        CUresult result = set_kernel(&node->params.kernel, &params->kernel);
+        node->params.context = result == CUDA_SUCCESS ? params->context : node->params.context;
+        hws_params_drop(params);
+        HWS_TRY(result);
+    } else {
+        hws_params_drop(&node->params);
+        node->params = *params;
+    }
     node->changed = node->travelled;
+    return CUDA_SUCCESS;
 }
 
 CUresult hws_graph_copy(const hws_graph_t *graph, hws_graph_t **copy_p) {

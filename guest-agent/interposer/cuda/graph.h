@@ -15,16 +15,30 @@ typedef struct hws_node hws_node_t;
 typedef struct hws_exec hws_exec_t;
 typedef struct hws_user_object hws_user_object_t;
 
-/* The parameters of a kernel node; the pointers and what they point to are one allocation. */
+/*
+ * A kernel node's arguments: one allocation, whose arrays cuGraphKernelNodeGetParams gives to the program. Programs keep
+ * the arrays, write into them and give them back for each token of an answer, so a block keeps its address until its
+ * node ends. The packed bytes count; a pointer that the program has replaced counts only in a structure that it sets.
+ */
+typedef struct hws_arguments {
+    struct hws_arguments *outgrown; /* too small for a later function, and perhaps still in the program's hands */
+    uint32_t capacity;              /* of pointers */
+    size_t packed_capacity;         /* bytes */
+    void *extra[5];                 /* for a program that gave `extra` */
+    size_t extra_bytes;
+    uint8_t *packed;                /* hws_launch_packed_bytes() */
+    uint8_t *sent;                  /* what of it the worker has, for programs that write and do not set */
+    bool shown;                     /* to the program, which may write */
+    void *pointers[];               /* to each parameter */
+} hws_arguments_t;
+
+/* The parameters of a kernel node. */
 typedef struct hws_node_kernel {
     CUfunction function;
     hws_shape_t shape;        /* without a stream; its attributes are our own copy */
     uint32_t params_bytes;
-    bool packed_given;        /* the program gave `extra`, and is shown one: */
-    void *extra[5];
-    size_t extra_bytes;
-    void **pointers;          /* to each parameter, as cuGraphKernelNodeGetParams shows them */
-    uint8_t *packed;          /* params_bytes, and zeros up to a multiple of 8 */
+    bool packed_given;        /* the program gave `extra`, and is shown one */
+    hws_arguments_t *arguments; /* owned */
 } hws_node_kernel_t;
 
 /* A copy, and where its memory is if that is not a device's. */
@@ -138,8 +152,11 @@ CUresult hws_node_add(hws_graph_t *graph, const CUgraphNode *dependencies, const
                       hws_params_t *params, hws_node_t **node_p);
 void hws_node_end(hws_node_t *node);
 
-/* Replaces the parameters by others of the same type; takes them. */
-void hws_node_set(hws_node_t *node, hws_params_t *params);
+/*
+ * Replaces the parameters by others of the same type; takes them, also when it fails. A kernel's attributes are no part
+ * of what is set, and its arguments stay where they are. CUDA_ERROR_OUT_OF_MEMORY leaves the node as it was.
+ */
+CUresult hws_node_set(hws_node_t *node, hws_params_t *params);
 
 /* The graph's node of that index; NULL for none. */
 hws_node_t *hws_graph_node(const hws_graph_t *graph, uint32_t index);
@@ -152,6 +169,18 @@ CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data);
 CUresult hws_graph_connect(hws_node_t *from, hws_node_t *to, const CUgraphEdgeData *data);
 /* *node_p receives a node of the cycle or behind it. */
 bool hws_graph_has_cycle(const hws_graph_t *graph, CUgraphNode *node_p);
+
+/* graph_arguments.c: zeros with pointers to them; NULL when memory is short. */
+hws_arguments_t *hws_arguments_make(const hws_function_t *function);
+/* Sets each pointer to its parameter again. */
+void hws_arguments_point(hws_arguments_t *arguments, const hws_function_t *function);
+/*
+ * Writes these packed bytes into the block, which stays where it is, or into a larger one that keeps it. False when
+ * memory is short, and nothing has changed then.
+ */
+bool hws_arguments_replace(hws_arguments_t **kept_p, const uint8_t *packed, const hws_function_t *function);
+/* With those that it has outgrown; NULL is legal. */
+void hws_arguments_free(hws_arguments_t *arguments);
 
 /* graph_params.c: parameters from the program's, checked as far as CUDA checks at once. On failure nothing is owned. */
 CUresult hws_params_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *from, hws_params_t *params_p);

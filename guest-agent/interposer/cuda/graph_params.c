@@ -15,27 +15,22 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
         return CUDA_ERROR_INVALID_HANDLE;
     }
     HWS_TRY(hws_launch_check_shape(known, shape));
-    size_t pointers = (known->param_count + 1) * sizeof(void *), packed = hws_launch_packed_bytes(known);
-    void **block = calloc(1, pointers + packed);
+    hws_arguments_t *arguments = hws_arguments_make(known);
     CUlaunchAttribute *attributes = malloc((shape->attribute_count + 1) * sizeof *attributes);
-    uint8_t *bytes = (uint8_t *) block + pointers;
-    CUresult result = block == NULL || attributes == NULL ? CUDA_ERROR_OUT_OF_MEMORY
-                                                          : hws_launch_pack(known, kernel_params, extra, bytes);
+    CUresult result = arguments == NULL || attributes == NULL
+        ? CUDA_ERROR_OUT_OF_MEMORY : hws_launch_pack(known, kernel_params, extra, arguments->packed);
     if (result != CUDA_SUCCESS) {
-        free(block);
+        hws_arguments_free(arguments);
         free(attributes);
         return result;
-    }
-    for (uint32_t i = 0; i < known->param_count; i++) {
-        block[i] = bytes + known->params[i].offset;
     }
     if (shape->attribute_count != 0) {
         memcpy(attributes, shape->attributes, shape->attribute_count * sizeof *attributes);
     }
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_KERNEL, .context = hws_context_current()};
     params_p->kernel = (hws_node_kernel_t) {.function = function, .shape = *shape, .params_bytes = known->params_bytes,
-                                            .packed_given = kernel_params == NULL && extra != NULL, .pointers = block,
-                                            .packed = bytes};
+                                            .packed_given = kernel_params == NULL && extra != NULL,
+                                            .arguments = arguments};
     params_p->kernel.shape.attributes = attributes;
     params_p->kernel.shape.stream = NULL;
     return CUDA_SUCCESS;
@@ -96,21 +91,16 @@ static CUresult duplicate_kernel(const hws_node_kernel_t *from, hws_node_kernel_
     if (known == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    size_t pointers = (known->param_count + 1) * sizeof(void *), packed = hws_launch_packed_bytes(known);
-    void **block = malloc(pointers + packed);
+    hws_arguments_t *arguments = hws_arguments_make(known);
     CUlaunchAttribute *attributes = malloc((from->shape.attribute_count + 1) * sizeof *attributes);
-    if (block == NULL || attributes == NULL) {
-        free(block);
+    if (arguments == NULL || attributes == NULL) {
+        hws_arguments_free(arguments);
         free(attributes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *to = *from;
-    to->pointers = block;
-    to->packed = (uint8_t *) block + pointers;
-    memcpy(to->packed, from->packed, packed);
-    for (uint32_t i = 0; i < known->param_count; i++) {
-        block[i] = to->packed + known->params[i].offset;
-    }
+    to->arguments = arguments;
+    memcpy(arguments->packed, from->arguments->packed, hws_launch_packed_bytes(known));
     memcpy(attributes, from->shape.attributes, from->shape.attribute_count * sizeof *attributes);
     to->shape.attributes = attributes;
     return CUDA_SUCCESS;
@@ -135,9 +125,9 @@ void hws_params_drop(hws_params_t *params) {
     hws_graph_call_release(params->call);
     params->call = NULL;
     if (params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        free(params->kernel.pointers);
+        hws_arguments_free(params->kernel.arguments);
         free((void *) (uintptr_t) params->kernel.shape.attributes);
-        params->kernel.pointers = NULL;
+        params->kernel.arguments = NULL;
         params->kernel.shape.attributes = NULL;
     } else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->child != NULL) {
         if (params->child->moved && params->child->owner == NULL) {

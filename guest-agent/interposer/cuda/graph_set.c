@@ -27,21 +27,14 @@ static CUresult set(CUgraphNode handle, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
     hws_graph_lock();
     hws_node_t *node = node_of(handle, params->type);
-    if (node != NULL && params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        /* Attributes are no part of what is set here. */
-        const CUlaunchAttribute *kept = node->params.kernel.shape.attributes;
-        node->params.kernel.shape.attributes = params->kernel.shape.attributes;
-        params->kernel.shape.attributes = kept;
-        params->kernel.shape.attribute_count = node->params.kernel.shape.attribute_count;
-        params->kernel.shape.flags = node->params.kernel.shape.flags;
-    }
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (node != NULL) {
-        hws_node_set(node, params);
+        result = hws_node_set(node, params);
     } else {
         hws_params_drop(params);
     }
     hws_graph_unlock();
-    return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return result;
 }
 
 static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) {
@@ -53,17 +46,19 @@ static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) 
         .blockDimX = shape->block[0], .blockDimY = shape->block[1], .blockDimZ = shape->block[2],
         .sharedMemBytes = shape->shared_bytes, .ctx = node->params.context,
     };
+    hws_arguments_t *arguments = kernel->arguments;
+    arguments->shown = true;
     if (!kernel->packed_given) {
-        params_p->kernelParams = kernel->pointers;
+        params_p->kernelParams = arguments->pointers;
         return;
     }
-    kernel->extra_bytes = kernel->params_bytes;
-    kernel->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
-    kernel->extra[1] = kernel->packed;
-    kernel->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
-    kernel->extra[3] = &kernel->extra_bytes;
-    kernel->extra[4] = CU_LAUNCH_PARAM_END;
-    params_p->extra = kernel->extra;
+    arguments->extra_bytes = kernel->params_bytes;
+    arguments->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+    arguments->extra[1] = arguments->packed;
+    arguments->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+    arguments->extra[3] = &arguments->extra_bytes;
+    arguments->extra[4] = CU_LAUNCH_PARAM_END;
+    params_p->extra = arguments->extra;
 }
 
 HWS_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {

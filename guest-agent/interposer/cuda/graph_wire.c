@@ -64,7 +64,7 @@ static bool put_kernel(hws_blob_t *blob, const hws_node_kernel_t *kernel) {
         .sharedMemBytes = shape->shared_bytes, .launchFlags = shape->flags,
         .paramsBytes = kernel->params_bytes, .attributesBytes = attributes_bytes,
     };
-    return put(blob, &wire, sizeof wire) && put(blob, kernel->packed, kernel->params_bytes)
+    return put(blob, &wire, sizeof wire) && put(blob, kernel->arguments->packed, kernel->params_bytes)
         && put(blob, shape->attributes, attributes_bytes);
 }
 
@@ -207,13 +207,28 @@ static CUresult flush_links(hws_graph_t *graph, uint32_t first_new) {
     return result;
 }
 
+static void note_sent(const hws_node_t *node) {
+    if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        const hws_node_kernel_t *kernel = &node->params.kernel;
+        memcpy(kernel->arguments->sent, kernel->arguments->packed, kernel->params_bytes);
+    }
+}
+
+/* Whether the program has written into the arguments that it was shown, which CUDA heeds too without a set. */
+static bool is_written(const hws_node_t *node) {
+    const hws_node_kernel_t *kernel = &node->params.kernel;
+    return node->params.type == CU_GRAPH_NODE_TYPE_KERNEL && kernel->arguments->shown
+        && memcmp(kernel->arguments->sent, kernel->arguments->packed, kernel->params_bytes) != 0;
+}
+
 static CUresult flush_changed(hws_graph_t *graph) {
     hws_blob_t blob = {.graph = graph, .send = hws_call_hwsGraphSetNodes};
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
         hws_node_t *node = graph->nodes[i];
-        if (node->travelled && node->changed) {
+        if (node->travelled && (node->changed || is_written(node))) {
             result = append(&blob, &node->params, node->index, NULL);
+            note_sent(node);
             node->changed = result != CUDA_SUCCESS;
         }
     }
@@ -231,6 +246,7 @@ static CUresult flush_new(hws_graph_t *graph, uint32_t *first_new_p) {
         if (!node->travelled) {
             *first_new_p = node->index < *first_new_p ? node->index : *first_new_p;
             result = append(&blob, &node->params, node->index, &node->in);
+            note_sent(node);
             node->travelled = result == CUDA_SUCCESS;
             node->changed = false;
         }

@@ -136,13 +136,36 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 10;
     info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
+    info.attributes[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = payload[0] == 0 ? 1 : 0;
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &info, sizeof info);
 }
 
-/* A kernel (int, double, char): offsets 0, 8, 16. */
-static void broker_function(const hws_record_header_t *request) {
+/* A kernel "wide" of many doubles. */
+#define BROKER_WIDE_PARAMS 40
+
+static void broker_wide_function(const hws_record_header_t *request) {
+    struct { uint32_t count, attribute_bytes, param_bytes, padding; int attributes[16];
+             HwsParam params[BROKER_WIDE_PARAMS]; } reply = {BROKER_WIDE_PARAMS, 64, sizeof reply.params, 0, {1024}, {{0, 0}}};
+    for (uint32_t i = 0; i < BROKER_WIDE_PARAMS; i++) {
+        reply.params[i] = (HwsParam) {8 * i, 8};
+    }
+    broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
+}
+
+/* A kernel (int, double, char): offsets 0, 8, 16. Its clusters are those that the test wants. */
+static int broker_cluster_width, broker_cluster_any;
+
+static void broker_function(const hws_record_header_t *request, const uint8_t *payload) {
+    if (memmem(payload, (size_t) request->length_bytes - 32, "wide", 4) != NULL) {
+        broker_wide_function(request);
+        return;
+    }
     struct { uint32_t count, attribute_bytes, param_bytes, padding; int attributes[16]; HwsParam params[3]; } reply = {
         3, 64, sizeof reply.params, 0, {1024, 256, 0, 0, 40}, {{0, 4}, {8, 8}, {16, 1}}};
+    reply.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = broker_cluster_width;
+    reply.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT] = broker_cluster_width != 0;
+    reply.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH] = broker_cluster_width != 0;
+    reply.attributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] = broker_cluster_any;
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
 }
 
@@ -187,6 +210,8 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
     unsigned at = atomic_load(&broker_graph_count);
     uint32_t bytes = (uint32_t) request->length_bytes - 32;
     uint64_t words[3] = {0};
+    /* Of changes in a row the last stays: rules make them by the thousand. */
+    at -= at > 0 && request->opcode == HWS_OPCODE_hwsGraphExecSetKernel && broker_graphs[at - 1].opcode == request->opcode;
     HWS_CHECK(at < 64);
     broker_graphs[at].opcode = request->opcode;
     broker_graphs[at].bytes = bytes;
@@ -251,7 +276,7 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return;
         case HWS_OPCODE_hwsFunctionGet:
-            broker_function(request);
+            broker_function(request, payload);
             return;
         case HWS_OPCODE_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {
             /* A number that depends on each argument, and on a preference that the test has set. */

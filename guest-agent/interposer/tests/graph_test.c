@@ -1,7 +1,12 @@
 /* Graphs and stream capture in libcuda.so.1, each rule in a process of its own: what travels, and what CUDA answers. */
 #include "fake_broker.h"
+#include "rules.h"
 
-#include <sys/wait.h>
+
+size_t __sanitizer_get_current_allocated_bytes(void); /* sanitizer/allocator_interface.h, which clang alone installs */
+
+/* What a thousand rounds may differ by: the broker's thread has records of its own under way. */
+#define SLACK_BYTES 65536
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
 static CUcontext context;
@@ -436,40 +441,159 @@ static void shouldCaptureEarlyKernelsByProgrammaticEdges(void) {
               && data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
 }
 
-/* Runs a rule in a child, which must end well, with so many lines of the library's on stderr. */
-static void run(const char *name, void (*test)(void), int wanted_lines) {
-    int ends[2], outcome = -1, lines = 0;
-    HWS_CHECK(pipe(ends) == 0);
-    pid_t child = fork();
-    HWS_CHECK(child >= 0);
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        test();
-        exit(0);
-    }
-    close(ends[1]);
-    char text[16384];
-    size_t used = 0;
-    ssize_t n;
-    while (used < sizeof text - 1 && (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0) {
-        used += (size_t) n;
-    }
-    text[used] = '\0';
-    close(ends[0]);
-    HWS_CHECK(waitpid(child, &outcome, 0) == child);
-    for (const char *p = text; (p = strstr(p, "hawser: ")) != NULL; p++) {
-        lines++;
-    }
-    fprintf(stderr, "%s\n", name);
-    if (outcome != 0 || lines != wanted_lines) {
-        fprintf(stderr, "outcome=%d lines=%d wanted=%d\n%s\n", outcome, lines, wanted_lines, text);
-        exit(1);
-    }
+/* The parameters of the last hwsGraphExecSetKernel: exec, graph, blobBytes, its length, blob. */
+static const uint8_t *exec_arguments(void) {
+    return last(HWS_OPCODE_hwsGraphExecSetKernel)->payload + 24 + sizeof(HwsGraphNode) + sizeof(HwsGraphKernel);
 }
 
-#define RUN(test, lines) run(#test, test, lines)
+static CUgraphNode add_kernel(CUgraph graph, int *first, double *second, char *third) {
+    void *params[] = {first, second, third};
+    const CUDA_KERNEL_NODE_PARAMS_v2 launch = launch_of(params);
+    CUgraphNode node;
+    HWS_CHECK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &launch) == CUDA_SUCCESS);
+    return node;
+}
+
+/* What inference engines do for each token: the structure that GetParams filled, changed and set, again and again. */
+static void shouldKeepTheArraysOfAKernelNodeWhereTheyAre(void) {
+    start();
+    CUgraph graph;
+    CUgraphExec exec;
+    CUDA_KERNEL_NODE_PARAMS_v2 own, now;
+    int first = 1, mine;
+    double second = 2.5;
+    char third = 'x';
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_kernel(graph, &first, &second, &third);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &own) == CUDA_SUCCESS && *(int *) own.kernelParams[0] == 1);
+    void *place = own.kernelParams[0];
+    for (int token = 2; token < 5; token++) {
+        *(int *) own.kernelParams[0] = token;
+        HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_SUCCESS);
+        HWS_CHECK(cuGraphExecKernelNodeSetParams_v2(exec, node, &own) == CUDA_SUCCESS);
+        HWS_CHECK(*(const int *) exec_arguments() == token && exec_arguments()[16] == 'x');
+    }
+    /* An entry of the array that the program has replaced by its own, as some engines do. */
+    own.kernelParams[0] = &mine;
+    size_t allocated = __sanitizer_get_current_allocated_bytes();
+    for (mine = 0; mine < 100000; mine++) {
+        own.kernelParams[0] = &mine;
+        HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_SUCCESS);
+        HWS_CHECK(own.kernelParams[0] == place && *(int *) place == mine);
+    }
+    HWS_CHECK(__sanitizer_get_current_allocated_bytes() < allocated + SLACK_BYTES);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && now.kernelParams == own.kernelParams);
+    own.blockDimX = 0;
+    HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(*(int *) now.kernelParams[0] == 99999); /* what is refused changes nothing */
+    /* Written into, and not set: CUDA heeds it where the graph is used next. */
+    *(int *) now.kernelParams[0] = 60;
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphSetNodes);
+    HWS_CHECK(*(const int *) (record->payload + BLOB_AT + sizeof(HwsGraphNode) + sizeof(HwsGraphKernel)) == 60);
+    unsigned before = sent(HWS_OPCODE_hwsGraphSetNodes);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphSetNodes) == before);
+    HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && cuGraphExecDestroy(exec) == CUDA_SUCCESS);
+}
+
+static void shouldKeepArraysThatAnotherFunctionHasOutgrown(void) {
+    start();
+    CUgraph graph, clone;
+    CUgraphNode copied;
+    CUmodule module;
+    CUfunction larger;
+    CUDA_KERNEL_NODE_PARAMS_v2 own, now;
+    int first = 1;
+    double second = 2.5;
+    char third = 'x';
+    void *many[BROKER_WIDE_PARAMS];
+    HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleGetFunction(&larger, module, "wide") == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_kernel(graph, &first, &second, &third);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &own) == CUDA_SUCCESS);
+    size_t allocated = 0;
+    for (int i = 0; i < BROKER_WIDE_PARAMS; i++) {
+        many[i] = &second;
+    }
+    for (int round = 0; round < 1000; round++) {
+        CUDA_KERNEL_NODE_PARAMS_v2 wide = launch_of(many);
+        wide.func = larger;
+        HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &wide) == CUDA_SUCCESS);
+        *(int *) own.kernelParams[0] = round; /* still the program's to read and write */
+        HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_SUCCESS);
+        HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && now.func == function);
+        HWS_CHECK(*(int *) now.kernelParams[0] == round && *(double *) now.kernelParams[1] == 2.5);
+        allocated = round == 1 ? __sanitizer_get_current_allocated_bytes() : allocated;
+    }
+    HWS_CHECK(__sanitizer_get_current_allocated_bytes() < allocated + SLACK_BYTES);
+    /* A clone and a child have arrays of their own, which the original's may be set to. */
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphNodeFindInClone(&copied, node, clone) == CUDA_SUCCESS);
+    *(int *) now.kernelParams[0] = 5;
+    HWS_CHECK(cuGraphKernelNodeSetParams_v2(copied, &now) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(copied, &now) == CUDA_SUCCESS && *(int *) now.kernelParams[0] == 5);
+    HWS_CHECK(cuGraphDestroy(clone) == CUDA_SUCCESS);
+}
+
+static void shouldTakeTheExtraThatItHasShown(void) {
+    start();
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUDA_KERNEL_NODE_PARAMS_v2 own, now, launch = launch_of(NULL);
+    struct { int first; double second; char third; } packed = {1, 2.5, 'x'};
+    size_t bytes = 17;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    launch.extra = extra;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &launch) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &own) == CUDA_SUCCESS);
+    size_t allocated = __sanitizer_get_current_allocated_bytes();
+    HWS_CHECK(own.kernelParams == NULL && own.extra != NULL && *(size_t *) own.extra[3] == 17);
+    for (int token = 2; token < 100000; token++) {
+        *(int *) own.extra[1] = token;
+        HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_SUCCESS);
+    }
+    HWS_CHECK(__sanitizer_get_current_allocated_bytes() < allocated + SLACK_BYTES);
+    HWS_CHECK(cuGraphExecKernelNodeSetParams_v2(exec, node, &own) == CUDA_SUCCESS);
+    HWS_CHECK(*(const int *) exec_arguments() == 99999 && exec_arguments()[16] == 'x');
+    packed.first = 7;
+    HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &launch) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && *(int *) own.extra[1] == 7);
+    HWS_CHECK(now.extra == own.extra && now.extra[1] == own.extra[1]);
+    HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && cuGraphExecDestroy(exec) == CUDA_SUCCESS);
+}
+
+static void shouldTakeTheDependenciesThatACaptureShows(void) {
+    start();
+    CUgraph graph;
+    CUstreamCaptureStatus status;
+    const CUgraphNode *shown;
+    const CUgraphEdgeData *data;
+    size_t count, edges = 0;
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, NULL, NULL, NULL) == CUDA_SUCCESS);
+    CUgraphNode nodes[8];
+    for (int i = 0; i < 8; i++) {
+        nodes[i] = add_memset(graph, NULL, 0, (unsigned) i);
+    }
+    HWS_CHECK(cuStreamUpdateCaptureDependencies_v2(stream, nodes, NULL, 8, CU_STREAM_SET_CAPTURE_DEPENDENCIES) == 0);
+    HWS_CHECK(cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, &shown, &data, &count) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamUpdateCaptureDependencies_v2(stream, (CUgraphNode *) (uintptr_t) shown, data, count,
+                                                   CU_STREAM_ADD_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, &shown, &data, &count) == CUDA_SUCCESS);
+    HWS_CHECK(count == 8 && memcmp(shown, nodes, sizeof nodes) == 0);
+    HWS_CHECK(cuStreamUpdateCaptureDependencies_v2(stream, (CUgraphNode *) (uintptr_t) shown + 1, data, count - 1,
+                                                   CU_STREAM_SET_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 16, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphGetEdges(graph, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 7);
+}
 
 int main(void) {
     RUN(shouldDescribeNodesWhenTheGraphIsInstantiated, 0);
@@ -484,5 +608,9 @@ int main(void) {
     RUN(shouldDestroyAUserObjectWithItsLastGraph, 0);
     RUN(shouldSendNothingWhileAStreamCaptures, 0);
     RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);
+    RUN(shouldKeepTheArraysOfAKernelNodeWhereTheyAre, 0);
+    RUN(shouldKeepArraysThatAnotherFunctionHasOutgrown, 0);
+    RUN(shouldTakeTheExtraThatItHasShown, 0);
+    RUN(shouldTakeTheDependenciesThatACaptureShows, 0);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* libcuda.so.1 as a program meets it, each rule in a process of its own, against a broker in a thread. */
 #include "fake_broker.h"
-
-#include <sys/wait.h>
+#include "rules.h"
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
@@ -477,42 +476,6 @@ static void shouldLookUpFunctionsAsADriverDoes(void) {
     function = &status;
     HWS_CHECK(cuGetProcAddress("cuNothing", &function, 13000, 0) == CUDA_ERROR_NOT_FOUND && function == &status);
 }
-
-/* Runs one rule in a child and counts the lines that it writes to stderr with our prefix. */
-static void run(const char *name, void (*test)(void), int wanted_lines) {
-    int ends[2];
-    HWS_CHECK(pipe(ends) == 0);
-    pid_t child = fork();
-    HWS_CHECK(child >= 0);
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        test();
-        exit(0);
-    }
-    close(ends[1]);
-    char text[16384];
-    size_t used = 0;
-    ssize_t n;
-    while (used < sizeof text - 1 && (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0) {
-        used += (size_t) n;
-    }
-    text[used] = '\0';
-    close(ends[0]);
-    int outcome = -1, lines = 0;
-    HWS_CHECK(waitpid(child, &outcome, 0) == child);
-    for (const char *p = text; (p = strstr(p, "hawser: ")) != NULL; p++) {
-        lines++;
-    }
-    fprintf(stderr, "%s\n", name);
-    if (outcome != 0 || lines != wanted_lines) {
-        fprintf(stderr, "outcome=%d lines=%d wanted=%d\n%s\n", outcome, lines, wanted_lines, text);
-        exit(1);
-    }
-}
-
-#define RUN(test, lines) run(#test, test, lines)
 
 int main(void) {
     RUN(shouldFindNoDeviceWhereNobodyListens, 1);
