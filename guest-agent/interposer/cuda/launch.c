@@ -32,7 +32,7 @@ CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_
         - function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
     int64_t chosen = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
     HWS_REQUIRE((int64_t) shape->shared_bytes <= (plain > chosen ? plain : chosen));
-    return CUDA_SUCCESS;
+    return hws_launch_check_clusters(function, shape);
 }
 
 CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, void **extra, uint8_t *packed) {
@@ -91,6 +91,7 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     HWS_CAPTURE(shape->stream, hws_capture_kernel(f, shape, kernel_params, extra));
     HWS_TRY(hws_launch_check_shape(function, shape));
     HWS_TRY(check_cooperative(f, function, shape));
+    HWS_TRY(hws_launch_check_cluster_size(shape));
     uint8_t packed[hws_launch_packed_bytes(function)];
     memset(packed, 0, sizeof packed);
     HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));
@@ -124,40 +125,13 @@ HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDim
     return launch_kernel(f, grid, block, sharedMemBytes, hStream, HWS_LAUNCH_COOPERATIVE, kernelParams, NULL);
 }
 
-static bool in_clusters(const CUlaunchAttributeValue *value) {
-    return value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1;
-}
-
-/* Attributes travel as they are; one that names an event or writes a handle would need more than its bytes. */
-static CUresult check_attributes(const CUlaunchConfig *config, CUfunction f, unsigned *flags_p) {
-    static _Atomic bool said, said_clusters;
-    const hws_function_t *function = hws_function_get(f);
-    HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        switch (config->attrs[i].id) {
-            case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-                *flags_p |= config->attrs[i].value.cooperative != 0 ? HWS_LAUNCH_COOPERATIVE : 0;
-                break;
-            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-                if (function != NULL && in_clusters(&config->attrs[i].value)
-                    && hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) {
-                    return hws_unsupported_use(&said_clusters, "a launch in clusters on this device");
-                }
-                break;
-            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-            case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-                return hws_unsupported_use(&said, "a launch attribute with an event or a graph node");
-            default:
-                break;
-        }
-    }
-    return CUDA_SUCCESS;
-}
-
 HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(config != NULL);
+    const hws_function_t *function = hws_function_get(f);
+    if (function == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
     hws_shape_t shape = {
         .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -166,7 +140,7 @@ HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
         .attributes = config->attrs,
         .attribute_count = config->numAttrs,
     };
-    HWS_TRY(check_attributes(config, f, &shape.flags));
+    HWS_TRY(hws_launch_check_attributes(config, function, &shape.flags));
     return launch(f, &shape, kernelParams, extra);
 }
 

@@ -20,6 +20,16 @@ typedef struct hws_shape {
 /* What a device would refuse, so that an asynchronous launch can say so at once, as CUDA does. */
 CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape);
 
+/* launch_attributes.c: what CUDA refuses of attributes at once, before the shape; a capture survives such an answer. */
+CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p);
+/* The shape's clusters, or those that the kernel requires: CUDA_ERROR_INVALID_CLUSTER_SIZE. */
+CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape);
+/* Clusters that no device has room for; a node of a graph may have them until the graph is instantiated. */
+CUresult hws_launch_check_cluster_size(const hws_shape_t *shape);
+/* An attribute that a kernel node is to have. */
+CUresult hws_launch_check_cluster_value(const hws_function_t *function, const unsigned grid[3],
+                                        const CUlaunchAttributeValue *value);
+
 /* Bytes to pack parameters into: rounded up, since the gaps between parameters go out too and must be zeros. */
 static inline size_t hws_launch_packed_bytes(const hws_function_t *function) {
     return (function->params_bytes + 15) & ~7u;

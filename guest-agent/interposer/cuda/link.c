@@ -138,7 +138,7 @@ static CUresult check_data(CUjitInputType type, const char *data, uint64_t avail
     switch (type) {
         case CU_JIT_INPUT_PTX:
             *bytes_p = strlen(data);
-            return *bytes_p != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
+            return *bytes_p != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
         case CU_JIT_INPUT_CUBIN:
         case CU_JIT_INPUT_FATBINARY:
             return hws_image_size(data, available + 1, bytes_p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;

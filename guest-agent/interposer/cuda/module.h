@@ -48,7 +48,10 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
 /* The same for an image behind a plain pointer, as programs give one; a library may wait for a context. */
 CUresult hws_module_load_pointer(const void *image, const hws_jit_options_t *jit, bool library, CUmodule *module_p);
 
-/* Reads a whole file, at most HWS_MAX_IMAGE_BYTES; behind its bytes is a NUL. The caller frees it. */
+/*
+ * Reads a whole file, at most HWS_MAX_IMAGE_BYTES; behind its bytes is a NUL. The caller frees it. An empty one is
+ * CUDA_ERROR_INVALID_IMAGE, whatever it is to hold, as the driver answers.
+ */
 CUresult hws_file_read(const char *path, void **data_p, uint64_t *bytes_p);
 
 /* Reads a whole file that holds an image. The caller frees it. */

@@ -184,7 +184,8 @@ CUresult hws_file_read(const char *path, void **data_p, uint64_t *bytes_p) {
     CUresult result = CUDA_ERROR_INVALID_IMAGE;
     char *data = NULL;
     size_t size = 0, got = 0;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t) status.st_size < HWS_MAX_IMAGE_BYTES) {
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0
+        && (uint64_t) status.st_size < HWS_MAX_IMAGE_BYTES) {
         size = (size_t) status.st_size;
         data = malloc(size + 1);
         result = data == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

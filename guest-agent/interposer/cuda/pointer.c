@@ -23,9 +23,14 @@ static bool find(CUdeviceptr *ptr, hws_range_t *range_p) {
     return true;
 }
 
-static size_t put(void *data, const void *value, size_t bytes) {
+static void put(void *data, const void *value, size_t bytes) {
     memcpy(data, value, bytes);
-    return bytes;
+}
+
+/* What CUDA documents as a boolean is an int of 0 or 1 (driver 580, measured). */
+static void put_flag(void *data, bool flag) {
+    const int value = flag ? 1 : 0;
+    put(data, &value, sizeof value);
 }
 
 /* Writes one attribute of a known pointer. CUDA_ERROR_INVALID_VALUE for one that it does not have. */
@@ -35,7 +40,6 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     const unsigned type = host && !managed ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     const unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
     const unsigned long long zero = 0;
-    const bool no = false, mapped = true;
     const CUmemoryPool pool = (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL ? range->owner : 0);
     const void *address = (const void *) (uintptr_t) ptr;
     const CUdeviceptr device_base = host && range->twin != 0 ? range->twin : range->base;
@@ -56,18 +60,18 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &address, sizeof address);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-            put(data, &range->sync_memops, sizeof range->sync_memops);
+            put_flag(data, range->sync_memops);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
             put(data, &range->id, sizeof range->id);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-            put(data, &managed, sizeof managed);
+            put_flag(data, managed);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-            put(data, &no, sizeof no);
+            put_flag(data, false);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
             put(data, &range->device, sizeof range->device);
@@ -81,7 +85,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &range->bytes, sizeof range->bytes);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_MAPPED:
-            put(data, &mapped, sizeof mapped);
+            put_flag(data, true);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
             put(data, &zero, sizeof zero);
@@ -100,8 +104,8 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     }
 }
 
-/* What CUDA writes for an attribute that a pointer does not have. */
-static void put_nothing(CUpointer_attribute attribute, void *data) {
+/* What CUDA writes for an attribute that a pointer does not have, or for one that it does not know. */
+static void put_nothing(CUpointer_attribute attribute, bool found, CUdeviceptr ptr, void *data) {
     const unsigned long long zero = 0;
     const int no_device = CU_DEVICE_INVALID;
     switch (attribute) {
@@ -115,15 +119,17 @@ static void put_nothing(CUpointer_attribute attribute, void *data) {
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         case CU_POINTER_ATTRIBUTE_MAPPED:
-            put(data, &zero, sizeof(bool));
+            put_flag(data, false);
             break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
             put(data, &no_device, sizeof no_device);
             break;
-        case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-            put(data, &zero, sizeof zero);
-            put((char *) data + 8, &zero, sizeof zero);
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            put(data, found ? &zero : &ptr, sizeof ptr);
             break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            break; /* left as they are */
         default:
             put(data, &zero, sizeof zero);
             break;
@@ -149,9 +155,9 @@ HWS_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer
     hws_range_t range;
     bool found = find(&ptr, &range);
     for (unsigned i = 0; i < numAttributes; i++) {
-        HWS_REQUIRE(data[i] != NULL && known(attributes[i]));
+        HWS_REQUIRE(data[i] != NULL && known(attributes[i]) && attributes[i] != CU_POINTER_ATTRIBUTE_P2P_TOKENS);
         if (!found || get(&range, ptr, attributes[i], data[i]) != CUDA_SUCCESS) {
-            put_nothing(attributes[i], data[i]);
+            put_nothing(attributes[i], found, ptr, data[i]);
         }
     }
     return CUDA_SUCCESS;
@@ -160,7 +166,7 @@ HWS_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer
 HWS_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr) {
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
-    unsigned on;
+    int on;
     memcpy(&on, value, sizeof on);
     /* Copies to and from such memory are issued in order in any case; the flag is kept to be read back. */
     bool set = hws_interval_set_sync_memops(HWS_SIDE_DEVICE, ptr, on != 0)

@@ -220,6 +220,11 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     return CUDA_SUCCESS;
 }
 
+/* CUDA 13.0 cuda.h, CUmemPool_attribute: from 1 on, without gaps. */
+static bool is_attribute(CUmemPool_attribute attr) {
+    return attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES && attr <= CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+}
+
 /* Attributes 1 to 3 are ints, the others 64 bits wide: CUDA 13.0 cuda.h, CUmemPool_attribute. */
 static size_t attribute_bytes(CUmemPool_attribute attr) {
     return attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES
@@ -245,7 +250,7 @@ static CUresult count_of(const hws_pool_t *kept, CUmemPool_attribute attr, uint6
 
 HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HWS_ENTER();
-    HWS_REQUIRE(value != NULL);
+    HWS_REQUIRE(value != NULL && is_attribute(attr));
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     uint64_t wide = 0;
     CUresult result = hws_call_hwsMemPoolGetAttribute(pool, attr, &wide);
@@ -259,7 +264,7 @@ HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
 
 HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HWS_ENTER();
-    HWS_REQUIRE(value != NULL);
+    HWS_REQUIRE(value != NULL && is_attribute(attr));
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     uint64_t wide = 0;
     memcpy(&wide, value, attribute_bytes(attr));

@@ -595,6 +595,116 @@ static void shouldTakeTheDependenciesThatACaptureShows(void) {
     HWS_CHECK(cuGraphGetEdges(graph, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 7);
 }
 
+static CUresult launch_with(const CUlaunchAttribute *attributes, unsigned count, unsigned grid) {
+    int first = 1;
+    double second = 2;
+    char third = 3;
+    void *params[] = {&first, &second, &third};
+    const CUlaunchConfig config = {.gridDimX = grid, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
+                                   .blockDimZ = 1, .hStream = stream, .attrs = (CUlaunchAttribute *) (uintptr_t) attributes,
+                                   .numAttrs = count};
+    return cuLaunchKernelEx(&config, function, params, NULL);
+}
+
+static CUlaunchAttribute cluster(unsigned x, unsigned y, unsigned z) {
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = x;
+    attribute.value.clusterDim.y = y;
+    attribute.value.clusterDim.z = z;
+    return attribute;
+}
+
+static CUresult launch_cluster(unsigned x, unsigned y, unsigned z, unsigned grid) {
+    const CUlaunchAttribute attribute = cluster(x, y, z);
+    return launch_with(&attribute, 1, grid);
+}
+
+/* The answers are the driver's (580, H200). */
+static void shouldRefuseClustersAtOnceAsTheDriverDoes(void) {
+    start();
+    HWS_CHECK(launch_cluster(0, 0, 0, 4) == CUDA_SUCCESS && launch_cluster(1, 1, 1, 4) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(2, 1, 1, 4) == CUDA_SUCCESS && launch_cluster(3, 1, 1, 3) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(0, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(2, 0, 0, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(3, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(1, 2, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(8, 1, 1, 8) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(9, 1, 1, 9) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(UINT32_MAX, UINT32_MAX, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(3, 1, 1, 0) == CUDA_ERROR_INVALID_VALUE); /* the grid comes first */
+    const CUlaunchAttribute bad_good[2] = {cluster(3, 1, 1), cluster(4, 1, 1)}, good_bad[2] = {cluster(4, 1, 1),
+                                                                                               cluster(3, 1, 1)};
+    HWS_CHECK(launch_with(bad_good, 2, 4) == CUDA_SUCCESS);
+    HWS_CHECK(launch_with(good_bad, 2, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    CUlaunchAttribute policy = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE};
+    for (int value = -1; value < 4; value++) {
+        policy.value.clusterSchedulingPolicyPreference = (CUclusterSchedulingPolicy) value;
+        HWS_CHECK(launch_with(&policy, 1, 4) == (value < 0 || value > 2 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS));
+    }
+}
+
+static void shouldRefuseWhatTheKernelsClustersForbid(void) {
+    broker_cluster_width = 2;
+    start();
+    HWS_CHECK(launch_with(NULL, 0, 4) == CUDA_SUCCESS && launch_cluster(2, 1, 1, 4) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(0, 0, 0, 4) == CUDA_SUCCESS);
+    HWS_CHECK(launch_with(NULL, 0, 3) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(4, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_cluster(1, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    CUgraph graph;
+    CUgraphNode node;
+    int first = 1;
+    double second = 2;
+    char third = 3;
+    void *params[] = {&first, &second, &third};
+    CUDA_KERNEL_NODE_PARAMS_v2 launch = launch_of(params);
+    launch.gridDimX = 3;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &launch) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static void shouldRefuseClustersInCapturesAndGraphs(void) {
+    broker_cluster_any = 1;
+    start();
+    CUgraph graph;
+    CUstreamCaptureStatus status;
+    CUlaunchAttributeValue value;
+    HWS_CHECK(launch_cluster(16, 1, 1, 16) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(17, 1, 1, 17) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    /* An answer to the attribute leaves the capture; one to the whole launch ends it. */
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(0, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(cuStreamIsCapturing(stream, &status) == 0 && status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    HWS_CHECK(launch_cluster(17, 1, 1, 17) == CUDA_SUCCESS); /* until it is instantiated */
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(3, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(cuStreamIsCapturing(stream, &status) == 0 && status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    int first = 1;
+    double second = 2;
+    char third = 3;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_kernel(graph, &first, &second, &third); /* of 2 blocks */
+    CUlaunchAttribute wanted = cluster(2, 1, 1);
+    HWS_CHECK(cuGraphKernelNodeSetAttribute(node, wanted.id, &wanted.value) == CUDA_SUCCESS);
+    const CUlaunchAttribute bad[] = {cluster(3, 1, 1), cluster(0, 1, 1), cluster(4, 1, 1)};
+    for (int i = 0; i < 3; i++) {
+        HWS_CHECK(cuGraphKernelNodeSetAttribute(node, bad[i].id, &bad[i].value) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+        HWS_CHECK(cuGraphKernelNodeGetAttribute(node, bad[i].id, &value) == 0 && value.clusterDim.x == 2);
+    }
+    wanted = cluster(0, 0, 0);
+    HWS_CHECK(cuGraphKernelNodeSetAttribute(node, wanted.id, &wanted.value) == CUDA_SUCCESS);
+    /* A device without clusters. */
+    HWS_CHECK(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS && cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    CUmodule module;
+    HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    HWS_CHECK(launch_cluster(1, 1, 1, 4) == CUDA_SUCCESS && launch_cluster(2, 1, 1, 4) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(launch_cluster(2, 0, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
 int main(void) {
     RUN(shouldDescribeNodesWhenTheGraphIsInstantiated, 0);
     RUN(shouldSendEdgesThatNoDescriptionNames, 0);
@@ -612,5 +722,8 @@ int main(void) {
     RUN(shouldKeepArraysThatAnotherFunctionHasOutgrown, 0);
     RUN(shouldTakeTheExtraThatItHasShown, 0);
     RUN(shouldTakeTheDependenciesThatACaptureShows, 0);
+    RUN(shouldRefuseClustersAtOnceAsTheDriverDoes, 0);
+    RUN(shouldRefuseWhatTheKernelsClustersForbid, 0);
+    RUN(shouldRefuseClustersInCapturesAndGraphs, 1);
     return 0;
 }

@@ -1,0 +1,130 @@
+/* What libcuda.so.1 answers where programs err, as the driver does (580 on an H200), and what it says on stderr. */
+#include "fake_broker.h"
+#include "rules.h"
+
+#include <fcntl.h>
+
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
+static CUcontext context;
+static CUfunction function; /* (int, double, char) */
+static CUstream stream;
+
+static void start(void) {
+    CUmodule module;
+    broker_start(BROKER_KIND);
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS && cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+}
+
+/* Bytes that are written for each attribute, from 1 on; 0 for one that is not answered here. */
+static const uint8_t widths[] = {0, 8, 4, 8, 8, 0, 4, 8, 4, 4, 4, 8, 8, 4, 8, 4, 4, 8, 8, 8, 8, 4};
+
+static unsigned written(const uint8_t *bytes, const uint8_t *other) {
+    unsigned width = 0;
+    for (unsigned i = 0; i < 32; i++) {
+        width = bytes[i] != 0xA5 || other[i] != 0x5A ? i + 1 : width; /* a value may be the byte that was there */
+    }
+    return width;
+}
+
+static void check_widths(CUdeviceptr pointer) {
+    for (int i = 0; i < 32; i++) {
+        CUpointer_attribute attribute = (CUpointer_attribute) i;
+        uint8_t one[32], two[32];
+        void *list[1] = {one};
+        bool known = i >= 1 && i <= 21;
+        memset(one, 0xA5, sizeof one);
+        memset(two, 0x5A, sizeof two);
+        CUresult result = cuPointerGetAttribute(one, attribute, pointer);
+        HWS_CHECK(result == cuPointerGetAttribute(two, attribute, pointer));
+        HWS_CHECK(result == CUDA_SUCCESS ? written(one, two) == widths[i] : written(one, two) == 0);
+        memset(one, 0xA5, sizeof one);
+        memset(two, 0x5A, sizeof two);
+        result = cuPointerGetAttributes(1, &attribute, list, pointer);
+        list[0] = two;
+        HWS_CHECK(result == cuPointerGetAttributes(1, &attribute, list, pointer));
+        HWS_CHECK(result == (known && i != CU_POINTER_ATTRIBUTE_P2P_TOKENS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
+        bool range = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+        HWS_CHECK(written(one, two) == (result == CUDA_SUCCESS && !(range && pointer == 64) ? widths[i] : 0));
+    }
+}
+
+static void shouldWriteAttributesOfPointersInTheDriversWidths(void) {
+    start();
+    CUdeviceptr memory;
+    void *pinned;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS && cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS);
+    check_widths(memory + 5);
+    check_widths((CUdeviceptr) (uintptr_t) pinned + 5);
+    check_widths(64); /* nobody's */
+    const struct { CUdeviceptr pointer; int first; } flags[] = {{memory + 1, 1}, {(CUdeviceptr) (uintptr_t) pinned, 0}};
+    for (int i = 0; i < 2; i++) {
+        int wanted[] = {0, 1, 2, 0x100, -256}, got = -1;
+        HWS_CHECK(cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, flags[i].pointer) == CUDA_SUCCESS);
+        HWS_CHECK(got == flags[i].first);
+        for (int j = 0; j < 5; j++) {
+            got = -1;
+            HWS_CHECK(cuPointerSetAttribute(&wanted[j], CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, flags[i].pointer) == 0);
+            HWS_CHECK(cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, flags[i].pointer) == 0);
+            HWS_CHECK(got == (wanted[j] != 0));
+        }
+    }
+    CUpointer_attribute host = CU_POINTER_ATTRIBUTE_HOST_POINTER;
+    CUdeviceptr same = 0;
+    void *list[1] = {&same};
+    HWS_CHECK(cuPointerGetAttributes(1, &host, list, 64) == CUDA_SUCCESS && same == 64);
+}
+
+static void shouldRefuseAttributesOfPoolsThatThereAreNot(void) {
+    start();
+    CUmemoryPool pool;
+    uint64_t value = 0;
+    HWS_CHECK(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+    uint64_t calls = atomic_load(&broker_calls);
+    const int unknown[] = {-1, 0, 9, 10, 99, INT32_MAX};
+    for (int i = 0; i < 6; i++) {
+        CUmemPool_attribute attribute = (CUmemPool_attribute) unknown[i];
+        HWS_CHECK(cuMemPoolGetAttribute(pool, attribute, &value) == CUDA_ERROR_INVALID_VALUE);
+        HWS_CHECK(cuMemPoolSetAttribute(pool, attribute, &value) == CUDA_ERROR_INVALID_VALUE);
+    }
+    HWS_CHECK(atomic_load(&broker_calls) == calls);
+}
+
+/* Adds a file of these contents to a link. */
+static CUresult add_file(CUjitInputType type, const char *contents) {
+    char path[] = "/tmp/hawser-answers-XXXXXX";
+    int fd = mkstemp(path);
+    size_t bytes = strlen(contents);
+    CUlinkState link;
+    HWS_CHECK(fd >= 0 && write(fd, contents, bytes) == (ssize_t) bytes && close(fd) == 0);
+    HWS_CHECK(cuLinkCreate_v2(0, NULL, NULL, &link) == CUDA_SUCCESS);
+    CUresult result = cuLinkAddFile_v2(link, type, path, 0, NULL, NULL);
+    CUmodule module;
+    HWS_CHECK(bytes != 0 || cuModuleLoad(&module, path) == CUDA_ERROR_INVALID_IMAGE);
+    HWS_CHECK(cuLinkDestroy(link) == CUDA_SUCCESS && unlink(path) == 0);
+    return result;
+}
+
+static void shouldRefuseEmptyInputsOfALink(void) {
+    start();
+    CUlinkState link;
+    char empty[1] = "";
+    for (int type = CU_JIT_INPUT_CUBIN; type <= CU_JIT_INPUT_NVVM + 1; type++) {
+        HWS_CHECK(add_file((CUjitInputType) type, "") == CUDA_ERROR_INVALID_IMAGE);
+    }
+    HWS_CHECK(add_file((CUjitInputType) 99, "x") == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(add_file(CU_JIT_INPUT_CUBIN, "x") == CUDA_ERROR_INVALID_IMAGE);
+    HWS_CHECK(cuLinkCreate_v2(0, NULL, NULL, &link) == CUDA_SUCCESS);
+    HWS_CHECK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, empty, 0, "n", 0, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, empty, 1, "n", 0, NULL, NULL) == CUDA_ERROR_INVALID_IMAGE);
+    HWS_CHECK(cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+int main(void) {
+    RUN(shouldWriteAttributesOfPointersInTheDriversWidths, 0);
+    RUN(shouldRefuseAttributesOfPoolsThatThereAreNot, 0);
+    RUN(shouldRefuseEmptyInputsOfALink, 0);
+    return 0;
+}
