@@ -5,6 +5,7 @@
 #include "hws_config.h"
 #include "hws_cuda_opcodes.h"
 #include "hws_device.h"
+#include "hws_hint.h"
 #include "hws_hostcall.h"
 #include "shm/hws_shm.h"
 
@@ -48,7 +49,10 @@ static void on_error(int status) {
     int open = 0;
     if (poisons(status)) {
         /* Asynchronous calls fail at once from now on, as CUDA's do; the first such error stays. */
-        atomic_compare_exchange_strong(&hws_gate, &open, status);
+        bool first = atomic_compare_exchange_strong(&hws_gate, &open, status);
+        if (first && status == CUDA_ERROR_ILLEGAL_ADDRESS) {
+            hws_hint_repeat();
+        }
     }
 }
 

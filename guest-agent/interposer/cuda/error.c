@@ -1,5 +1,6 @@
 /* Names and texts of results. */
 #include "hws_driver.h"
+#include "hws_hint.h"
 
 typedef struct hws_result {
     int value;
@@ -36,6 +37,7 @@ HWS_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr) {
 HWS_EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr) {
     HWS_REQUIRE(pStr != NULL);
     const hws_result_t *found = find(error);
-    *pStr = found != NULL ? found->text : NULL;
+    const char *longer = found != NULL && error == CUDA_ERROR_ILLEGAL_ADDRESS ? hws_hint_text(found->text) : NULL;
+    *pStr = longer != NULL ? longer : found != NULL ? found->text : NULL;
     return found != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

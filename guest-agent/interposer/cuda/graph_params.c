@@ -2,6 +2,7 @@
 #include "context.h"
 #include "copy.h"
 #include "graph_call.h"
+#include "unseen.h"
 
 #include "hws_device.h"
 
@@ -24,6 +25,7 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
         free(attributes);
         return result;
     }
+    hws_unseen_look(known, arguments->packed);
     if (shape->attribute_count != 0) {
         memcpy(attributes, shape->attributes, shape->attribute_count * sizeof *attributes);
     }

@@ -8,6 +8,7 @@
 
 #include "hws_interval.h"
 #include "pinned.h"
+#include "unseen.h"
 
 #include <sys/mman.h>
 
@@ -62,6 +63,7 @@ static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
         munmap(base, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    hws_unseen_add(range.base, bytes);
     *pp = base;
     return CUDA_SUCCESS;
 }
@@ -105,6 +107,7 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
         }
         return hws_pinned_free(p, range.bytes);
     }
+    hws_unseen_remove(range.base);
     CUresult result = hws_pinned_settle();
     /* A copy that is still under way would write to memory that is no longer ours. */
     hws_channel_wait_for_target(p, range.bytes);
@@ -121,7 +124,9 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
     }
     hws_range_t range = {.base = (uint64_t) (uintptr_t) p, .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED,
                          .flags = Flags};
-    return enter(&range);
+    HWS_TRY(enter(&range));
+    hws_unseen_add(range.base, bytesize);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
@@ -133,6 +138,7 @@ HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
         || range.memory != HWS_MEMORY_REGISTERED || !hws_interval_remove(HWS_SIDE_HOST, range.base, &range)) {
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
+    hws_unseen_remove(range.base);
     CUresult result = hws_pinned_settle(); /* as CUDA does; programs rely on it */
     hws_channel_wait_for_target(p, range.bytes);
     return result;

@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "occupancy.h"
+#include "unseen.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_device.h"
@@ -95,6 +96,7 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     uint8_t packed[hws_launch_packed_bytes(function)];
     memset(packed, 0, sizeof packed);
     HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));
+    hws_unseen_look(function, packed);
     return hws_call_hwsLaunch(f, shape->stream, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
                               shape->block[1], shape->block[2], shape->shared_bytes, shape->flags,
                               function->params_bytes, packed,

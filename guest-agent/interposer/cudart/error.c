@@ -37,6 +37,10 @@ HWS_API const char *cudaGetErrorName(cudaError_t error) {
 }
 
 HWS_API const char *cudaGetErrorString(cudaError_t error) {
+    const char *text;
+    if (error == cudaErrorIllegalAddress && cuGetErrorString(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS) {
+        return text; /* the driver may know the cause */
+    }
     switch ((int)error) {
 #define HWS_ERROR(value, name, text)                                                                                   \
     case value:                                                                                                        \

@@ -122,9 +122,71 @@ static void shouldRefuseEmptyInputsOfALink(void) {
     HWS_CHECK(cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
 }
 
+static CUresult launch(double second) {
+    int first = 1;
+    char third = 3;
+    void *params[] = {&first, &second, &third};
+    return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+}
+
+/* A pointer among the arguments; this kernel has 8 bytes for one where others have a double. */
+static double pointer_to(const void *memory) {
+    double word;
+    memcpy(&word, &memory, sizeof word);
+    return word;
+}
+
+static void check_text(bool longer) {
+    const char *text;
+    HWS_CHECK(cuGetErrorString(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS);
+    HWS_CHECK(strncmp(text, "an illegal memory access was encountered", 40) == 0);
+    HWS_CHECK((strstr(text, "pinned") != NULL) == longer);
+}
+
+static void shouldSayOnceThatPinnedMemoryIsOutOfSight(void) {
+    start();
+    static char registered[4096] __attribute__((aligned(4096)));
+    void *pinned, *gone;
+    HWS_CHECK(cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS && cuMemHostAlloc(&gone, 4096, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostRegister_v2(registered, sizeof registered, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemFreeHost(gone) == CUDA_SUCCESS);
+    check_text(false);
+    HWS_CHECK(launch(1.5) == CUDA_SUCCESS && launch(pointer_to((char *) pinned - 1)) == CUDA_SUCCESS);
+    HWS_CHECK(launch(pointer_to(gone)) == CUDA_SUCCESS);
+    check_text(false);
+    HWS_CHECK(launch(pointer_to(registered + 4095)) == CUDA_SUCCESS); /* goes on, with a line */
+    HWS_CHECK(launch(pointer_to(pinned)) == CUDA_SUCCESS);
+    check_text(true);
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS); /* with the second line */
+    HWS_CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS && launch(1.5) == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void shouldSayThatPinnedMemoryOfAGraphIsOutOfSight(void) {
+    start();
+    CUgraph graph;
+    void *pinned;
+    HWS_CHECK(cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    HWS_CHECK(launch(pointer_to((char *) pinned + 4095)) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+}
+
+static void shouldSayNothingOfPinnedMemoryForOtherErrors(void) {
+    start();
+    void *pinned;
+    HWS_CHECK(cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS && launch(2.5) == CUDA_SUCCESS);
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    check_text(false);
+}
+
 int main(void) {
     RUN(shouldWriteAttributesOfPointersInTheDriversWidths, 0);
     RUN(shouldRefuseAttributesOfPoolsThatThereAreNot, 0);
     RUN(shouldRefuseEmptyInputsOfALink, 0);
+    RUN_SAYING(shouldSayOnceThatPinnedMemoryIsOutOfSight, 2, "error 700, an illegal memory access: kernel kernel gets");
+    RUN_SAYING(shouldSayThatPinnedMemoryOfAGraphIsOutOfSight, 1, "argumentOffset=8");
+    RUN(shouldSayNothingOfPinnedMemoryForOtherErrors, 0);
     return 0;
 }

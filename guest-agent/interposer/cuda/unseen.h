@@ -1,0 +1,33 @@
+/*
+ * Pinned memory that devices cannot see: all of it over TCP. A program need not ask for a device pointer, since unified
+ * addressing lets it pass the host's; the kernel then ends with error 700. The guest names the cause once, at the launch.
+ */
+#ifndef HWS_UNSEEN_H
+#define HWS_UNSEEN_H
+
+#include "module.h"
+
+/* Whether there is such memory and nothing has been said about it. */
+extern _Atomic bool hws_unseen_watched;
+
+/*
+ * Enters and takes out a range, in a session over TCP; does nothing in another. Ranges do not overlap. Any thread. A
+ * range that finds no memory is not watched.
+ */
+void hws_unseen_add(uint64_t base, uint64_t bytes);
+void hws_unseen_remove(uint64_t base);
+
+/* The slow half of hws_unseen_look(). Takes no lock unless a word points into such memory. */
+void hws_unseen_search(const hws_function_t *function, const uint8_t *packed);
+
+/*
+ * Looks for such addresses in a kernel's packed arguments, in each 8-byte aligned word, and says so on stderr at the
+ * first. Over shared memory it costs one load.
+ */
+static inline void hws_unseen_look(const hws_function_t *function, const uint8_t *packed) {
+    if (__builtin_expect(atomic_load_explicit(&hws_unseen_watched, memory_order_relaxed), 0)) {
+        hws_unseen_search(function, packed);
+    }
+}
+
+#endif
