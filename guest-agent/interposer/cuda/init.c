@@ -1,29 +1,19 @@
-/* Initialisation, the version, and the private tables that Hawser does not have. */
-#include "hws_driver.h"
+/* Initialisation, the version, and profilers. */
+#include "private_tables.h"
 
 #define DRIVER_VERSION 13000 /* CUDA 13.0: the interface that the description covers */
 
 HWS_EXPORT CUresult cuInit(unsigned int Flags) {
+    hws_private_tables_note_init(__builtin_return_address(0));
     HWS_REQUIRE(Flags == 0);
     return hws_session_start();
 }
 
 HWS_EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
+    hws_private_tables_note_version(__builtin_return_address(0));
     HWS_REQUIRE(driverVersion != NULL);
     *driverVersion = DRIVER_VERSION;
     return CUDA_SUCCESS;
-}
-
-HWS_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
-    static _Atomic bool said;
-    (void) pExportTableId;
-    HWS_REQUIRE(ppExportTable != NULL);
-    if (!atomic_exchange(&said, true)) {
-        hws_log(HWS_ERROR, "this program contains a statically linked CUDA runtime, which cannot run here: "
-                "link it with nvcc -cudart shared");
-    }
-    *ppExportTable = NULL;
-    return CUDA_ERROR_NOT_FOUND;
 }
 
 HWS_EXPORT CUresult cuProfilerStart(void) {

@@ -1,4 +1,5 @@
 /* What libcuda.so.1 answers where programs err, as the driver does (580 on an H200), and what it says on stderr. */
+#include "asker.h"
 #include "fake_broker.h"
 #include "rules.h"
 
@@ -181,6 +182,21 @@ static void shouldSayNothingOfPinnedMemoryForOtherErrors(void) {
     check_text(false);
 }
 
+static const asker_driver_t driver = {cuGetExportTable, cuDriverGetVersion, cuInit};
+
+static void shouldSayNothingWhenALibraryAsksForTables(void) {
+    int version;
+    HWS_CHECK(asker_ask(&driver) == CUDA_ERROR_NOT_FOUND);
+    start();
+    HWS_CHECK(cuDriverGetVersion(&version) == CUDA_SUCCESS && cuInit(0) == CUDA_SUCCESS);
+    HWS_CHECK(asker_ask(&driver) == CUDA_ERROR_NOT_FOUND && asker_ask(&driver) == CUDA_ERROR_NOT_FOUND);
+}
+
+static void shouldNameTheLibraryWhoseRuntimeFails(void) {
+    broker_start(BROKER_KIND);
+    HWS_CHECK(asker_start(&driver) == CUDA_ERROR_NOT_FOUND && asker_start(&driver) == CUDA_ERROR_NOT_FOUND);
+}
+
 int main(void) {
     RUN(shouldWriteAttributesOfPointersInTheDriversWidths, 0);
     RUN(shouldRefuseAttributesOfPoolsThatThereAreNot, 0);
@@ -188,5 +204,7 @@ int main(void) {
     RUN_SAYING(shouldSayOnceThatPinnedMemoryIsOutOfSight, 2, "error 700, an illegal memory access: kernel kernel gets");
     RUN_SAYING(shouldSayThatPinnedMemoryOfAGraphIsOutOfSight, 1, "argumentOffset=8");
     RUN(shouldSayNothingOfPinnedMemoryForOtherErrors, 0);
+    RUN(shouldSayNothingWhenALibraryAsksForTables, 0);
+    RUN_SAYING(shouldNameTheLibraryWhoseRuntimeFails, 1, "libasker.so contains a statically linked CUDA runtime");
     return 0;
 }

@@ -452,13 +452,6 @@ static void shouldExitWithCallsInFlight(void) {
     usleep(20000);
 }
 
-static void shouldRefuseTheTablesOfAStaticRuntime(void) {
-    const void *table = &table;
-    CUuuid id = {{0}};
-    HWS_CHECK(cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND && table == NULL);
-    HWS_CHECK(cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND);
-}
-
 static void shouldLookUpFunctionsAsADriverDoes(void) {
     void *function = &function;
     CUdriverProcAddressQueryResult status;
@@ -501,7 +494,6 @@ int main(void) {
     RUN(shouldAnswerALostDeviceWhenTheBrokerIsGone, 1);
     RUN(shouldNotBeInitialisedInAForkedChild, 0);
     RUN(shouldExitWithCallsInFlight, 0);
-    RUN(shouldRefuseTheTablesOfAStaticRuntime, 1);
     RUN(shouldLookUpFunctionsAsADriverDoes, 0);
     return 0;
 }

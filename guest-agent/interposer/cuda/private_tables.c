@@ -1,0 +1,63 @@
+/*
+ * The private tables of NVIDIA's driver, which Hawser does not have. Libraries beside a CUDA runtime ask for them too and
+ * do without; a runtime cannot.
+ */
+#include "private_tables.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* Where the thread's last calls of these two came from. */
+static _Thread_local const void *version_caller, *init_caller;
+
+void hws_private_tables_note_version(const void *caller) {
+    version_caller = caller;
+}
+
+void hws_private_tables_note_init(const void *caller) {
+    init_caller = caller;
+}
+
+/* Start of the library or program that the code lies in; NULL for code that the dynamic linker does not know. */
+static const void *base_of(const void *code, const char **name_p) {
+    Dl_info info;
+    if (code == NULL || dladdr(code, &info) == 0) {
+        return NULL;
+    }
+    *name_p = info.dli_fname;
+    return info.dli_fbase;
+}
+
+/*
+ * A runtime's first call asks for the driver's version, initialises it and asks for a table, all in one thread (cudart
+ * 13.0, observed from outside). It gives up without the table: this call fails and so does each later one, and none of
+ * them reaches the driver. CUPTI, for one, asks for tables alone.
+ */
+static bool is_runtime(const void *caller, const char **name_p) {
+    const char *other;
+    const void *base = base_of(caller, name_p);
+    return base != NULL && base_of(version_caller, &other) == base && base_of(init_caller, &other) == base;
+}
+
+static void say(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    if (strncmp(name, "libcudart.so", strlen("libcudart.so")) == 0) {
+        hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and all its calls fail here: start the program by `hawser run`, "
+                "which loads Hawser's: path=%s", name, path);
+    } else {
+        hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and all its calls fail here: link it with "
+                "nvcc -cudart shared: path=%s", name, path);
+    }
+}
+
+HWS_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
+    static _Atomic bool said;
+    const char *name;
+    (void) pExportTableId;
+    HWS_REQUIRE(ppExportTable != NULL);
+    *ppExportTable = NULL;
+    if (!atomic_load(&said) && is_runtime(__builtin_return_address(0), &name) && !atomic_exchange(&said, true)) {
+        say(name);
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
