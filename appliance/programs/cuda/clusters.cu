@@ -89,6 +89,58 @@ static void tensor_tile() {
     CUDA_OK(cudaFree(out));
 }
 
+// What the driver answers at once: here, in a capture and for a node of a graph.
+static void refusals(cudaLaunchConfig_t config, int *sums) {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaStreamCaptureStatus status;
+    CUDA_OK(cudaStreamCreate(&stream));
+    config.stream = stream;
+    cudaLaunchAttribute attribute = config.attrs[0];
+    config.attrs = &attribute;
+    const unsigned partly_zero[][3] = {{0, 1, 1}, {CLUSTER, 0, 0}, {1, 1, 0}}, wrong[][3] = {{3, 1, 1}, {1, 2, 1}, {16, 1, 1}};
+    for (int i = 0; i < 6; i++) {
+        const unsigned *dim = i < 3 ? partly_zero[i] : wrong[i - 3];
+        attribute.val.clusterDim.x = dim[0];
+        attribute.val.clusterDim.y = dim[1];
+        attribute.val.clusterDim.z = dim[2];
+        CUDA_IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&config, neighbours, sums));
+        cudaGetLastError();
+        CUDA_OK(cudaStreamSynchronize(stream));
+        // An answer to the attribute leaves a capture as it is; one to the launch ends it.
+        CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+        CUDA_IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&config, neighbours, sums));
+        cudaGetLastError();
+        CUDA_OK(cudaStreamIsCapturing(stream, &status));
+        check_equal("the capture", i < 3 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated, status);
+        CUDA_IS(i < 3 ? cudaSuccess : cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+        cudaGetLastError();
+        if (i < 3) {
+            CUDA_OK(cudaGraphDestroy(graph));
+        }
+    }
+    cudaGraphNode_t node;
+    void *arguments[] = {&sums};
+    cudaKernelNodeParams params = {};
+    params.func = (void *) neighbours;
+    params.gridDim = config.gridDim;
+    params.blockDim = config.blockDim;
+    params.kernelParams = arguments;
+    CUDA_OK(cudaGraphCreate(&graph, 0));
+    CUDA_OK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
+    cudaKernelNodeAttrValue value = {}, back = {};
+    value.clusterDim.x = CLUSTER;
+    value.clusterDim.y = value.clusterDim.z = 1;
+    CUDA_OK(cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributeClusterDimension, &value));
+    value.clusterDim.x = 3;
+    CUDA_IS(cudaErrorInvalidClusterSize, cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributeClusterDimension, &value));
+    cudaGetLastError();
+    CUDA_OK(cudaGraphKernelNodeGetAttribute(node, cudaKernelNodeAttributeClusterDimension, &back));
+    check_equal("the node's clusters stay", CLUSTER, back.clusterDim.x);
+    CUDA_OK(cudaGraphDestroy(graph));
+    CUDA_OK(cudaStreamDestroy(stream));
+}
+
 int main(int argc, char **argv) {
     check_begin(argc, argv);
     int *sums = device_array<int>(BLOCKS);
@@ -119,6 +171,7 @@ int main(int argc, char **argv) {
     check_true("clusters fit the device", clusters >= 1);
     check_true("a portable size", size >= 8);
     tensor_tile();
+    refusals(config, sums);
     CUDA_OK(cudaFree(sums));
-    return check_pass("%d blocks in clusters of %d, occupancy, a tile of a tensor", BLOCKS, CLUSTER);
+    return check_pass("%d blocks in clusters of %d, occupancy, a tile of a tensor, refusals", BLOCKS, CLUSTER);
 }
