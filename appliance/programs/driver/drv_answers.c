@@ -1,4 +1,4 @@
-/* What the driver answers to attributes and images that there are not, and how many bytes it writes for those that there are. */
+/* The driver's answers to unknown attributes and empty images, and the bytes that it writes for known attributes. */
 #include "check_driver.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* What inference engines do for each token: the structure that GetParams filled, changed and set, in a graph and its executable. */
+/* Kernel nodes as inference engines use them: each token changes the structure that GetParams filled, and sets it again. */
 #include "check_graphs.h"
 
 #ifndef HAWSER_NVIDIA_HEADER

@@ -20,7 +20,7 @@ typedef struct hws_shape {
 /* What a device would refuse, so that an asynchronous launch can say so at once, as CUDA does. */
 CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape);
 
-/* launch_attributes.c: what CUDA refuses of attributes at once, before the shape; a capture survives such an answer. */
+/* launch_attributes.c: checks single attributes, before the shape, as CUDA does. A capture survives such a refusal. */
 CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p);
 /* The shape's clusters, or those that the kernel requires: CUDA_ERROR_INVALID_CLUSTER_SIZE. */
 CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape);

@@ -1,7 +1,4 @@
-/*
- * Attributes of launches and of kernel nodes: what the driver refuses of them at once. The answers are those of driver
- * 580 on an H200.
- */
+/* Checks of the attributes of launches and kernel nodes. The answers are those of driver 580 on an H200. */
 #include "launch.h"
 
 #include "hws_device.h"
@@ -101,7 +98,7 @@ CUresult hws_launch_check_cluster_value(const hws_function_t *function, const un
     return check(function, grid, &given);
 }
 
-/* Attributes travel as they are; one that names an event or writes a handle would need more than its bytes. */
+/* Attributes travel as they are. An attribute that names an event or writes a handle would need more than its bytes. */
 CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p) {
     static _Atomic bool said;
     HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));

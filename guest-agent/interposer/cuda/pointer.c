@@ -27,7 +27,7 @@ static void put(void *data, const void *value, size_t bytes) {
     memcpy(data, value, bytes);
 }
 
-/* What CUDA documents as a boolean is an int of 0 or 1 (driver 580, measured). */
+/* Writes a boolean attribute as the int that driver 580 writes. */
 static void put_flag(void *data, bool flag) {
     const int value = flag ? 1 : 0;
     put(data, &value, sizeof value);
@@ -104,7 +104,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     }
 }
 
-/* What CUDA writes for an attribute that a pointer does not have, or for one that it does not know. */
+/* Writes the value that CUDA gives in a list for an attribute that the pointer lacks, or for an unknown pointer. */
 static void put_nothing(CUpointer_attribute attribute, bool found, CUdeviceptr ptr, void *data) {
     const unsigned long long zero = 0;
     const int no_device = CU_DEVICE_INVALID;

@@ -1,6 +1,6 @@
 /*
- * The private tables of NVIDIA's driver, which Hawser does not have. Libraries beside a CUDA runtime ask for them too and
- * do without; a runtime cannot.
+ * The private tables of NVIDIA's driver, which Hawser does not have. A CUDA runtime cannot do without; other libraries
+ * ask for them too, and can.
  */
 #include "private_tables.h"
 
@@ -42,8 +42,8 @@ static bool is_runtime(const void *caller, const char **name_p) {
 static void say(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     if (strncmp(name, "libcudart.so", strlen("libcudart.so")) == 0) {
-        hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and all its calls fail here: start the program by `hawser run`, "
-                "which loads Hawser's: path=%s", name, path);
+        hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and all its calls fail here: start the program by "
+                "`hawser run`, which loads Hawser's: path=%s", name, path);
     } else {
         hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and all its calls fail here: link it with "
                 "nvcc -cudart shared: path=%s", name, path);

@@ -1,4 +1,4 @@
-/* What tells a CUDA runtime among those that ask for private tables: the calls of the thread before. */
+/* Tells CUDA runtimes from other libraries that ask for private tables, by the thread's calls before. */
 #ifndef HWS_PRIVATE_TABLES_H
 #define HWS_PRIVATE_TABLES_H
 

@@ -14,7 +14,7 @@ typedef struct hws_span {
     _Atomic uint64_t base, end;
 } hws_span_t;
 
-/* Sorted by base. A smaller list stays when it is outgrown, for a launch may still read it; doubling bounds them all. */
+/* Sorted by base. An outgrown list stays, for a launch may still read it; doubling bounds them all. */
 typedef struct hws_spans {
     size_t capacity;
     hws_span_t items[];

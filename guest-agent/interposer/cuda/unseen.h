@@ -1,6 +1,7 @@
 /*
- * Pinned memory that devices cannot see: all of it over TCP. A program need not ask for a device pointer, since unified
- * addressing lets it pass the host's; the kernel then ends with error 700. The guest names the cause once, at the launch.
+ * Pinned memory that devices cannot see: all of it over TCP. Unified addressing lets a program pass the host's address
+ * without asking for a device pointer; the kernel then ends with error 700. The guest names the cause once, at the
+ * launch.
  */
 #ifndef HWS_UNSEEN_H
 #define HWS_UNSEEN_H
@@ -21,8 +22,8 @@ void hws_unseen_remove(uint64_t base);
 void hws_unseen_search(const hws_function_t *function, const uint8_t *packed);
 
 /*
- * Looks for such addresses in a kernel's packed arguments, in each 8-byte aligned word, and says so on stderr at the
- * first. Over shared memory it costs one load.
+ * Looks for such addresses in the 8-byte aligned words of a kernel's packed arguments. The first one prints a line.
+ * Over shared memory the call costs one load.
  */
 static inline void hws_unseen_look(const hws_function_t *function, const uint8_t *packed) {
     if (__builtin_expect(atomic_load_explicit(&hws_unseen_watched, memory_order_relaxed), 0)) {

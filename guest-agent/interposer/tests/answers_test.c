@@ -1,4 +1,4 @@
-/* What libcuda.so.1 answers where programs err, as the driver does (580 on an H200), and what it says on stderr. */
+/* Answers of libcuda.so.1 to programs that err, which are those of driver 580 on an H200, and its lines on stderr. */
 #include "asker.h"
 #include "fake_broker.h"
 #include "rules.h"

@@ -145,7 +145,8 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
 
 static void broker_wide_function(const hws_record_header_t *request) {
     struct { uint32_t count, attribute_bytes, param_bytes, padding; int attributes[16];
-             HwsParam params[BROKER_WIDE_PARAMS]; } reply = {BROKER_WIDE_PARAMS, 64, sizeof reply.params, 0, {1024}, {{0, 0}}};
+             HwsParam params[BROKER_WIDE_PARAMS]; } reply = {BROKER_WIDE_PARAMS, 64, sizeof reply.params, 0, {1024},
+                                                             {{0, 0}}};
     for (uint32_t i = 0; i < BROKER_WIDE_PARAMS; i++) {
         reply.params[i] = (HwsParam) {8 * i, 8};
     }
@@ -211,7 +212,8 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
     uint32_t bytes = (uint32_t) request->length_bytes - 32;
     uint64_t words[3] = {0};
     /* Of changes in a row the last stays: rules make them by the thousand. */
-    at -= at > 0 && request->opcode == HWS_OPCODE_hwsGraphExecSetKernel && broker_graphs[at - 1].opcode == request->opcode;
+    bool again = at > 0 && broker_graphs[at - 1].opcode == request->opcode;
+    at -= again && request->opcode == HWS_OPCODE_hwsGraphExecSetKernel ? 1 : 0;
     HWS_CHECK(at < 64);
     broker_graphs[at].opcode = request->opcode;
     broker_graphs[at].bytes = bytes;

@@ -5,7 +5,7 @@
 
 size_t __sanitizer_get_current_allocated_bytes(void); /* sanitizer/allocator_interface.h, which clang alone installs */
 
-/* What a thousand rounds may differ by: the broker's thread has records of its own under way. */
+/* Rounds may differ by this: the broker's thread has records of its own under way. */
 #define SLACK_BYTES 65536
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
@@ -454,7 +454,7 @@ static CUgraphNode add_kernel(CUgraph graph, int *first, double *second, char *t
     return node;
 }
 
-/* What inference engines do for each token: the structure that GetParams filled, changed and set, again and again. */
+/* As inference engines do: each token changes the structure that GetParams filled, and sets it again. */
 static void shouldKeepTheArraysOfAKernelNodeWhereTheyAre(void) {
     start();
     CUgraph graph;
@@ -601,8 +601,8 @@ static CUresult launch_with(const CUlaunchAttribute *attributes, unsigned count,
     char third = 3;
     void *params[] = {&first, &second, &third};
     const CUlaunchConfig config = {.gridDimX = grid, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-                                   .blockDimZ = 1, .hStream = stream, .attrs = (CUlaunchAttribute *) (uintptr_t) attributes,
-                                   .numAttrs = count};
+                                   .blockDimZ = 1, .hStream = stream, .numAttrs = count,
+                                   .attrs = (CUlaunchAttribute *) (uintptr_t) attributes};
     return cuLaunchKernelEx(&config, function, params, NULL);
 }
 

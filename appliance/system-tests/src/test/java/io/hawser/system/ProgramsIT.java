@@ -144,8 +144,10 @@ class ProgramsIT {
         try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "static_cudart")) {
             GuestProgram.Result result = program.await();
             assertEquals(1, result.exit(), result::toString);
-            assertTrue(result.hawserLines().stream().anyMatch(line -> line.contains("-cudart shared")),
-                result::toString);
+            assertEquals(1, result.hawserLines().size(), result::toString);
+            String line = result.hawserLines().getFirst();
+            assertTrue(line.contains("static_cudart contains a statically linked CUDA runtime"), line);
+            assertTrue(line.contains("-cudart shared"), line);
         }
     }
 }

@@ -1,0 +1,49 @@
+// A reduction that stores its sums in pinned memory by the host's address, without asking for a device pointer: unified addressing.
+// Where the device cannot see host memory the kernel faults, and the text of the error must name the cause.
+#include "check_cuda.h"
+
+static const int BLOCKS = 16, THREADS = 128;
+
+__global__ void sum(const int *values, int *sums) {
+    __shared__ int part[THREADS];
+    part[threadIdx.x] = values[blockIdx.x * THREADS + threadIdx.x];
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+            part[threadIdx.x] += part[threadIdx.x + half];
+        }
+    }
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = part[0];
+    }
+}
+
+int main(int argc, char **argv) {
+    check_begin(argc, argv);
+    std::vector<int> values(BLOCKS * THREADS);
+    for (int i = 0; i < BLOCKS * THREADS; i++) {
+        values[i] = i % 1000;
+    }
+    int *device = device_copy(values), *sums;
+    CUDA_OK(cudaMallocHost(&sums, BLOCKS * sizeof(int)));
+    sum<<<BLOCKS, THREADS>>>(device, sums);
+    LAUNCH_OK();
+    int seen = check_attribute(cudaDevAttrCanMapHostMemory);
+    check_here("the device sees host memory: %d", seen);
+    if (!seen) {
+        CUDA_IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
+        check_true("the error names pinned memory", strstr(cudaGetErrorString(cudaErrorIllegalAddress), "pinned") != nullptr);
+        return check_pass("sums in pinned memory, or the reason why not");
+    }
+    CUDA_OK(cudaDeviceSynchronize());
+    for (int block = 0; block < BLOCKS; block++) {
+        int expected = 0;
+        for (int i = 0; i < THREADS; i++) {
+            expected += values[block * THREADS + i];
+        }
+        check_element("sum", block, expected, sums[block]);
+    }
+    CUDA_OK(cudaFreeHost(sums));
+    CUDA_OK(cudaFree(device));
+    return check_pass("sums in pinned memory, or the reason why not");
+}
