@@ -43,12 +43,12 @@ static CUresult check_device(const hws_function_t *function, const hws_cluster_t
 /* The shape of clusters that the kernel was compiled for, or that the program has set as its attributes. */
 static hws_cluster_t required_by(const hws_function_t *function) {
     const int *attributes = function->attributes;
-    if (attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] <= 0) {
-        return (hws_cluster_t) {{0, 0, 0}};
+    hws_cluster_t required = {{0, 0, 0}};
+    for (int i = 0; attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] > 0 && i < 3; i++) {
+        int extent = attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i];
+        required.dim[i] = extent > 0 ? (unsigned) extent : 1;
     }
-    return (hws_cluster_t) {{(unsigned) attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH],
-                             (unsigned) attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT],
-                             (unsigned) attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH]}};
+    return required;
 }
 
 static CUresult check(const hws_function_t *function, const unsigned grid[3], const hws_cluster_t *given) {
