@@ -71,17 +71,17 @@ class GraphTest {
         }
     }
 
-    private static long create(Guest guest) throws IOException {
+    static long create(Guest guest) throws IOException {
         long graph = guest.newId(HandleKind.GRAPH);
         guest.send(CudaOpcodes.hwsGraphCreate, 0, graph, 0);
         return graph;
     }
 
-    private static ByteBuffer bytes(int count) {
+    static ByteBuffer bytes(int count) {
         return ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN);
     }
 
-    private static byte[] node(int index, int type, byte[] body, int... dependencies) {
+    static byte[] node(int index, int type, byte[] body, int... dependencies) {
         ByteBuffer out = bytes(HwsGraphNode.BYTES + dependencies.length * HwsGraphEdge.BYTES + body.length);
         out.putInt(index).putInt(type).putInt(dependencies.length).putInt(body.length).putLong(0);
         for (int dependency : dependencies) {
@@ -133,15 +133,15 @@ class GraphTest {
         });
     }
 
-    private static void add(Guest guest, long graph, byte[]... nodes) throws IOException {
+    static void add(Guest guest, long graph, byte[]... nodes) throws IOException {
         blob(guest, CudaOpcodes.hwsGraphAddNodes, graph, nodes.length, nodes);
     }
 
-    private static Received instantiate(Guest guest, long exec, long graph) throws IOException {
+    static Received instantiate(Guest guest, long exec, long graph) throws IOException {
         return guest.call(CudaOpcodes.hwsGraphInstantiate, exec, graph, 0);
     }
 
-    private static long executable(Guest guest, long graph) throws IOException {
+    static long executable(Guest guest, long graph) throws IOException {
         long exec = guest.newId(HandleKind.GRAPH_EXEC);
         Received reply = instantiate(guest, exec, graph);
         assertEquals(0, reply.status());
@@ -149,7 +149,7 @@ class GraphTest {
         return exec;
     }
 
-    private static void launch(Guest guest, long exec) throws IOException {
+    static void launch(Guest guest, long exec) throws IOException {
         guest.send(CudaOpcodes.cuGraphLaunch, Guest.CREDITED, exec, 0);
     }
 

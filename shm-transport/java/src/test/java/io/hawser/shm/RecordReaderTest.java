@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.foreign.MemorySegment;
@@ -96,6 +97,128 @@ class RecordReaderTest {
         assertEquals(0, reader.i64(8));
         assertEquals(0, reader.slice(0, 8).byteSize());
         assertFalse(reader.end());
+    }
+
+    /** A record of 16 payload bytes in a segment that goes on behind it; no byte of the segment is 0. */
+    private RecordReader amongOthers() {
+        MemorySegment segment = MemorySegment.ofArray(new byte[96]).fill((byte) 0x11);
+        int length = RecordLayout.HEADER_BYTES + 16;
+        segment.set(ValueLayout.JAVA_INT_UNALIGNED, 8 + RecordLayout.LENGTH_OFFSET, length);
+        return reader.wrap(segment, 8, length);
+    }
+
+    @Test
+    void shouldWrapOnlyWhatLiesInsideItsSegment() {
+        MemorySegment segment = MemorySegment.ofArray(new byte[64]);
+        assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, -8, 40));
+        assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, 0, RecordLayout.HEADER_BYTES - 8));
+        assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, 0, 72));
+        assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, 32, 40));
+        assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, 8, Long.MAX_VALUE));
+        segment.set(ValueLayout.JAVA_INT_UNALIGNED, 32 + RecordLayout.LENGTH_OFFSET, RecordLayout.HEADER_BYTES);
+        reader.wrap(segment, 32, RecordLayout.HEADER_BYTES); // the shortest, at the end
+        reader.begin(0);
+        assertTrue(reader.end(), reader.reason());
+    }
+
+    @Test
+    void shouldRefuseLengthThatIsNoMultipleOfEight() {
+        MemorySegment segment = MemorySegment.ofArray(new byte[64]);
+        segment.set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, 36);
+        assertTrue(reader.wrap(segment, 0, 36).isMalformed());
+    }
+
+    @Test
+    void shouldRefuseRecordLongerThanTheLongest() {
+        MemorySegment segment = MemorySegment.ofArray(new byte[RecordLayout.MAX_RECORD_BYTES + 8]);
+        segment.set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, RecordLayout.MAX_RECORD_BYTES);
+        assertFalse(reader.wrap(segment, 0, RecordLayout.MAX_RECORD_BYTES).isMalformed());
+        segment.set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, RecordLayout.MAX_RECORD_BYTES + 8);
+        assertTrue(reader.wrap(segment, 0, RecordLayout.MAX_RECORD_BYTES + 8).isMalformed());
+    }
+
+    @Test
+    void shouldRefuseFixedPartLongerThanThePayload() {
+        amongOthers().begin(16);
+        assertFalse(reader.isMalformed());
+        amongOthers().begin(24);
+        assertTrue(reader.isMalformed());
+        assertTrue(reader.reason().contains("shorter than its fixed part"), reader.reason());
+    }
+
+    @Test
+    void shouldReadUpToThePayloadsLastByteAndNoFurther() {
+        assertEquals(0x11, amongOthers().i8(15));
+        assertEquals(0x1111, amongOthers().i16(14));
+        assertEquals(0x1111_1111, amongOthers().i32(12));
+        assertEquals(0x1111_1111_1111_1111L, amongOthers().i64(8));
+        assertEquals(16, amongOthers().slice(0, 16).byteSize());
+        assertEquals(-1, amongOthers().slice(0, 16).mismatch(MemorySegment.ofArray(new byte[16]).fill((byte) 0x11)));
+        assertEquals(0, amongOthers().i8(16));
+        assertTrue(reader.isMalformed());
+        assertEquals(0, amongOthers().i16(15));
+        assertTrue(reader.isMalformed());
+        assertEquals(0, amongOthers().i32(13));
+        assertTrue(reader.isMalformed());
+        assertEquals(0, amongOthers().i64(9));
+        assertTrue(reader.isMalformed());
+        assertEquals(0, amongOthers().slice(8, 9).byteSize());
+        assertTrue(reader.isMalformed());
+        for (long offset : new long[] {-1, Long.MIN_VALUE, Long.MAX_VALUE}) {
+            assertEquals(0, amongOthers().i8(offset), "offset=" + offset);
+            assertTrue(reader.isMalformed(), "offset=" + offset);
+        }
+        for (long bytes : new long[] {-1, Long.MIN_VALUE, Long.MAX_VALUE}) {
+            assertEquals(0, amongOthers().slice(0, bytes).byteSize(), "bytes=" + bytes);
+            assertTrue(reader.isMalformed(), "bytes=" + bytes);
+        }
+    }
+
+    @Test
+    void shouldGiveNothingOfARecordThatIsMalformed() {
+        amongOthers().malformed("first");
+        reader.malformed("second");
+        assertEquals("first", reader.reason());
+        assertEquals(0, reader.i8(0));
+        assertEquals(0, reader.i16(0));
+        assertEquals(0, reader.i32(0));
+        assertEquals(0, reader.i64(0));
+        assertEquals(0, reader.slice(0, 8).byteSize());
+        assertEquals("", reader.stringOrNull(0, 8));
+        assertEquals(0, reader.bufferOrNull(0, 8).byteSize());
+        assertFalse(reader.end());
+        assertEquals("first", reader.reason());
+    }
+
+    @Test
+    void shouldRefuseBufferThatLeavesTheRecord() {
+        writer.begin(1, 1, 0, 0, 0);
+        writer.fixed(8);
+        writer.buffer(0, MemorySegment.ofArray(new byte[] {1, 2, 3, 4, 5, 6, 7, 8}));
+        int length = writer.end();
+        long lengthWord = RecordLayout.HEADER_BYTES;
+        for (int stated : new int[] {9, 1 << 20, Integer.MAX_VALUE, -2}) {
+            writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, lengthWord, stated);
+            reader.wrap(writer.memory(), 0, length).begin(8);
+            assertEquals(0, reader.buffer(0, 1L << 33).byteSize(), "stated=" + stated);
+            assertTrue(reader.reason().contains("must lie inside the record"), reader.reason());
+        }
+        writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, lengthWord, 8);
+        reader.wrap(writer.memory(), 0, length).begin(8);
+        assertEquals(8, reader.buffer(0, 8).get(ValueLayout.JAVA_BYTE, 7));
+        assertTrue(reader.end(), reader.reason());
+    }
+
+    @Test
+    void shouldTellNullFromEmptyText() {
+        for (String text : new String[] {null, "", "x"}) {
+            writer.begin(1, 1, 0, 0, 0);
+            writer.fixed(8);
+            writer.string(0, text);
+            reader.wrap(writer.memory(), 0, writer.end()).begin(8);
+            assertEquals(text, reader.stringOrNull(0, 8));
+            assertTrue(reader.end(), reader.reason());
+        }
     }
 
     private int sample() {

@@ -87,4 +87,37 @@ class RegionGeometryTest {
         assertFalse(of.isInChunk(2, of.chunkCount(), chunk, 1));
         assertFalse(of.isInChunk(2, -1, chunk, 1));
     }
+
+    @Test
+    void shouldPutEverySlotAndChunkInItsPlace() {
+        RegionGeometry of = RegionGeometry.of(64 << 20, 4);
+        for (int slot = 0; slot < of.slotCount(); slot++) {
+            long start = PAGE + slot * of.slotStride();
+            assertEquals(start, of.slot(slot));
+            assertEquals(start, of.guestPage(slot));
+            assertEquals(start + PAGE, of.hostPage(slot));
+            for (int chunk = 0; chunk < of.chunkCount(); chunk++) {
+                assertEquals(start + 2 * PAGE + chunk * RegionLayout.CHUNK_STRIDE, of.chunkWord(slot, chunk));
+                assertEquals(start + of.bulkOffset() + chunk * of.chunkBytes(), of.chunk(slot, chunk));
+            }
+        }
+        assertEquals(of.chunkCount() * of.chunkBytes(), of.bulkBytes());
+        assertThrows(IndexOutOfBoundsException.class, () -> of.slot(-1));
+        assertThrows(IndexOutOfBoundsException.class, () -> of.slot(of.slotCount()));
+    }
+
+    /** The neighbours of a chunk are another chunk's, or another slot's, or the rings'. */
+    @Test
+    void shouldRefuseEveryChunkThatASlotDoesNotHave() {
+        RegionGeometry of = RegionGeometry.of(64 << 20, 4);
+        int last = of.chunkCount() - 1;
+        assertTrue(of.isInChunk(2, 0, of.chunk(2, 0), 1));
+        assertTrue(of.isInChunk(2, last, of.chunk(2, last), of.chunkBytes()));
+        assertFalse(of.isInChunk(2, -1, of.chunk(2, -1), 1), "the ring before the first");
+        assertFalse(of.isInChunk(2, last + 1, of.chunk(2, last + 1), 1), "the slot behind the last");
+        assertFalse(of.isInChunk(2, last, of.chunk(2, last) + of.chunkBytes(), 1));
+        assertFalse(of.isInChunk(2, last, of.chunk(2, last) - 1, 1));
+        assertFalse(of.isInChunk(2, last, of.chunk(2, last), of.chunkBytes() + 1));
+        assertFalse(of.isInChunk(2, last, of.chunk(2, last), -1));
+    }
 }

@@ -44,6 +44,20 @@ class RegionHeaderTest {
     }
 
     @Test
+    void shouldKeepTheHeapTableOfARegionThatWasDividedTheSameWay() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment region = arena.allocate(GEOMETRY.regionBytes(), 4096);
+            new RegionHeader(1, 2, 1, 0, "a", GEOMETRY).format(region);
+            region.set(ValueLayout.JAVA_BYTE, GEOMETRY.heapTableOffset(), (byte) 7);
+            new RegionHeader(2, 2, 1, 0, "a", GEOMETRY).format(region);
+            assertEquals(7, region.get(ValueLayout.JAVA_BYTE, GEOMETRY.heapTableOffset()));
+            new RegionHeader(3, 2, 1, 0, "a", RegionGeometry.of(GEOMETRY.regionBytes(), 1)).format(region);
+            new RegionHeader(4, 2, 1, 0, "a", GEOMETRY).format(region);
+            assertEquals(0, region.get(ValueLayout.JAVA_BYTE, GEOMETRY.heapTableOffset()), "divided otherwise");
+        }
+    }
+
+    @Test
     void shouldClearOnlyTheSlotThatIsFreed() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment region = arena.allocate(GEOMETRY.regionBytes(), 4096).fill((byte) 0xee);

@@ -1,0 +1,293 @@
+package io.hawser.worker;
+
+import static io.hawser.worker.GraphTest.add;
+import static io.hawser.worker.GraphTest.bytes;
+import static io.hawser.worker.GraphTest.create;
+import static io.hawser.worker.GraphTest.executable;
+import static io.hawser.worker.GraphTest.instantiate;
+import static io.hawser.worker.GraphTest.launch;
+import static io.hawser.worker.GraphTest.node;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generated.CUgraphNodeType;
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsGraphCopy;
+import io.hawser.cuda.generated.HwsGraphKernel;
+import io.hawser.shm.RegionGeometry;
+import io.hawser.worker.fixture.Carrier;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.RegionPipe;
+import io.hawser.worker.fixture.Rig;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Launches, and nodes of graphs, whose parameters are too short or whose addresses are none of the guest's. One carrier
+ * serves: what is checked comes from a record, whichever way that came.
+ */
+@Timeout(300)
+class HostileLaunchTest {
+    private static final int INVALID_VALUE = 1;
+    private static final int NOT_SUPPORTED = 801;
+    private static final int PARAMS_BYTES = 16; // of the kernel fill: an address, a count and a value
+    private static final int ALLOCATED_BYTES = 4096;
+    private static final int ATTRIBUTE_BYTES = 72; // CUDA 13.0 cuda.h, CUlaunchAttribute
+    private static final int ACCESS_POLICY_WINDOW = 1; // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+    private static final int PROGRAMMATIC_EVENT = 7; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: holds a handle
+    private static final int PRIORITY = 8; // CU_LAUNCH_ATTRIBUTE_PRIORITY
+    private static final int DEVICE = 0;
+    private static final int REGION = 1;
+
+    /** What happens in a session. */
+    @FunctionalInterface
+    private interface Story {
+        void tell(Rig rig, Guest guest) throws IOException;
+    }
+
+    private static void session(Story story) throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            story.tell(rig, rig.guest());
+            rig.guest().close();
+            rig.expect("ended");
+            assertTrue(rig.join());
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    private static void refuse(String reason, Story attack) throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            attack.tell(rig, rig.guest());
+            String told = rig.guest().reasonOfLoss();
+            assertTrue(told.contains(reason), () -> "expected: " + reason + " told: " + told);
+            rig.guest().close();
+            rig.expect("ended");
+            assertFalse(rig.join(), "a refused guest is an error");
+        }
+    }
+
+    private static long fill(Guest guest) throws IOException {
+        return guest.function(guest.loadImage("fill"), "fill");
+    }
+
+    /** Parameters of the kernel fill, cut. */
+    private static byte[] params(long address, int length) {
+        return Arrays.copyOf(bytes(PARAMS_BYTES).putLong(address).putInt(1).putInt(7).array(), length);
+    }
+
+    private static byte[] attribute(int id, long first, long second) {
+        return bytes(ATTRIBUTE_BYTES).putInt(id).putInt(0).putLong(first).putLong(second).array();
+    }
+
+    private static int launchKernel(Guest guest, long function, byte[] params, byte[] attributes) throws IOException {
+        sendLaunch(guest, function, params, attributes);
+        return guest.call(Guest.CTX_SYNCHRONIZE).status();
+    }
+
+    private static void sendLaunch(Guest guest, long function, byte[] params, byte[] attributes) throws IOException {
+        guest.send(Guest.LAUNCH, Guest.CREDITED, out -> {
+            out.fixed(64);
+            out.i64(0, function);
+            for (int at = 16; at < 40; at += 4) {
+                out.i32(at, 1);
+            }
+            out.i32(48, params.length);
+            out.buffer(52, MemorySegment.ofArray(params));
+            out.i32(56, attributes.length);
+            out.buffer(60, MemorySegment.ofArray(attributes));
+        });
+    }
+
+    private static byte[] kernelNode(int index, long function, byte[] params, byte[] attributes) {
+        int paramsSpace = params.length + 7 & -8;
+        ByteBuffer body = bytes(HwsGraphKernel.BYTES + paramsSpace + attributes.length);
+        body.putLong(HwsGraphKernel.FUNCTION_OFFSET, function);
+        for (int at : new int[] {HwsGraphKernel.GRID_DIM_X_OFFSET, HwsGraphKernel.GRID_DIM_Y_OFFSET,
+            HwsGraphKernel.GRID_DIM_Z_OFFSET, HwsGraphKernel.BLOCK_DIM_X_OFFSET, HwsGraphKernel.BLOCK_DIM_Y_OFFSET,
+            HwsGraphKernel.BLOCK_DIM_Z_OFFSET}) {
+            body.putInt(at, 1);
+        }
+        body.putInt(HwsGraphKernel.PARAMS_BYTES_OFFSET, params.length);
+        body.putInt(HwsGraphKernel.ATTRIBUTES_BYTES_OFFSET, attributes.length);
+        body.put(HwsGraphKernel.BYTES, params).put(HwsGraphKernel.BYTES + paramsSpace, attributes);
+        return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, body.array());
+    }
+
+    /** Adds a kernel's node to a new graph; gives what CUDA answers to it. */
+    private static int addKernel(Guest guest, long function, byte[] params, byte[] attributes) throws IOException {
+        long graph = create(guest);
+        add(guest, graph, kernelNode(0, function, params, attributes));
+        int outcome = instantiate(guest, guest.newId(HandleKind.GRAPH_EXEC), graph).i32(0);
+        assertEquals(outcome, guest.call(Guest.CTX_SYNCHRONIZE).status(), "deferred as well");
+        return outcome;
+    }
+
+    @Test
+    void shouldRefuseLaunchWithFewerParametersThanTheKernels() throws IOException {
+        session((rig, guest) -> {
+            long function = fill(guest);
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            for (int length = 0; length < PARAMS_BYTES; length++) {
+                assertEquals(INVALID_VALUE, launchKernel(guest, function, params(memory, length), new byte[0]),
+                    "length=" + length);
+            }
+            assertEquals(0, launchKernel(guest, function, params(memory, PARAMS_BYTES), new byte[0]));
+            assertEquals(7, guest.read(memory, 4, 0)[0]);
+        });
+    }
+
+    @Test
+    void shouldRefuseGraphsKernelWithFewerParametersThanTheKernels() throws IOException {
+        session((rig, guest) -> {
+            long function = fill(guest);
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            for (int length = 0; length < PARAMS_BYTES; length++) {
+                assertEquals(INVALID_VALUE, addKernel(guest, function, params(memory, length), new byte[0]),
+                    "length=" + length);
+            }
+            long graph = create(guest);
+            add(guest, graph, kernelNode(0, function, params(memory, PARAMS_BYTES), new byte[0]));
+            launch(guest, executable(guest, graph));
+            assertEquals(7, guest.read(memory, 4, 0)[0]);
+        });
+    }
+
+    /** Windows of addresses that a guest may not name, each with its length. */
+    private static long[][] foreignWindows(long memory) {
+        return new long[][] {{memory - 1, 1}, {memory - 1, 2}, {memory, ALLOCATED_BYTES + 1},
+            {memory + ALLOCATED_BYTES, 1}, {memory + 8, ALLOCATED_BYTES}, {memory, -1}, {memory, Long.MIN_VALUE},
+            {4096, 64}, {0, 1}, {-1, 1}};
+    }
+
+    @Test
+    void shouldRefuseLaunchWhoseWindowIsNotTheGuests() throws IOException {
+        session((rig, guest) -> {
+            long function = fill(guest);
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            byte[] params = params(memory, PARAMS_BYTES);
+            assertEquals(0, launchKernel(guest, function, params,
+                attribute(ACCESS_POLICY_WINDOW, memory, ALLOCATED_BYTES)));
+            for (long[] window : foreignWindows(memory)) {
+                byte[] attribute = attribute(ACCESS_POLICY_WINDOW, window[0], window[1]);
+                assertEquals(INVALID_VALUE, launchKernel(guest, function, params, attribute), Arrays.toString(window));
+                ByteBuffer second = bytes(2 * ATTRIBUTE_BYTES).put(attribute(PRIORITY, 0, 0)).put(attribute);
+                assertEquals(INVALID_VALUE, launchKernel(guest, function, params, second.array()),
+                    "behind another: " + Arrays.toString(window));
+                assertEquals(INVALID_VALUE, guest.call(CudaOpcodes.hwsOccupancyClusters, out -> {
+                    out.fixed(48);
+                    out.i64(0, function);
+                    out.i32(36, attribute.length);
+                    out.buffer(40, MemorySegment.ofArray(attribute));
+                }).status(), "clusters: " + Arrays.toString(window));
+            }
+        });
+    }
+
+    @Test
+    void shouldRefuseGraphsKernelWhoseWindowIsNotTheGuests() throws IOException {
+        session((rig, guest) -> {
+            long function = fill(guest);
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            byte[] params = params(memory, PARAMS_BYTES);
+            assertEquals(0, addKernel(guest, function, params,
+                attribute(ACCESS_POLICY_WINDOW, memory, ALLOCATED_BYTES)));
+            for (long[] window : foreignWindows(memory)) {
+                assertEquals(INVALID_VALUE, addKernel(guest, function, params,
+                    attribute(ACCESS_POLICY_WINDOW, window[0], window[1])), Arrays.toString(window));
+            }
+        });
+    }
+
+    @Test
+    void shouldRefuseAttributesThatHoldHandles() throws IOException {
+        session((rig, guest) -> {
+            long function = fill(guest);
+            byte[] params = params(guest.allocate(ALLOCATED_BYTES), PARAMS_BYTES);
+            for (int id : new int[] {PROGRAMMATIC_EVENT, 12, 13, 15, 99, -1, Integer.MIN_VALUE}) {
+                assertEquals(NOT_SUPPORTED, launchKernel(guest, function, params, attribute(id, 0, 0)), "id=" + id);
+                assertEquals(NOT_SUPPORTED, addKernel(guest, function, params, attribute(id, 0, 0)), "id=" + id);
+            }
+        });
+    }
+
+    @Test
+    void shouldRefuseAttributesThatAreNotWhole() throws IOException {
+        for (int length : new int[] {8, ATTRIBUTE_BYTES - 8, ATTRIBUTE_BYTES + 8}) {
+            refuse("launch attributes are whole", (rig, guest) -> sendLaunch(guest, fill(guest),
+                params(guest.allocate(ALLOCATED_BYTES), PARAMS_BYTES), new byte[length]));
+        }
+    }
+
+    /** A copy's node between the device and the guest's region. */
+    private static byte[] regionCopy(int toPlace, long to, int fromPlace, long from, long width, long rows,
+            long pitch) {
+        ByteBuffer body = bytes(HwsGraphCopy.BYTES);
+        body.putLong(toPlace).putLong(to).putLong(pitch).putLong(rows).putLong(0).putLong(0).putLong(0);
+        body.putLong(fromPlace).putLong(from).putLong(pitch).putLong(rows).putLong(0).putLong(0).putLong(0);
+        body.putLong(width).putLong(rows).putLong(1);
+        return node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY, body.array());
+    }
+
+    @Test
+    void shouldCopyFromTheWholeOfTheRegionsHeap() throws IOException {
+        session((rig, guest) -> {
+            RegionGeometry region = rig.region().geometry();
+            long end = region.heapOffset() + region.heapBytes();
+            rig.region().memory().set(ValueLayout.JAVA_BYTE, end - 1, (byte) 9);
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            long graph = create(guest);
+            add(guest, graph, regionCopy(DEVICE, memory, REGION, end - 64, 64, 1, 64));
+            launch(guest, executable(guest, graph));
+            assertEquals(9, guest.read(memory, 64, 0)[63]);
+        });
+    }
+
+    @Test
+    void shouldRefuseGraphsCopyThatLeavesTheRegionsHeap() throws IOException {
+        RegionGeometry region = RegionGeometry.of(RegionPipe.REGION_BYTES,
+            RegionPipe.SLOTS);
+        long heap = region.heapOffset();
+        long end = heap + region.heapBytes();
+        // offset, width, rows, pitch: what lies before the heap is other processes' rings and the host's pages
+        long[][] places = {{0, 64, 1, 64}, {heap - 1, 64, 1, 64}, {heap - 64, 64, 1, 64}, {end - 63, 64, 1, 64},
+            {end, 1, 1, 1}, {end - 64, 64, 2, 64}, {end - 128, 64, 2, 128}, {-64, 64, 1, 64},
+            {Long.MIN_VALUE, 64, 1, 64}, {heap, region.heapBytes() + 1, 1, region.heapBytes() + 1}};
+        for (long[] place : places) {
+            for (boolean write : new boolean[] {false, true}) {
+                refuse("in the region's heap", (rig, guest) -> {
+                    long memory = guest.allocate(8 << 20);
+                    add(guest, create(guest), write
+                        ? regionCopy(REGION, place[0], DEVICE, memory, place[1], place[2], place[3])
+                        : regionCopy(DEVICE, memory, REGION, place[0], place[1], place[2], place[3]));
+                    guest.send(Guest.CTX_SYNCHRONIZE, Guest.REPLY);
+                });
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseGraphsCopyThatLeavesTheGuestsAllocation() throws IOException {
+        session((rig, guest) -> {
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            long source = rig.region().geometry().heapOffset();
+            // address, width, rows, pitch
+            long[][] places = {{memory - 1, 64, 1, 64}, {memory + ALLOCATED_BYTES - 63, 64, 1, 64},
+                {memory + ALLOCATED_BYTES, 1, 1, 1}, {memory, 64, 65, 64}, {memory, 64, 33, 128}, {-64, 64, 1, 64},
+                {4096, 64, 1, 64}};
+            for (long[] place : places) {
+                long graph = create(guest);
+                add(guest, graph, regionCopy(DEVICE, place[0], REGION, source, place[1], place[2], place[3]));
+                assertEquals(INVALID_VALUE, instantiate(guest, guest.newId(HandleKind.GRAPH_EXEC), graph).i32(0),
+                    Arrays.toString(place));
+                assertEquals(INVALID_VALUE, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            }
+        });
+    }
+}
