@@ -14,18 +14,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hawser.cuda.generated.CUgraphNodeType;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.cuda.generated.HwsGraphCopy;
 import io.hawser.cuda.generated.HwsGraphKernel;
 import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RegionGeometry;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Guest.Received;
-import io.hawser.worker.fixture.RegionPipe;
 import io.hawser.worker.fixture.Rig;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -46,16 +42,14 @@ class HostileLaunchTest {
     private static final int ACCESS_POLICY_WINDOW = 1; // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
     private static final int PROGRAMMATIC_EVENT = 7; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: holds a handle
     private static final int PRIORITY = 8; // CU_LAUNCH_ATTRIBUTE_PRIORITY
-    private static final int DEVICE = 0;
-    private static final int REGION = 1;
 
     /** What happens in a session. */
     @FunctionalInterface
-    private interface Story {
+    interface Story {
         void tell(Rig rig, Guest guest) throws IOException;
     }
 
-    private static void session(Story story) throws IOException {
+    static void session(Story story) throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             story.tell(rig, rig.guest());
             rig.guest().close();
@@ -65,7 +59,7 @@ class HostileLaunchTest {
         }
     }
 
-    private static void refuse(String reason, Story attack) throws IOException {
+    static void refuse(String reason, Story attack) throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             attack.tell(rig, rig.guest());
             // A session that took the record answers this, and does not wait for more.
@@ -231,70 +225,5 @@ class HostileLaunchTest {
             refuse("launch attributes are whole", (rig, guest) -> sendLaunch(guest, fill(guest),
                 params(guest.allocate(ALLOCATED_BYTES), PARAMS_BYTES), new byte[length]));
         }
-    }
-
-    /** A copy's node between the device and the guest's region. */
-    private static byte[] regionCopy(int toPlace, long to, int fromPlace, long from, long width, long rows,
-            long pitch) {
-        ByteBuffer body = bytes(HwsGraphCopy.BYTES);
-        body.putLong(toPlace).putLong(to).putLong(pitch).putLong(rows).putLong(0).putLong(0).putLong(0);
-        body.putLong(fromPlace).putLong(from).putLong(pitch).putLong(rows).putLong(0).putLong(0).putLong(0);
-        body.putLong(width).putLong(rows).putLong(1);
-        return node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY, body.array());
-    }
-
-    @Test
-    void shouldCopyFromTheWholeOfTheRegionsHeap() throws IOException {
-        session((rig, guest) -> {
-            RegionGeometry region = rig.region().geometry();
-            long end = region.heapOffset() + region.heapBytes();
-            rig.region().memory().set(ValueLayout.JAVA_BYTE, end - 1, (byte) 9);
-            long memory = guest.allocate(ALLOCATED_BYTES);
-            long graph = create(guest);
-            add(guest, graph, regionCopy(DEVICE, memory, REGION, end - 64, 64, 1, 64));
-            launch(guest, executable(guest, graph));
-            assertEquals(9, guest.read(memory, 64, 0)[63]);
-        });
-    }
-
-    @Test
-    void shouldRefuseGraphsCopyThatLeavesTheRegionsHeap() throws IOException {
-        RegionGeometry region = RegionGeometry.of(RegionPipe.REGION_BYTES,
-            RegionPipe.SLOTS);
-        long heap = region.heapOffset();
-        long end = heap + region.heapBytes();
-        // offset, width, rows, pitch: what lies before the heap is other processes' rings and the host's pages
-        long[][] places = {{0, 64, 1, 64}, {heap - 1, 64, 1, 64}, {heap - 64, 64, 1, 64}, {end - 63, 64, 1, 64},
-            {end, 1, 1, 1}, {end - 64, 64, 2, 64}, {end - 128, 64, 2, 128}, {-64, 64, 1, 64},
-            {Long.MIN_VALUE, 64, 1, 64}, {heap, region.heapBytes() + 1, 1, region.heapBytes() + 1}};
-        for (long[] place : places) {
-            for (boolean write : new boolean[] {false, true}) {
-                refuse("in the region's heap", (rig, guest) -> {
-                    long memory = guest.allocate(8 << 20);
-                    add(guest, create(guest), write
-                        ? regionCopy(REGION, place[0], DEVICE, memory, place[1], place[2], place[3])
-                        : regionCopy(DEVICE, memory, REGION, place[0], place[1], place[2], place[3]));
-                });
-            }
-        }
-    }
-
-    @Test
-    void shouldRefuseGraphsCopyThatLeavesTheGuestsAllocation() throws IOException {
-        session((rig, guest) -> {
-            long memory = guest.allocate(ALLOCATED_BYTES);
-            long source = rig.region().geometry().heapOffset();
-            // address, width, rows, pitch
-            long[][] places = {{memory - 1, 64, 1, 64}, {memory + ALLOCATED_BYTES - 63, 64, 1, 64},
-                {memory + ALLOCATED_BYTES, 1, 1, 1}, {memory, 64, 65, 64}, {memory, 64, 33, 128}, {-64, 64, 1, 64},
-                {4096, 64, 1, 64}};
-            for (long[] place : places) {
-                long graph = create(guest);
-                add(guest, graph, regionCopy(DEVICE, place[0], REGION, source, place[1], place[2], place[3]));
-                assertEquals(INVALID_VALUE, instantiate(guest, guest.newId(HandleKind.GRAPH_EXEC), graph).i32(0),
-                    Arrays.toString(place));
-                assertEquals(INVALID_VALUE, guest.call(Guest.CTX_SYNCHRONIZE).status());
-            }
-        });
     }
 }

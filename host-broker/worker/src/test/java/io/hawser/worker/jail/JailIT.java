@@ -8,12 +8,17 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.FileSystem;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import java.util.jar.JarEntry;
 import java.util.jar.JarOutputStream;
 import java.util.stream.Stream;
@@ -27,6 +32,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A real process in the jail. Its classes are in a jar, as a worker's are: from a folder it could load no more. */
 @Timeout(300)
 class JailIT {
+    private static final long TIMEOUT_S = 60; // a prisoner takes a second or two
+    private static final long POLL_MS = 10;
     private static final int SIGSYS = 31;
     private static final int USER = 1_900_065_000;
     private static final long EPERM = -1;
@@ -68,15 +75,66 @@ class JailIT {
         }
     }
 
+    /** Runs a prisoner to its end. One that hangs ends here, with the reason, and none outlives this. */
     private static Outcome run(String mode, int user, String... acts) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
             "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             jar.toString(), Prisoner.class.getName(), mode, Integer.toString(user)));
         command.addAll(List.of(acts));
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-        process.getOutputStream().close();
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        return new Outcome(process.waitFor(), output.lines().toList());
+        // A file and no pipe: a child that a broken filter lets the prisoner make would keep a pipe open for ever.
+        Path output = Files.createTempFile(folder, "prisoner", ".out");
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile())
+            .redirectInput(Path.of("/dev/null").toFile()).start();
+        boolean hasEnded;
+        List<Long> left;
+        try {
+            hasEnded = process.waitFor(TIMEOUT_S, TimeUnit.SECONDS);
+        } finally {
+            process.destroyForcibly().waitFor();
+            left = endAll();
+        }
+        List<String> lines = new String(Files.readAllBytes(output), StandardCharsets.UTF_8).lines().toList();
+        assertTrue(hasEnded, () -> "the prisoner hung at the last of these lines: " + lines);
+        assertEquals(List.of(), left, () -> "the prisoner left these processes: " + lines);
+        return new Outcome(process.exitValue(), lines);
+    }
+
+    /** Ends each process that has the prisoners' jar in its command, children of children as well; gives their ids. */
+    private static List<Long> endAll() throws IOException, InterruptedException {
+        Set<Long> ended = new TreeSet<>();
+        for (List<Long> left = prisoners(); !left.isEmpty(); left = prisoners()) {
+            ended.addAll(left);
+            left.forEach(id -> ProcessHandle.of(id).ifPresent(ProcessHandle::destroyForcibly));
+            Thread.sleep(POLL_MS);
+        }
+        return List.copyOf(ended);
+    }
+
+    private static List<Long> prisoners() throws IOException {
+        List<Long> found = new ArrayList<>();
+        try (DirectoryStream<Path> processes = Files.newDirectoryStream(Path.of("/proc"), "[0-9]*")) {
+            for (Path process : processes) {
+                if (isPrisoner(process)) {
+                    found.add(Long.parseLong(process.getFileName().toString()));
+                }
+            }
+        }
+        return found;
+    }
+
+    /** By its threads' commands: a process whose first thread has ended has none of its own. */
+    private static boolean isPrisoner(Path process) {
+        try (DirectoryStream<Path> threads = Files.newDirectoryStream(process.resolve("task"))) {
+            for (Path thread : threads) {
+                String command = new String(Files.readAllBytes(thread.resolve("cmdline")), StandardCharsets.UTF_8);
+                if (command.contains(jar.toString())) {
+                    return true;
+                }
+            }
+        } catch (IOException | DirectoryIteratorException e) {
+            return false; // it ended meanwhile
+        }
+        return false;
     }
 
     private static boolean isRoot() throws IOException {
@@ -95,6 +153,7 @@ class JailIT {
         for (String act : REFUSED) {
             assertTrue(outcome.lines().contains(act + ' ' + EPERM), () -> act + ": " + outcome);
         }
+        assertTrue(outcome.lines().contains("signal 0"), outcome::toString);
         assertTrue(outcome.lines().contains("alive 0"), outcome::toString);
     }
 
