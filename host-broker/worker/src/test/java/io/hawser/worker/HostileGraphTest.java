@@ -12,6 +12,7 @@ import static io.hawser.worker.HostileLaunchTest.session;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.hawser.cuda.generated.CUgraphNodeType;
+import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.HwsGraphCopy;
 import io.hawser.cuda.generated.HwsGraphKernel;
@@ -30,6 +31,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(300)
 class HostileGraphTest {
     private static final int INVALID_VALUE = 1;
+    private static final int OUT_OF_MEMORY = 2;
     private static final int ALLOCATED_BYTES = 4096;
     private static final long DEVICE = 0;
     private static final long REGION = 1;
@@ -152,6 +154,40 @@ class HostileGraphTest {
         refuse("must have been created", (rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
             add(guest, create(guest), copyNode(end(DEVICE, memory), end(ARRAY, memory), 64, 1, 1));
+        });
+    }
+
+    /** An array of 64 by 1 bytes. */
+    private static long array(Guest guest) throws IOException {
+        long id = guest.newId(HandleKind.ARRAY);
+        assertEquals(0, guest.call(CudaOpcodes.cuArray3DCreate_v2, out -> {
+            out.fixed(48);
+            out.i64(0, id);
+            out.i64(8, 64);
+            out.i64(16, 1);
+            out.i32(32, 1); // CU_AD_FORMAT_UNSIGNED_INT8
+            out.i32(36, 1);
+        }).status());
+        return id;
+    }
+
+    @Test
+    void shouldRefuseArraysPartAtNoPlace() throws IOException {
+        session((rig, guest) -> {
+            long[] memory = end(DEVICE, guest.allocate(ALLOCATED_BYTES));
+            long array = array(guest);
+            assertEquals(0, outcome(guest, copyNode(memory, end(ARRAY, array), 64, 1, 1)));
+            // x in bytes, y, z
+            long[][] places = {{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}, {Long.MIN_VALUE, 0, 0}, {(1L << 40) + 1, 0, 0},
+                {0, (1L << 40) + 1, 0}, {0, 0, (1L << 40) + 1}};
+            for (long[] place : places) {
+                long[] part = {ARRAY, array, 64, 1, place[0], place[1], place[2]};
+                assertEquals(INVALID_VALUE, outcome(guest, copyNode(memory, part, 64, 1, 1)), Arrays.toString(place));
+                assertEquals(INVALID_VALUE, outcome(guest, copyNode(part, memory, 64, 1, 1)), Arrays.toString(place));
+            }
+            // No buffer of the guest's has so many bytes: the product leaves 64 bits.
+            assertEquals(OUT_OF_MEMORY,
+                outcome(guest, copyNode(end(ARRAY, array), end(GUEST, 50), 1L << 40, 1L << 40, 1)));
         });
     }
 

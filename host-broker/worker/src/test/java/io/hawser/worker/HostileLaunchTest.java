@@ -37,6 +37,7 @@ class HostileLaunchTest {
     private static final int INVALID_VALUE = 1;
     private static final int NOT_SUPPORTED = 801;
     private static final int PARAMS_BYTES = 16; // of the kernel fill: an address, a count and a value
+    private static final int MAX_PARAMS_BYTES = 32764; // PTX ISA 8.1
     private static final int ALLOCATED_BYTES = 4096;
     private static final int ATTRIBUTE_BYTES = 72; // CUDA 13.0 cuda.h, CUlaunchAttribute
     private static final int ACCESS_POLICY_WINDOW = 1; // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
@@ -159,6 +160,14 @@ class HostileLaunchTest {
             launch(guest, executable(guest, graph));
             assertEquals(7, guest.read(memory, 4, 0)[0]);
         });
+    }
+
+    @Test
+    void shouldRefuseGraphsKernelWithMoreParametersThanAnyKernelHas() throws IOException {
+        session((rig, guest) -> assertEquals(0, addKernel(guest, fill(guest), new byte[MAX_PARAMS_BYTES],
+            new byte[0])));
+        refuse("parameters and attributes", (rig, guest) -> add(guest, create(guest),
+            kernelNode(0, fill(guest), new byte[MAX_PARAMS_BYTES + 1], new byte[0])));
     }
 
     /** Windows of addresses that a guest may not name, each with its length. */
