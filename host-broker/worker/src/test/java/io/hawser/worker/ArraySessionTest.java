@@ -105,6 +105,21 @@ class ArraySessionTest {
     }
 
     @Test
+    void shouldCopyNothingWhereABoxIsEmpty() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier)) {
+            Guest guest = rig.guest();
+            long array = array(guest, 50, 20, 8);
+            for (long[] box : new long[][] {{7, 4, 2, 0, 5, 3}, {7, 4, 2, 10, 0, 3}, {7, 4, 2, 10, 5, 0},
+                {0, 0, 0, 0, 0, 0}}) {
+                write(guest, array, box, new byte[0]);
+                assertEquals(0, guest.replyTo(sendRead(guest, array, box)).status(), Arrays.toString(box));
+            }
+            assertEquals(0, guest.synchronize(0));
+            leave(rig);
+        }
+    }
+
+    @Test
     void shouldSendBoxesLargerThanRecords() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();

@@ -52,6 +52,10 @@ final class CopyCalls {
         if (!check(call, box)) {
             return;
         }
+        if (box.isEmpty()) { // rows of no bytes make no piece
+            call.finish(0);
+            return;
+        }
         work.read(call, call.lastStream(), box.bytes(), BoxCopy.pieceBytes(box),
             (destination, offset, through) -> boxes.readPiece(box, destination, offset, through));
     }

@@ -15,12 +15,15 @@ import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.jar.JarEntry;
 import java.util.jar.JarOutputStream;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -34,6 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class JailIT {
     private static final long TIMEOUT_S = 60; // a prisoner takes a second or two
     private static final long POLL_MS = 10;
+    private static final String WAIT = "wait";
     private static final int SIGSYS = 31;
     private static final int USER = 1_900_065_000;
     private static final long EPERM = -1;
@@ -75,8 +79,23 @@ class JailIT {
         }
     }
 
-    /** Runs a prisoner to its end. One that hangs ends here, with the reason, and none outlives this. */
+    /** What a test sees of a prisoner from outside, in its folder of /proc. */
+    @FunctionalInterface
+    private interface Look {
+        void at(Path process) throws IOException;
+    }
+
     private static Outcome run(String mode, int user, String... acts) throws IOException, InterruptedException {
+        return run(process -> { }, mode, user, acts);
+    }
+
+    /**
+     * Runs a prisoner to its end. One that hangs ends here, with the reason, and none outlives this.
+     *
+     * @param look done when the prisoner waits, if it does.
+     */
+    private static Outcome run(Look look, String mode, int user, String... acts)
+            throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
             "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             jar.toString(), Prisoner.class.getName(), mode, Integer.toString(user)));
@@ -84,19 +103,37 @@ class JailIT {
         // A file and no pipe: a child that a broken filter lets the prisoner make would keep a pipe open for ever.
         Path output = Files.createTempFile(folder, "prisoner", ".out");
         Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile())
-            .redirectInput(Path.of("/dev/null").toFile()).start();
+            .start();
         boolean hasEnded;
         List<Long> left;
         try {
+            if (List.of(acts).contains(WAIT)) {
+                awaitWait(process, output);
+                look.at(Path.of("/proc", Long.toString(process.pid())));
+            }
+            process.getOutputStream().close();
             hasEnded = process.waitFor(TIMEOUT_S, TimeUnit.SECONDS);
         } finally {
             process.destroyForcibly().waitFor();
             left = endAll();
         }
-        List<String> lines = new String(Files.readAllBytes(output), StandardCharsets.UTF_8).lines().toList();
+        List<String> lines = lines(output);
         assertTrue(hasEnded, () -> "the prisoner hung at the last of these lines: " + lines);
         assertEquals(List.of(), left, () -> "the prisoner left these processes: " + lines);
         return new Outcome(process.exitValue(), lines);
+    }
+
+    private static List<String> lines(Path output) throws IOException {
+        return new String(Files.readAllBytes(output), StandardCharsets.UTF_8).lines().toList();
+    }
+
+    private static void awaitWait(Process process, Path output) throws IOException, InterruptedException {
+        long deadlineNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(TIMEOUT_S);
+        while (!lines(output).contains("try " + WAIT)) {
+            boolean isOver = process.waitFor(POLL_MS, TimeUnit.MILLISECONDS) || System.nanoTime() - deadlineNs > 0;
+            List<String> lines = lines(output);
+            assertFalse(isOver, () -> "the prisoner never waited: " + lines);
+        }
     }
 
     /** Ends each process that has the prisoners' jar in its command, children of children as well; gives their ids. */
@@ -200,5 +237,40 @@ class JailIT {
         assertTrue(outcome.lines().contains("stat 0"), outcome::toString);
         assertTrue(outcome.lines().contains("socketpair 0") || outcome.lines().contains("socketpair -14"),
             outcome::toString);
+    }
+
+    private static Map<String, String> fields(Path file) throws IOException {
+        return Files.readAllLines(file).stream().map(line -> line.split(":\\s*|  +", 2))
+            .collect(Collectors.toMap(field -> field[0], field -> field.length > 1 ? field[1].strip() : ""));
+    }
+
+    /** From outside: what the report says is one thing, what the kernel has another. */
+    private static void assertHasNothing(Path process) throws IOException {
+        Map<String, String> status = fields(process.resolve("status"));
+        String user = String.join("\t", Collections.nCopies(4, Integer.toString(USER)));
+        assertEquals(user, status.get("Uid"));
+        assertEquals(user, status.get("Gid"));
+        assertEquals("", status.get("Groups"));
+        for (String set : List.of("CapInh", "CapPrm", "CapEff", "CapAmb")) {
+            assertEquals("0000000000000000", status.get(set), set);
+        }
+        assertEquals("1", status.get("NoNewPrivs"));
+        assertEquals("2", status.get("Seccomp"));
+        Map<String, String> limits = fields(process.resolve("limits"));
+        assertTrue(limits.get("Max core file size").startsWith("0 "), limits::toString);
+        assertTrue(limits.get("Max msgqueue size").startsWith("0 "), limits::toString);
+        assertTrue(limits.get("Max open files").matches("16384 +16384 .*"), limits::toString);
+        assertTrue(limits.get("Max processes").matches("4096 +4096 .*"), limits::toString);
+        assertEquals("500", Files.readString(process.resolve("oom_score_adj")).strip());
+        try (Stream<Path> files = Files.list(process.resolve("root"))) {
+            assertEquals(List.of(), files.toList());
+        }
+    }
+
+    @Test
+    void shouldHaveNothingButItsGuest() throws IOException, InterruptedException {
+        assumeTrue(isRoot(), "SKIPPED: a complete jail needs root");
+        Outcome outcome = run(JailIT::assertHasNothing, "STRICT", USER, WAIT);
+        assertEquals(0, outcome.exit(), outcome::toString);
     }
 }

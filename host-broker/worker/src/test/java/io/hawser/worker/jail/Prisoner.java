@@ -1,7 +1,10 @@
 package io.hawser.worker.jail;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -14,11 +17,16 @@ import java.util.concurrent.CountDownLatch;
 final class Prisoner {
     private static final int BUFFER_BYTES = 4096;
     private static final int SYS_EXIT_GROUP = 231; // Linux asm/unistd_64.h
+    private static final int PTRACE_SEIZE = 0x4206; // Linux ptrace.h
+    private static final int CLONE_FS = 0x200; // Linux sched.h
+    private static final int SIGINFO_CODE_OFFSET = 8; // Linux asm-generic/siginfo.h
+    private static final int SI_QUEUE = -1; // likewise: the only kind that a process may send to another
 
     private static int[] absent; // null
 
     private final Map<String, Act> acts = new LinkedHashMap<>();
     private final MemorySegment buffer = Arena.global().allocate(BUFFER_BYTES, 16);
+    private final MemorySegment signal = Arena.global().allocate(BUFFER_BYTES, 16);
     private final long parent = ProcessHandle.current().parent().orElseThrow().pid();
 
     /** One thing to try. */
@@ -27,7 +35,18 @@ final class Prisoner {
         long run();
     }
 
+    /** Waits until the test has looked at this process, and closes its end of the pipe. */
+    private static long await() {
+        try {
+            return System.in.read();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     private Prisoner() {
+        acts.put("wait", Prisoner::await);
+        signal.set(ValueLayout.JAVA_INT, SIGINFO_CODE_OFFSET, SI_QUEUE);
         files();
         network();
         processes();
@@ -71,12 +90,13 @@ final class Prisoner {
         acts.put("kill-all", () -> Kernel.call(62, -1, 0, 0, 0, 0));
         acts.put("tgkill-broker", () -> Kernel.call(234, parent, parent, 0, 0, 0));
         acts.put("tkill-broker", () -> Kernel.call(200, parent, 0, 0, 0, 0));
-        acts.put("rt_sigqueueinfo", () -> Kernel.call(129, parent, 10, buffer.address(), 0, 0));
+        acts.put("rt_sigqueueinfo", () -> Kernel.call(129, parent, 0, signal.address(), 0, 0));
         acts.put("pidfd_open", () -> Kernel.call(434, parent, 0, 0, 0, 0));
         acts.put("process_vm_readv", () -> Kernel.call(310, parent, buffer.address(), 0, buffer.address(), 0));
         acts.put("kcmp", () -> Kernel.call(312, parent, parent, 0, 0, 0));
         acts.put("execve", () -> Kernel.call(59, text("/bin/true"), 0, 0, 0, 0));
-        acts.put("ptrace", () -> Kernel.call(101, 16, parent, 0, 0, 0));
+        // Not PTRACE_ATTACH: without a filter it would stop the test itself, for good.
+        acts.put("ptrace", () -> Kernel.call(101, PTRACE_SEIZE, parent, 0, 0, 0));
         acts.put("process_vm_writev", () -> Kernel.call(311, parent, buffer.address(), 0, buffer.address(), 0));
     }
 
@@ -88,7 +108,7 @@ final class Prisoner {
     private void kernel() {
         acts.put("setresuid", () -> Kernel.call(117, 0, 0, 0, 0, 0));
         acts.put("capset", () -> Kernel.call(126, buffer.address(), buffer.address(), 0, 0, 0));
-        acts.put("unshare", () -> Kernel.call(272, 0x1000_0000, 0, 0, 0, 0));
+        acts.put("unshare", () -> Kernel.call(272, CLONE_FS, 0, 0, 0, 0)); // the kernel itself refuses it nobody
         acts.put("setns", () -> Kernel.call(308, 0, 0, 0, 0, 0));
         acts.put("bpf", () -> Kernel.call(321, 0, buffer.address(), 48, 0, 0));
         acts.put("io_uring_setup", () -> Kernel.call(425, 1, buffer.address(), 0, 0, 0));
