@@ -1,7 +1,15 @@
 package io.hawser.gpu.software.exec;
 
+import java.util.EnumSet;
+import java.util.Set;
+
 /** Resolves warp operations once all lanes of a member mask have arrived. Exited lanes are not waited for. */
 final class WarpOps {
+    private static final Set<Op> SHUFFLES = EnumSet.of(Op.SHFL_UP, Op.SHFL_DOWN, Op.SHFL_BFLY, Op.SHFL_IDX);
+    /** Operations that a caller may do whose mask does not name itself. */
+    private static final Set<Op> UNMASKED = EnumSet.of(Op.SYNCWARP, Op.SHFL_UP, Op.SHFL_DOWN, Op.SHFL_BFLY,
+        Op.SHFL_IDX);
+
     private WarpOps() {
     }
 
@@ -9,7 +17,6 @@ final class WarpOps {
     static boolean resolve(CtaSlot c, int from, int to) {
         int waiting = 0;
         int exited = to - from == 32 ? 0 : -1 << to - from;
-        boolean runnable = false;
         for (int t = from; t < to; t++) {
             int next = c.next[t];
             if (next == CtaSlot.EXITED) {
@@ -18,25 +25,63 @@ final class WarpOps {
                 waiting |= 1 << t - from;
             }
         }
-        int left = waiting;
-        while (left != 0) {
+        int ready = ready(c, from, waiting, exited);
+        if (ready == 0) {
+            return waiting != 0 && resolveActive(c, from, waiting);
+        }
+        for (int left = ready; left != 0;) {
+            int lane = Integer.numberOfTrailingZeros(left);
+            Op op = Op.ALL[c.op[from + lane]];
+            int together;
+            if (SHUFFLES.contains(op)) {
+                together = samePlace(c, from, ready, from + lane);
+                shuffle(c, from, together, exited, op);
+            } else {
+                together = (c.mask[from + lane] | 1 << lane) & ~exited;
+                apply(c, from, together, op);
+            }
+            left &= ~together;
+        }
+        wake(c, from, ready);
+        return true;
+    }
+
+    /** The lanes whose whole mask has arrived; a lane that waits for an activemask is none of them. */
+    private static int ready(CtaSlot c, int from, int waiting, int exited) {
+        int ready = 0;
+        for (int left = waiting; left != 0;) {
             int lane = Integer.numberOfTrailingZeros(left);
             int t = from + lane;
+            left &= ~(1 << lane);
             if (c.op[t] == Op.ACTIVEMASK.ordinal()) {
-                left &= ~(1 << lane);
                 continue;
+            }
+            boolean outside = (c.mask[t] & 1 << lane) == 0;
+            if (outside && !UNMASKED.contains(Op.ALL[c.op[t]])) {
+                c.running = t;
+                // As the H200: the result would be one that PTX does not define.
+                throw new DeviceFault(DeviceFault.ILLEGAL_INSTRUCTION, "mask of " + Op.ALL[c.op[t]]
+                    + " must name its caller: mask=0x" + Integer.toHexString(c.mask[t]) + " lane=" + lane);
             }
             int members = (c.mask[t] | 1 << lane) & ~exited;
             int present = sameOperation(c, from, waiting & members, t);
             if (present == members) {
-                apply(c, from, members, Op.ALL[c.op[t]]);
-                wake(c, from, members);
-                waiting &= ~members;
-                runnable = true;
+                ready |= members;
             }
-            left &= ~(present | 1 << lane);
+            // Lanes of one mask wait for the same lanes, except for a caller that its mask does not name.
+            left &= outside ? -1 : ~present;
         }
-        return runnable || waiting != 0 && resolveActive(c, from, waiting);
+        return ready;
+    }
+
+    private static int samePlace(CtaSlot c, int from, int lanes, int t) {
+        int result = 0;
+        for (int left = lanes; left != 0; left &= left - 1) {
+            if (c.next[from + Integer.numberOfTrailingZeros(left)] == c.next[t]) {
+                result |= left & -left;
+            }
+        }
+        return result;
     }
 
     private static int sameOperation(CtaSlot c, int from, int candidates, int t) {
@@ -85,7 +130,6 @@ final class WarpOps {
     private static void apply(CtaSlot c, int from, int members, Op op) {
         switch (op) {
             case SYNCWARP -> { }
-            case SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX -> shuffle(c, from, members, op);
             case VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT -> vote(c, from, members, op);
             case MATCH_ANY, MATCH_ALL -> match(c, from, members, op);
             case ELECT -> {
@@ -100,8 +144,9 @@ final class WarpOps {
         }
     }
 
-    private static void shuffle(CtaSlot c, int from, int members, Op op) {
-        for (int left = members; left != 0; left &= left - 1) {
+    /** Lanes read those of their mask and, as on the H200, any other that is at the same instruction now. */
+    private static void shuffle(CtaSlot c, int from, int lanes, int exited, Op op) {
+        for (int left = lanes; left != 0; left &= left - 1) {
             int lane = Integer.numberOfTrailingZeros(left);
             int t = from + lane;
             int delta = c.argB[t] & 31;
@@ -115,9 +160,10 @@ final class WarpOps {
                 default -> least | delta & ~segment;
             };
             boolean inside = op == Op.SHFL_UP ? source >= most : source <= most;
-            // A lane outside of the mask has no defined value: the own one is as good and leaks nothing.
-            boolean readable = inside && (members >>> source & 1) != 0;
-            c.result[t] = c.argA[readable ? from + source : t];
+            // Outside of its segment a lane keeps its own value. PTX does not define what an absent lane gives; the
+            // H200 gives 0.
+            int readable = lanes | c.mask[t] & ~exited;
+            c.result[t] = !inside ? c.argA[t] : (readable >>> source & 1) != 0 ? c.argA[from + source] : 0;
             c.resultPredicate[t] = inside ? 1 : 0;
         }
     }
