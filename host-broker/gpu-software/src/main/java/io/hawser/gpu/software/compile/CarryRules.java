@@ -47,10 +47,10 @@ final class CarryRules {
             b = l.source(i.operands().get(3), type);
         }
         boolean subtract = i.op().startsWith("sub");
-        Src in = carries ? Src.of(l.at.carry) : Src.of(0);
+        Src in = carries ? Src.of(l.at.carry) : Src.of(subtract ? 1 : 0);
         VReg result = compute(l, i, (subtract ? "subc." : "addc.") + type.ptxName(), type, a, b, in);
         if (sets) {
-            VReg out = compute(l, i, (subtract ? "borrow." : "carry.") + type.ptxName(), PtxType.U32, a, b, in);
+            VReg out = compute(l, i, (subtract ? "subcarry." : "carry.") + type.ptxName(), PtxType.U32, a, b, in);
             copy(l, i, l.at.carry, out, PtxType.U32);
         }
         copy(l, i, l.target(i.operands().get(0), type), result, type);

@@ -333,25 +333,26 @@ public final class IntMath {
         return (int) ((a & b | (a | b) & ~sum) >>> 63);
     }
 
+    // GPUs subtract by adding the complement: after sub.cc the carry is 1 where nothing was borrowed. PTX ISA 9.0 calls
+    // the flag a borrow, which is the same for chains of subtractions; nvcc's division of 128 bits reads it by addc.
     @Ptx(value = "subc.u32", args = "T,T,u32")
-    public static int subBorrow(int a, int b, int borrow) {
-        return a - b - borrow;
+    public static int subtractWithCarry(int a, int b, int carry) {
+        return addCarry(a, ~b, carry);
     }
 
     @Ptx(value = "subc.u64", args = "T,T,u32")
-    public static long subBorrow(long a, long b, int borrow) {
-        return a - b - borrow;
+    public static long subtractWithCarry(long a, long b, int carry) {
+        return addCarry(a, ~b, carry);
     }
 
-    @Ptx(value = "borrow.u32", args = "T,T,u32", result = "u32")
-    public static int borrowOut(int a, int b, int borrow) {
-        return (int) (wide(a) - wide(b) - borrow >>> 63);
+    @Ptx(value = "subcarry.u32", args = "T,T,u32", result = "u32")
+    public static int carryOutOfSubtraction(int a, int b, int carry) {
+        return carryOut(a, ~b, carry);
     }
 
-    @Ptx(value = "borrow.u64", args = "T,T,u32", result = "u32")
-    public static int borrowOut(long a, long b, int borrow) {
-        long difference = a - b - borrow;
-        return (int) ((~a & b | (~a | b) & difference) >>> 63);
+    @Ptx(value = "subcarry.u64", args = "T,T,u32", result = "u32")
+    public static int carryOutOfSubtraction(long a, long b, int carry) {
+        return carryOut(a, ~b, carry);
     }
 
     @Ptx("dp4a.s32.s32")

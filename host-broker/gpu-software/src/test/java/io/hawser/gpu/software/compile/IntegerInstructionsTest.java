@@ -1,13 +1,17 @@
 package io.hawser.gpu.software.compile;
 
 import static io.hawser.gpu.software.compile.Cases.u;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.lang.foreign.ValueLayout;
 import java.math.BigInteger;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** Integer instructions against exact results. */
 class IntegerInstructionsTest {
+    private static final BigInteger MASK = BigInteger.ONE.shiftLeft(128).subtract(BigInteger.ONE);
+
     private static final int[] EDGES = {0, 1, -1, 2, 31, 32, 255, 0x7FFF, 0x8000, 0xFFFF, 0x12345678, 0x80000000,
         0x7FFFFFFF, 0xFEDCBA98};
     private static final BigInteger TWO_64 = BigInteger.ONE.shiftLeft(64);
@@ -213,12 +217,59 @@ class IntegerInstructionsTest {
                 + "mad.lo.u32 %ch, %ah, %bl, %ch; mov.b64 $d, {%cl, %ch}; }", "lll", a * b, a, b);
             cases.add("{ .reg .b64 %t; add.cc.u64 %t, $0, $1; addc.u64 $d, 0, 0; }", "lll",
                 unsigned(a).add(unsigned(b)).shiftRight(64).longValue(), a, b);
+            // As the hardware's carry, by which nvcc's division of 128 bits tells whether something was borrowed.
+            cases.add("{ .reg .b64 %t; sub.cc.u64 %t, $0, $1; addc.u64 $d, 0, 0; }", "lll",
+                Long.compareUnsigned(a, b) < 0 ? 0 : 1, a, b);
             cases.add("{ .reg .b64 %t; sub.cc.u64 %t, $0, $1; subc.u64 $d, 0, 0; }", "lll",
                 Long.compareUnsigned(a, b) < 0 ? -1 : 0, a, b);
             cases.add("{ .reg .b64 %t; mad.lo.cc.u64 %t, $0, $1, $1; madc.hi.u64 $d, $0, $1, 0; }", "lll",
                 unsigned(a).multiply(unsigned(b)).add(unsigned(b)).shiftRight(64).longValue(), a, b);
         }
         cases.run();
+    }
+
+    @Test
+    void shouldDivide128BitsInCodeOfTheCompiler() throws Exception {
+        int threads = 64;
+        Random random = new Random(6);
+        BigInteger[] operands = new BigInteger[2 * threads];
+        try (Device device = new Device(Device.resource("wide-sm75.ptx"))) {
+            long p = device.allocate(96L * threads);
+            for (int t = 0; t < threads; t++) {
+                for (int k = 0; k < 2; k++) {
+                    // Of every length, so that each way through the division is taken; the divisor is never 0.
+                    int bits = random.nextInt(128);
+                    BigInteger value = new BigInteger(1 + bits, random).setBit(bits);
+                    operands[2 * t + k] = value;
+                    put(device, p + 96L * t + 16 * k, value);
+                }
+            }
+            device.launch("divide", 1, threads, p);
+            for (int t = 0; t < threads; t++) {
+                BigInteger a = operands[2 * t];
+                BigInteger b = operands[2 * t + 1];
+                BigInteger[] expected = {a.divide(b), a.mod(b), signed(a).divide(signed(b)),
+                    signed(a).remainder(signed(b))};
+                for (int k = 0; k < 4; k++) {
+                    assertEquals(expected[k].and(MASK), get(device, p + 96L * t + 32 + 16 * k),
+                        a + " by " + b + " " + k);
+                }
+            }
+        }
+    }
+
+    private static BigInteger signed(BigInteger bits) {
+        return bits.testBit(127) ? bits.subtract(BigInteger.ONE.shiftLeft(128)) : bits;
+    }
+
+    private static void put(Device device, long address, BigInteger value) {
+        device.at(address, 16).set(ValueLayout.JAVA_LONG_UNALIGNED, 0, value.longValue());
+        device.at(address, 16).set(ValueLayout.JAVA_LONG_UNALIGNED, 8, value.shiftRight(64).longValue());
+    }
+
+    private static BigInteger get(Device device, long address) {
+        return unsigned(device.at(address, 16).get(ValueLayout.JAVA_LONG_UNALIGNED, 8)).shiftLeft(64)
+            .add(unsigned(device.at(address, 16).get(ValueLayout.JAVA_LONG_UNALIGNED, 0)));
     }
 
     @Test
