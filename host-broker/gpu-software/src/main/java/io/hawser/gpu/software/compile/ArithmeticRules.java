@@ -38,6 +38,8 @@ final class ArithmeticRules {
                 saturate = true;
             } else if (word.equals("relu") && floating) {
                 relu = true;
+            } else if (word.equals("relu")) {
+                words.add(1, word); // nvcc writes it behind the type
             } else if (lane != null && word.equals(type.ptxName())) {
                 words.add(lane.type().ptxName());
             } else {

@@ -155,6 +155,45 @@ public final class BitMath {
         return bfindShiftU64(a < 0 ? ~a : a);
     }
 
+    /**
+     * Absolute differences of the unsigned bytes of two words; these instructions of video are those that nvcc makes of
+     * CUDA's {@code __v...} functions. The third operand gives the bytes that are not written: here there are none.
+     */
+    @Ptx("vabsdiff4.u32.u32.u32")
+    public static int vabsdiff4(int a, int b, int c) {
+        return absoluteDifferences(a, b, 8);
+    }
+
+    /** Absolute differences of the unsigned halves of two words. */
+    @Ptx("vabsdiff2.u32.u32.u32")
+    public static int vabsdiff2(int a, int b, int c) {
+        return absoluteDifferences(a, b, 16);
+    }
+
+    /** Sum of the absolute differences of the unsigned bytes of two words, and of the third. */
+    @Ptx("vabsdiff4.u32.u32.u32.add")
+    public static int vabsdiff4Add(int a, int b, int c) {
+        int differences = absoluteDifferences(a, b, 8);
+        return c + (differences & 0xFF) + (differences >>> 8 & 0xFF) + (differences >>> 16 & 0xFF)
+            + (differences >>> 24);
+    }
+
+    /** Sum of the absolute differences of the unsigned halves of two words, and of the third. */
+    @Ptx("vabsdiff2.u32.u32.u32.add")
+    public static int vabsdiff2Add(int a, int b, int c) {
+        int differences = absoluteDifferences(a, b, 16);
+        return c + (differences & 0xFFFF) + (differences >>> 16);
+    }
+
+    private static int absoluteDifferences(int a, int b, int bits) {
+        int mask = (1 << bits) - 1;
+        int result = 0;
+        for (int shift = 0; shift < Integer.SIZE; shift += bits) {
+            result |= Math.abs((a >>> shift & mask) - (b >>> shift & mask)) << shift;
+        }
+        return result;
+    }
+
     /** Position of the n-th set bit from a base, upwards for n over 0, downwards for n under 0; all ones if none. */
     @Ptx(value = "fns.b32", args = "b32,b32,s32")
     public static int fns(int mask, int base, int offset) {

@@ -168,6 +168,12 @@ class IntegerInstructionsTest {
                 .add("szext.wrap.s32 $d, $0, 8", "rr", u((byte) a), u(a))
                 .add("fns.b32 $d, $0, 0, 1", "rr", u(a == 0 ? -1 : Integer.numberOfTrailingZeros(a)), u(a));
         }
+        cases.add("max.s16x2.relu $d, $0, $1", "rrr", 0x00007FFFL, 0x80017FFFL, 0xFFFF8000L)
+            .add("min.relu.s32 $d, $0, $1", "rrr", 0, u(-5), 7);
+        cases.add("vabsdiff4.u32.u32.u32 $d, $0, $1, 9", "rrr", 0x016F7F0EL, 0x80FF0102L, 0x7F908010L)
+            .add("vabsdiff4.u32.u32.u32.add $d, $0, $1, 5", "rrr", 0x102L, 0x80FF0102L, 0x7F908010L)
+            .add("vabsdiff2.u32.u32.u32 $d, $0, $1, 9", "rrr", 0x016F7F0EL, 0x80FF0102L, 0x7F908010L)
+            .add("vabsdiff2.u32.u32.u32.add $d, $0, $1, 5", "rrr", 0x8082L, 0x80FF0102L, 0x7F908010L);
         cases.add("prmt.b32 $d, $0, $1, 0xFE10", "rrr", expectedPrmt(), 0x80FF0102L, 0x7F908010L)
             .add("prmt.b32.rc16 $d, $0, 0, 1", "rr", 0x80FF80FFL, 0x80FF0102L)
             .add("prmt.b32.f4e $d, $0, $1, 3", "rrr", 0x90801080L, 0x80FF0102L, 0x7F908010L)
