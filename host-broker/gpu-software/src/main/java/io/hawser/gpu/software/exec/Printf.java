@@ -150,7 +150,9 @@ final class Printf {
             }
             case 'p' -> {
                 long value = wide();
-                pad("", ("0x" + Long.toHexString(value)).getBytes(StandardCharsets.US_ASCII), false);
+                // As the H200, whose driver prints with glibc's words.
+                String text = value == 0 ? "(nil)" : "0x" + Long.toHexString(value);
+                pad("", text.getBytes(StandardCharsets.US_ASCII), false);
             }
             case 'f', 'F', 'e', 'E', 'g', 'G', 'a', 'A' -> floating(Double.longBitsToDouble(wide()), conversion);
             default -> out.write(format, start, at + 1 - start);

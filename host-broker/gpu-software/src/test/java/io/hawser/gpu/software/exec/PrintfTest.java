@@ -66,5 +66,6 @@ class PrintfTest {
         assertEquals("   7|", format("%*d|", 4, 7));
         assertEquals("no end %", format("no end %"));
         assertEquals("0x1234", format("%p", 0x1234L));
+        assertEquals("   (nil)", format("%8p", 0L));
     }
 }
