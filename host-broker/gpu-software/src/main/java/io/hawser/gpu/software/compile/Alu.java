@@ -11,8 +11,10 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 
 /**
@@ -22,6 +24,7 @@ import java.util.function.Consumer;
  */
 record Alu(String key, PtxType result, List<PtxType> args, Consumer<Gen> code) {
     private static final Map<String, Alu> TABLE = new HashMap<>();
+    private static final Set<String> OPCODES = new HashSet<>();
 
     static {
         for (Class<?> owner : List.of(IntMath.class, BitMath.class, FloatMath.class, HalfMath.class)) {
@@ -92,9 +95,15 @@ record Alu(String key, PtxType result, List<PtxType> args, Consumer<Gen> code) {
     }
 
     private static void put(Alu alu) {
+        OPCODES.add(alu.key.split("\\.")[0]);
         if (TABLE.put(alu.key, alu) != null) {
             throw new AssertionError("instruction must have one meaning: " + alu.key);
         }
+    }
+
+    /** Whether the table has an instruction of this opcode. */
+    static boolean isKnown(String opcode) {
+        return OPCODES.contains(opcode);
     }
 
     static Alu find(String key) {

@@ -33,6 +33,9 @@ final class CallRules {
             if (declared.entry()) {
                 throw PtxException.unsupported(call.line(), "call of a kernel: " + name.name());
             }
+            if (declared.prototype() == null) {
+                throw PtxException.unsupported(call.line(), "call " + name.name());
+            }
             check(l, call, declared.prototype());
             if (declared.body() == null && BUILT_IN.containsKey(name.name())) {
                 builtIn(l, call, name.name());

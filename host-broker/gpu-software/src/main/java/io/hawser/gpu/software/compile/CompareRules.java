@@ -55,7 +55,7 @@ final class CompareRules {
             }
         }
         List<PtxType> found = Lowering.types(i);
-        if (found.size() != types) {
+        if (found.size() != types || comparison == null) {
             throw l.unsupported(i);
         }
         PtxType type = found.getLast();

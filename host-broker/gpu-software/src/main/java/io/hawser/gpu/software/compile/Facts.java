@@ -7,8 +7,10 @@ import io.hawser.gpu.software.ptx.Statement;
 import io.hawser.gpu.software.ptx.Variable;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /** What a function's text says about its calls, its memory and whether it waits. */
@@ -16,7 +18,8 @@ final class Facts {
     // A function over this is expanded in a kernel, whose methods can be cut, rather than being one JVM method.
     private static final int MAX_METHOD_STATEMENTS = 1_500;
 
-    final Set<String> calls = new LinkedHashSet<>();
+    /** Names that it calls, and the line of the first such call. */
+    final Map<String, Integer> calls = new LinkedHashMap<>();
     final Set<String> names = new LinkedHashSet<>();
     final List<Statement.Prototype> indirect = new ArrayList<>();
     final Set<Variable> shared = new LinkedHashSet<>();
@@ -39,7 +42,7 @@ final class Facts {
                 case Statement.Mark mark -> placed.add(mark.label());
                 case Statement.Call call -> {
                     if (call.target() instanceof Operand.Name name) {
-                        calls.add(name.name());
+                        calls.putIfAbsent(name.name(), call.line());
                     } else {
                         indirect.add(call.prototype());
                     }

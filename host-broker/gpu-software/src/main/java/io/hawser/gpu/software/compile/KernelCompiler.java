@@ -78,10 +78,10 @@ final class KernelCompiler {
             return new Result(bytes, slots.ints, slots.longs, localBytes(code), steps);
         } catch (Refusal e) {
             throw failure != null ? failure
-                : PtxException.unsupported(kernel.function().line(), kernel.name() + ": " + e.getMessage());
+                : PtxException.unsupported(kernel.function().line(), e.getMessage());
         } catch (IllegalArgumentException e) {
             // The class file's own limits: 64 KiB a method, 65535 constants.
-            throw PtxException.unsupported(kernel.function().line(), kernel.name() + ": too large for a JVM class: "
+            throw PtxException.unsupported(kernel.function().line(), "a kernel too large for a JVM class: "
                 + e.getMessage());
         }
     }

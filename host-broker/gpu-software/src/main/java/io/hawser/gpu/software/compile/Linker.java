@@ -23,6 +23,10 @@ final class Linker implements LinkContext {
     private final Map<String, FunctionRef> exportedFunctions = new HashMap<>();
     private final Map<String, Variable> exportedVariables = new HashMap<>();
     private final Map<Function, FunctionRef> definitions = new IdentityHashMap<>();
+    /** Functions of the device runtime that modules declare and that only a GPU has; calls of them are refused. */
+    private final Map<String, FunctionRef> runtime = new HashMap<>();
+    /** Functions that cannot be run because of what another module has or lacks. */
+    private final Map<Function, PtxException> refusals = new IdentityHashMap<>();
     private final Map<Function, Facts> facts = new IdentityHashMap<>();
     private final Map<Function, Boolean> waits = new IdentityHashMap<>();
     private final Map<Function, Boolean> expands = new IdentityHashMap<>();
@@ -47,7 +51,7 @@ final class Linker implements LinkContext {
 
     private void export(ModuleScope scope) throws PtxException {
         for (Function function : scope.tree.functions().values()) {
-            if (function.body() == null) {
+            if (!function.isDefined()) {
                 continue;
             }
             FunctionRef ref = new FunctionRef(scope, function);
@@ -65,7 +69,8 @@ final class Linker implements LinkContext {
         }
         for (Variable variable : scope.tree.variables().values()) {
             Linkage linkage = variable.linkage();
-            if (linkage == Linkage.NONE || linkage == Linkage.EXTERN) {
+            boolean refused = scope.variable(variable.name()) == null;
+            if (linkage == Linkage.NONE || linkage == Linkage.EXTERN || refused) {
                 continue;
             }
             Variable old = exportedVariables.get(variable.name());
@@ -78,29 +83,38 @@ final class Linker implements LinkContext {
         }
     }
 
-    /** Every name that code or an initial value uses must be defined somewhere; notes whose address is taken. */
+    /**
+     * Every name that code or an initial value uses must be defined somewhere; notes whose address is taken. The names
+     * in refused functions are not checked.
+     */
     private void check(ModuleScope scope) throws PtxException {
         for (Function function : scope.tree.functions().values()) {
+            if (scope.refusal(function) != null) {
+                continue;
+            }
             Facts of = facts.get(function);
-            for (String name : of.calls) {
-                Function declared = scope.function(name);
-                boolean builtIn = declared != null && declared.body() == null
-                    && CallRules.BUILT_IN.containsKey(name);
-                if (!builtIn && resolve(scope, name) == null) {
-                    throw unresolved(name);
+            for (Map.Entry<String, Integer> call : of.calls.entrySet()) {
+                if (!isBuiltIn(scope, call.getKey()) && resolveOrRuntime(scope, call.getKey()) == null) {
+                    throw unresolved(call.getKey());
                 }
             }
             for (String name : of.names) {
-                if (scope.variable(name) != null) {
-                    if (variable(scope, name) == null) {
+                if (scope.variable(name) == null) {
+                    takeAddress(scope, name);
+                } else if (variable(scope, name) == null) {
+                    PtxException refusal = refusedElsewhere(name);
+                    if (refusal == null) {
                         throw unresolved(name);
                     }
-                } else {
-                    takeAddress(scope, name);
+                    refusals.put(function, PtxException.unsupported(function.line(), "use of " + name + ", "
+                        + refusal.getMessage()));
                 }
             }
         }
         for (Variable variable : scope.tree.variables().values()) {
+            if (scope.variable(variable.name()) == null) {
+                continue;
+            }
             for (Variable.Relocation relocation : variable.relocations()) {
                 if (scope.variable(relocation.symbol()) == null) {
                     takeAddress(scope, relocation.symbol());
@@ -111,12 +125,70 @@ final class Linker implements LinkContext {
         }
     }
 
+    /** Whether a call of that name is one of the functions that every kernel has. */
+    private static boolean isBuiltIn(ModuleScope scope, String name) {
+        Function declared = scope.function(name);
+        return declared != null && !declared.isDefined() && CallRules.BUILT_IN.containsKey(name);
+    }
+
+    /**
+     * The definition of a function. A function of the device runtime that modules only declare gets a refused one:
+     * the code that needs it is refused, and all other code works.
+     */
+    private FunctionRef resolveOrRuntime(ModuleScope scope, String name) {
+        FunctionRef known = resolve(scope, name);
+        Function declared = scope.function(name);
+        boolean ofRuntime = name.startsWith("cuda") || name.startsWith("__cuda") || isBuiltIn(scope, name);
+        if (known == null && declared != null && ofRuntime) {
+            known = new FunctionRef(scope, declared);
+            runtime.put(name, known);
+            refusals.put(declared, PtxException.unsupported(declared.line(), "the address of " + name));
+        }
+        return known;
+    }
+
+    /** Why another module's variable that this name stands for cannot be held; null if there is none. */
+    private PtxException refusedElsewhere(String name) {
+        for (ModuleScope scope : scopes) {
+            if (scope.refusedVariable(name) != null) {
+                return scope.refusedVariable(name);
+            }
+        }
+        return null;
+    }
+
+    /**
+     * Why a kernel cannot be run: for its own text, or that of a function that it calls or perhaps calls through a
+     * pointer.
+     *
+     * @return null if it can, as far as is known before it is translated.
+     */
+    PtxException refusal(FunctionRef kernel) {
+        for (FunctionRef reached : reachable(kernel)) {
+            PtxException inText = reached.scope().refusal(reached.function());
+            PtxException own = inText != null ? inText : refusals.get(reached.function());
+            String where = reached.equals(kernel) ? "" : ", in function " + reached.name();
+            if (own != null) {
+                return new PtxException(own.cuResult(), own.getMessage() + where);
+            }
+            for (Map.Entry<String, Integer> call : facts(reached).calls.entrySet()) {
+                FunctionRef callee = isBuiltIn(reached.scope(), call.getKey()) ? null
+                    : resolve(reached.scope(), call.getKey());
+                if (callee != null && callee.equals(runtime.get(call.getKey()))) {
+                    PtxException refusal = PtxException.unsupported(call.getValue(), "call " + call.getKey());
+                    return new PtxException(refusal.cuResult(), refusal.getMessage() + where);
+                }
+            }
+        }
+        return null;
+    }
+
     private static PtxException unresolved(String name) {
         return new PtxException(PtxException.NOT_FOUND, "symbol must be defined by a module of the image: " + name);
     }
 
     private void takeAddress(ModuleScope scope, String name) throws PtxException {
-        FunctionRef ref = resolve(scope, name);
+        FunctionRef ref = resolveOrRuntime(scope, name);
         if (ref == null) {
             throw unresolved(name);
         }
@@ -157,9 +229,9 @@ final class Linker implements LinkContext {
     List<FunctionRef> callees(FunctionRef ref) {
         List<FunctionRef> result = new ArrayList<>();
         Facts of = facts.get(ref.function());
-        for (String name : of.calls) {
+        for (String name : of.calls.keySet()) {
             FunctionRef callee = resolve(ref.scope(), name);
-            if (callee != null) {
+            if (callee != null && !isBuiltIn(ref.scope(), name)) {
                 result.add(callee);
             }
         }
@@ -197,11 +269,12 @@ final class Linker implements LinkContext {
         if (function == null) {
             return null;
         }
-        if (function.body() != null && function.linkage() == Linkage.NONE) {
+        if (function.isDefined() && function.linkage() == Linkage.NONE) {
             return definitions.get(function);
         }
         FunctionRef exported = exportedFunctions.get(function.name());
-        return exported != null ? exported : function.body() != null ? definitions.get(function) : null;
+        return exported != null ? exported : function.isDefined() ? definitions.get(function)
+            : runtime.get(function.name());
     }
 
     /** The definition behind a variable's name; a dynamic shared array stands for itself. */
@@ -227,7 +300,8 @@ final class Linker implements LinkContext {
 
     @Override
     public List<FunctionRef> candidates(Statement.Prototype prototype) {
-        return addressTaken.stream().filter(f -> f.function().prototype().matches(prototype)).toList();
+        return addressTaken.stream().filter(f -> f.function().prototype() == null
+            || f.function().prototype().matches(prototype)).toList();
     }
 
     long address(FunctionRef function) {

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Turns a function's statements into blocks of steps; the rules of each family of instructions are classes of their
@@ -24,6 +25,7 @@ final class Lowering {
     }
 
     private static final Map<String, Rule> RULES = new HashMap<>();
+    private static final Set<String> CONTROL = Set.of("bra", "brx", "call", "ret", "exit", "trap", "brkpt");
     private static final int MAX_BLOCK_WEIGHT = 1500;
     // Expansion of functions that wait multiplies code: this much of it is a kernel.
     private static final int MAX_INSTRUCTIONS = 400_000;
@@ -45,6 +47,11 @@ final class Lowering {
     int line;
     private int blockWeight;
     private int instructions;
+
+    /** Whether some form of an opcode is one that the software GPU runs. */
+    static boolean isKnown(String opcode) {
+        return CONTROL.contains(opcode) || RULES.containsKey(opcode) || Alu.isKnown(opcode);
+    }
 
     private Lowering(Code code, LinkContext link) {
         this.code = code;
@@ -369,6 +376,10 @@ final class Lowering {
     Src named(String name, long offset) throws PtxException {
         ModuleScope scope = at.function.scope();
         Variable variable = scope.variable(name);
+        PtxException refused = scope.refusedVariable(name);
+        if (refused != null) {
+            throw PtxException.unsupported(line, "use of " + name + ", " + refused.getMessage());
+        }
         if (variable == null && scope.function(name) == null) {
             throw invalid("name must be declared: " + name);
         }
@@ -394,7 +405,11 @@ final class Lowering {
 
     void operands(Statement.Instruction i, int least, int most) throws PtxException {
         int count = i.operands().size();
-        if (count < least || count > most) {
+        if (count > most) {
+            // Newer versions of PTX give instructions forms with more operands.
+            throw unsupported(i);
+        }
+        if (count < least) {
             throw invalid(i.spelling() + " must have " + least + (least == most ? "" : " to " + most)
                 + " operands: " + count);
         }

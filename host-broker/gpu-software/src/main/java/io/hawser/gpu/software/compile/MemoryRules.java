@@ -370,6 +370,7 @@ final class MemoryRules {
 
     private static void hint(Lowering l, Statement.Instruction i) throws PtxException {
         if (i.op().equals("createpolicy")) {
+            l.operands(i, 1, 4);
             VReg target = l.target(i.operands().get(0), PtxType.B64);
             MoveRules.copy(l, i, target, Src.of(0), PtxType.B64);
         } else if (i.op().equals("discard") && !i.modifiers().contains("L2")) {
@@ -380,7 +381,8 @@ final class MemoryRules {
     /** cp.async: copied at once; waiting for the copies is then nothing. */
     private static void cp(Lowering l, Statement.Instruction i) throws PtxException {
         List<String> words = i.modifiers();
-        if (!words.getFirst().equals("async") || words.contains("bulk") || words.contains("mbarrier")) {
+        if (words.isEmpty() || !words.getFirst().equals("async")
+            || words.contains("bulk") || words.contains("mbarrier")) {
             throw l.unsupported(i);
         }
         if (words.contains("commit_group") || words.contains("wait_group") || words.contains("wait_all")) {

@@ -2,18 +2,56 @@ package io.hawser.gpu.software.compile;
 
 import io.hawser.gpu.software.ptx.Function;
 import io.hawser.gpu.software.ptx.ModuleTree;
+import io.hawser.gpu.software.ptx.PtxException;
 import io.hawser.gpu.software.ptx.Variable;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.Map;
 
 /** The names of one module. Identity counts: two modules may have private things of one name. */
 final class ModuleScope {
     final ModuleTree tree;
+    private final Map<Function, PtxException> refusals = new IdentityHashMap<>();
+    private final Map<String, PtxException> refusedVariables;
 
     ModuleScope(ModuleTree tree) {
         this.tree = tree;
+        refusedVariables = new HashMap<>(tree.refusedVariables());
+        // An initial value that holds the address of a refused variable cannot be written either.
+        for (boolean again = true; again;) {
+            again = false;
+            for (Variable variable : tree.variables().values()) {
+                for (Variable.Relocation relocation : variable.relocations()) {
+                    PtxException cause = refusedVariable(relocation.symbol());
+                    again |= cause != null && refusedVariables.putIfAbsent(variable.name(), cause) == null;
+                }
+            }
+        }
+        tree.functions().values().forEach(function -> {
+            if (function.refusal() != null) {
+                refusals.put(function, function.refusal());
+            }
+        });
     }
 
+    /** The variable of that name that the device can hold, or null. */
     Variable variable(String name) {
-        return tree.variables().get(name);
+        return refusedVariables.containsKey(name) ? null : tree.variables().get(name);
+    }
+
+    /** Why the device cannot hold the variable of that name; null when it can or when there is none. */
+    PtxException refusedVariable(String name) {
+        return refusedVariables.get(name);
+    }
+
+    /** Why the text of a function cannot be run; null when it can. */
+    PtxException refusal(Function function) {
+        return refusals.get(function);
+    }
+
+    /** Notes that a function cannot be run; for the check of the module. */
+    void refuse(Function function, PtxException refusal) {
+        refusals.putIfAbsent(function, refusal);
     }
 
     Function function(String name) {

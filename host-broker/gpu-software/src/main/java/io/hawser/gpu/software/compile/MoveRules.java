@@ -160,10 +160,10 @@ final class MoveRules {
         l.operands(i, 2, 2);
         List<String> words = i.modifiers();
         boolean to = words.contains("to");
-        String space = words.get(to ? 1 : 0);
-        if (!words.getLast().equals("u64") || words.size() != (to ? 3 : 2)) {
+        if (words.size() != (to ? 3 : 2) || !words.getLast().equals("u64")) {
             throw l.unsupported(i);
         }
+        String space = words.get(to ? 1 : 0);
         String method = switch (space) {
             case "global", "const" -> null;
             case "shared", "shared::cta" -> to ? "toShared" : "genericShared";
@@ -190,7 +190,7 @@ final class MoveRules {
 
     private static void isspacep(Lowering l, Statement.Instruction i) throws PtxException {
         l.operands(i, 2, 2);
-        String method = switch (i.modifiers().getFirst()) {
+        String method = switch (i.modifiers().isEmpty() ? "" : i.modifiers().getFirst()) {
             case "global" -> "isGlobal";
             case "shared", "shared::cta" -> "isShared";
             case "local" -> "isLocal";

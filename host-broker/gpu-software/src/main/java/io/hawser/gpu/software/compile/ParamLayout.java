@@ -25,11 +25,6 @@ final class ParamLayout {
         return result;
     }
 
-    static int bytes(Function kernel) {
-        List<PtxKernel.Param> params = of(kernel);
-        return params.isEmpty() ? 0 : params.getLast().offset() + params.getLast().bytes();
-    }
-
     static int offset(Function kernel, Variable parameter) {
         return of(kernel).get(kernel.params().indexOf(parameter)).offset();
     }

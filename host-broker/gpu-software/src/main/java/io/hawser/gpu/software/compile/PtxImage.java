@@ -48,7 +48,7 @@ public final class PtxImage {
                 }
             }
             for (Function function : module.scope.tree.functions().values()) {
-                if (function.entry() && function.body() != null
+                if (function.entry() && function.isDefined()
                     && linker.resolve(module.scope, function.name()).function() == function) {
                     kernels.put(function.name(), new PtxKernel(this, module, new FunctionRef(module.scope, function)));
                 }

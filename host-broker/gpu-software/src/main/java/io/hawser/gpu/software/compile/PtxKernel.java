@@ -20,23 +20,47 @@ public final class PtxKernel {
      */
     public record Param(int offset, int bytes) { }
 
+    // A guest chooses the name; refusals carry it into logs and to the guest's standard error.
+    private static final int MAX_NAME = 400;
+
     private final PtxImage image;
     private final PtxModule module;
     private final FunctionRef kernel;
     private final SharedLayout shared;
+    private final List<Param> params;
+    private volatile PtxException refusal;
     private volatile KernelPlan plan;
     private volatile int steps = Steps.UNKNOWN;
     private int registers;
 
-    PtxKernel(PtxImage image, PtxModule module, FunctionRef kernel) throws PtxException {
+    PtxKernel(PtxImage image, PtxModule module, FunctionRef kernel) {
         this.image = image;
         this.module = module;
         this.kernel = kernel;
+        PtxException refused = image.linker().refusal(kernel);
+        SharedLayout layout = null;
+        List<Param> inBuffer = List.of();
         try {
-            this.shared = new SharedLayout(image.linker(), kernel);
+            inBuffer = ParamLayout.of(kernel.function());
+            layout = new SharedLayout(image.linker(), kernel);
         } catch (Refusal e) {
-            throw PtxException.unsupported(kernel.function().line(), e.getMessage());
+            refused = refused != null ? refused
+                : PtxException.unsupported(kernel.function().line(), e.getMessage());
         }
+        shared = layout;
+        params = inBuffer;
+        refusal = refused == null ? null : inKernel(refused);
+    }
+
+    /** The refusal with the name of the kernel. */
+    private PtxException inKernel(PtxException refused) {
+        String name = name().length() <= MAX_NAME ? name() : name().substring(0, MAX_NAME) + "...";
+        return new PtxException(refused.cuResult(), refused.getMessage() + ", in kernel " + name);
+    }
+
+    /** Why the software GPU does not run it, with line, instruction and kernel; null as far as it does. */
+    public PtxException refusal() {
+        return refusal;
     }
 
     /** The mangled name. */
@@ -44,19 +68,19 @@ public final class PtxKernel {
         return kernel.name();
     }
 
-    /** Parameters in order. */
+    /** Parameters in order; none where a refused kernel has some that the device does not know. */
     public List<Param> params() {
-        return ParamLayout.of(kernel.function());
+        return params;
     }
 
     /** Size of the packed parameter buffer. */
     public int paramBytes() {
-        return ParamLayout.bytes(kernel.function());
+        return params.isEmpty() ? 0 : params.getLast().offset() + params.getLast().bytes();
     }
 
     /** CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: shared memory without the dynamic part. */
     public int staticSharedBytes() {
-        return shared.staticBytes;
+        return shared == null ? 0 : shared.staticBytes;
     }
 
     /**
@@ -76,8 +100,14 @@ public final class PtxKernel {
         return module.constBytes();
     }
 
-    /** CU_FUNC_ATTRIBUTE_NUM_REGS: an estimate from the most 32-bit values alive at once, 16..255. */
+    /**
+     * CU_FUNC_ATTRIBUTE_NUM_REGS: an estimate from the most 32-bit values alive at once, 16..255; 16 for a refused
+     * kernel.
+     */
     public synchronized int registers() {
+        if (refusal != null) {
+            return 16;
+        }
         if (registers == 0) {
             try {
                 Code code = Lowering.lower(kernel, LinkContext.CHECK);
@@ -121,7 +151,7 @@ public final class PtxKernel {
     /**
      * Makes the bytecode, when that has not happened yet. The first launch does it too.
      *
-     * @throws PtxException CUDA_ERROR_NOT_SUPPORTED if the kernel is beyond what can be translated.
+     * @throws PtxException the {@link #refusal}.
      */
     public void prepare() throws PtxException {
         if (plan == null) {
@@ -133,6 +163,19 @@ public final class PtxKernel {
         if (plan != null) {
             return;
         }
+        try {
+            if (refusal == null) {
+                translate();
+            }
+        } catch (PtxException e) {
+            refusal = inKernel(e);
+        }
+        if (refusal != null) {
+            throw refusal;
+        }
+    }
+
+    private void translate() throws PtxException {
         KernelCompiler.Result result = new KernelCompiler(image.linker()).compile(kernel, new Places());
         steps = result.steps();
         plan = new KernelPlan(name(), CodeLoader.load(result.classFile(), image.globals()), result.savedInts(),

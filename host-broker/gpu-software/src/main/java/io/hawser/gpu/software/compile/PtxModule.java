@@ -10,7 +10,9 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** One PTX text, parsed and checked: every instruction in it is one that the software GPU does. Immutable. */
+/**
+ * One PTX text, parsed and checked: each function is one that the software GPU runs, or has its refusal. Immutable.
+ */
 public final class PtxModule {
     final ModuleScope scope;
     final Map<Variable, PtxVariable> placed = new IdentityHashMap<>();
@@ -19,6 +21,9 @@ public final class PtxModule {
     private PtxModule(ModuleTree tree) throws PtxException {
         this.scope = new ModuleScope(tree);
         for (Variable variable : tree.variables().values()) {
+            if (scope.variable(variable.name()) == null) {
+                continue;
+            }
             PtxVariable.Space space = switch (variable.space()) {
                 case GLOBAL -> PtxVariable.Space.GLOBAL;
                 case CONST -> PtxVariable.Space.CONST;
@@ -38,18 +43,24 @@ public final class PtxModule {
     }
 
     private void check(Function function) throws PtxException {
-        if (function.cluster()) {
-            throw PtxException.unsupported(function.line(), "clusters: " + function.name());
+        if (scope.refusal(function) != null || function.body() == null) {
+            return;
         }
-        if (function.entry()) {
-            try {
-                ParamLayout.of(function);
-            } catch (Refusal e) {
-                throw PtxException.unsupported(function.line(), e.getMessage());
+        try {
+            if (function.cluster()) {
+                throw PtxException.unsupported(function.line(), ".reqnctapercluster");
             }
-        }
-        if (function.body() != null) {
+            if (function.entry()) {
+                ParamLayout.of(function);
+            }
             Lowering.lower(new FunctionRef(scope, function), LinkContext.CHECK);
+        } catch (Refusal e) {
+            scope.refuse(function, PtxException.unsupported(function.line(), e.getMessage()));
+        } catch (PtxException e) {
+            if (!e.isRefusal()) {
+                throw e;
+            }
+            scope.refuse(function, e);
         }
     }
 
@@ -57,10 +68,10 @@ public final class PtxModule {
      * Parses and checks a module. Bytecode is made later, at a kernel's first launch.
      *
      * @param ptx the text, without the terminating NUL.
-     * @throws PtxException CUDA_ERROR_INVALID_PTX or CUDA_ERROR_NOT_SUPPORTED, naming line and instruction.
+     * @throws PtxException CUDA_ERROR_INVALID_PTX, naming the line; CUDA_ERROR_NOT_SUPPORTED for addresses of 32 bits.
      */
     public static PtxModule compile(String ptx) throws PtxException {
-        return new PtxModule(Parser.parse(ptx));
+        return new PtxModule(Parser.parse(ptx, Lowering::isKnown));
     }
 
     /** Module-scope variables in the order of the text, external ones too. */

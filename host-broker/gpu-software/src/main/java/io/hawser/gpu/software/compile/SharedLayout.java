@@ -24,8 +24,10 @@ final class SharedLayout {
             used.addAll(facts.shared);
             for (String name : facts.names) {
                 Variable declared = function.scope().variable(name);
-                if (declared != null && declared.space() == Variable.Space.SHARED) {
-                    used.add(linker.variable(function.scope(), name));
+                Variable defined = declared == null || declared.space() != Variable.Space.SHARED ? null
+                    : linker.variable(function.scope(), name);
+                if (defined != null) { // a refused function may name what no module has
+                    used.add(defined);
                 }
             }
         }

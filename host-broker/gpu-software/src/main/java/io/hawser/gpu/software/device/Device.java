@@ -236,14 +236,19 @@ final class Device implements AutoCloseable {
         return handles.get(known, LoadedModule.class);
     }
 
-    /** Handle of a module's kernel; 0 if it has none of that name. */
-    long kernel(LoadedModule module, String name) throws PtxException {
+    /** Handle of a module's kernel, refused or not; 0 if it has none of that name. */
+    long kernel(LoadedModule module, String name) {
         Long known = module.functions.get(name);
         PtxKernel kernel = module.image.kernels().get(name);
         if (known != null || kernel == null) {
             return known == null ? 0 : known;
         }
-        kernel.prepare();
+        try {
+            kernel.prepare();
+        } catch (PtxException e) {
+            // The operator must see the missing instruction, even where the program hides its error.
+            LOG.log(System.Logger.Level.WARNING, "a kernel is refused: " + e.getMessage());
+        }
         long handle = handles.add(new KernelFunction(module, kernel));
         module.functions.put(name, handle);
         return handle;

@@ -48,6 +48,9 @@ final class Launcher {
     /** Whether the device does such a launch: CUresult. */
     int check(Request request) {
         PtxKernel kernel = request.function.kernel;
+        if (kernel.refusal() != null) {
+            return kernel.refusal().cuResult();
+        }
         int[] grid = request.grid;
         int[] block = request.block;
         int cooperative = cooperative(request.attributes, request.flags);

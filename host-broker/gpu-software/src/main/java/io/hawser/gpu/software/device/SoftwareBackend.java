@@ -314,6 +314,9 @@ public final class SoftwareBackend implements GpuBackend {
     private static void describe(long handle, KernelFunction function, FunctionInfo out) {
         PtxKernel kernel = function.kernel;
         List<PtxKernel.Param> params = kernel.params();
+        if (kernel.refusal() != null) {
+            out.refusal(kernel.refusal().getMessage());
+        }
         out.set(handle, params.stream().mapToInt(PtxKernel.Param::offset).toArray(),
             params.stream().mapToInt(PtxKernel.Param::bytes).toArray());
         out.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.maxThreadsPerBlock());

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 
 /** Parses a function's body into a flat list of statements with registers and labels resolved. */
 final class BodyParser {
@@ -18,15 +19,17 @@ final class BodyParser {
 
     private final Cursor in;
     private final Function function;
+    private final Predicate<String> knownOpcodes;
     private final List<Statement> body = new ArrayList<>();
     // A label that was used before it was placed, and the one that it turned out to be.
     private final Map<Label, Label> resolved = new HashMap<>();
     private Scope scope = new Scope(null);
     private int depth;
 
-    BodyParser(Cursor in, Function function) {
+    BodyParser(Cursor in, Function function, Predicate<String> knownOpcodes) {
         this.in = in;
         this.function = function;
+        this.knownOpcodes = knownOpcodes;
     }
 
     void parse() throws PtxException {
@@ -63,7 +66,7 @@ final class BodyParser {
         } else if (in.kind() == Lexer.ID && in.kind(1) == Lexer.PUNCT && in.word(1).equals(":")) {
             labelled();
         } else {
-            new InstructionParser(in, this).parse(body);
+            new InstructionParser(in, this, knownOpcodes).parse(body);
         }
     }
 
@@ -209,7 +212,8 @@ final class BodyParser {
     }
 
     private Operand special(String name) throws PtxException {
-        boolean known = SPECIALS.contains(name) || name.matches("envreg[0-9]{1,2}|pm[0-7](_64)?");
+        boolean known = SPECIALS.contains(name)
+            || name.matches("envreg[0-9]{1,2}|pm[0-7](_64)?|reserved_smem_offset_[01]");
         if (!known) {
             throw in.invalid("register must be declared: %" + name);
         }

@@ -9,6 +9,16 @@ final class Cursor {
         this.tokens = tokens;
     }
 
+    /** The place, for {@link #goBack}. */
+    int place() {
+        return at;
+    }
+
+    /** Returns to a place where the cursor was. */
+    void goBack(int place) {
+        at = place;
+    }
+
     byte kind() {
         return tokens.kinds()[at];
     }
@@ -164,15 +174,14 @@ final class Cursor {
         return PtxException.invalid(line(), rule);
     }
 
-    /** Skips a braced block, the cursor on its first brace. */
-    void skipBraces() throws PtxException {
-        expect("{");
+    /** Skips a block with the blocks inside it, the cursor on its opening brace or parenthesis. */
+    void skipBlock(String open, String close) throws PtxException {
+        expect(open);
         for (int depth = 1; depth > 0;) {
             if (atEnd()) {
-                throw invalid("'{' must be closed");
+                throw invalid("'" + open + "' must be closed");
             }
-            String word = kind() == Lexer.PUNCT ? word() : "";
-            depth += word.equals("{") ? 1 : word.equals("}") ? -1 : 0;
+            depth += is(open) ? 1 : is(close) ? -1 : 0;
             take();
         }
     }

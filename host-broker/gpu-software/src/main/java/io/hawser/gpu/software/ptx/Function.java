@@ -16,6 +16,8 @@ public final class Function {
     int[] maxBlock;
     int[] requiredBlock;
     boolean cluster;
+    PtxException refusal;
+    boolean shapeUnknown;
 
     Function() {
     }
@@ -50,7 +52,7 @@ public final class Function {
         return params;
     }
 
-    /** Its statements, or null for a declaration. */
+    /** Its statements; null for a declaration, and for a definition with a {@link #refusal}. */
     public List<Statement> body() {
         return body;
     }
@@ -75,8 +77,18 @@ public final class Function {
         return cluster;
     }
 
-    /** Its shape. */
+    /** The first thing in its text that the software GPU does not run; null when the parser found none. */
+    public PtxException refusal() {
+        return refusal;
+    }
+
+    /** Whether the module defines it; a declaration has no body and no refusal. */
+    public boolean isDefined() {
+        return body != null || refusal != null;
+    }
+
+    /** Its shape; null for a refused function whose parameters the parser does not know. */
     public Statement.Prototype prototype() {
-        return new Statement.Prototype(returns, params);
+        return shapeUnknown ? null : new Statement.Prototype(returns, params);
     }
 }

@@ -2,6 +2,7 @@ package io.hawser.gpu.software.ptx;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 
 /** Parses one instruction with its guard and operands. */
 final class InstructionParser {
@@ -9,10 +10,12 @@ final class InstructionParser {
 
     private final Cursor in;
     private final BodyParser names;
+    private final Predicate<String> knownOpcodes;
 
-    InstructionParser(Cursor in, BodyParser names) {
+    InstructionParser(Cursor in, BodyParser names, Predicate<String> knownOpcodes) {
         this.in = in;
         this.names = names;
+        this.knownOpcodes = knownOpcodes;
     }
 
     void parse(List<Statement> body) throws PtxException {
@@ -31,6 +34,9 @@ final class InstructionParser {
         while (in.kind() == Lexer.DOT) {
             modifiers.add(in.take());
         }
+        if (!knownOpcodes.test(op)) {
+            throw PtxException.unsupported(line, spelling(op, modifiers));
+        }
         switch (op) {
             case "call" -> body.add(call(line, guard));
             case "bra" -> {
@@ -45,6 +51,10 @@ final class InstructionParser {
             default -> body.add(new Statement.Instruction(line, guard, op, List.copyOf(modifiers), operands()));
         }
         in.expect(";");
+    }
+
+    private static String spelling(String op, List<String> modifiers) {
+        return new Statement.Instruction(0, null, op, modifiers, List.of()).spelling();
     }
 
     private List<Operand> operands() throws PtxException {
@@ -127,7 +137,11 @@ final class InstructionParser {
             if (name.equals("_")) {
                 return new Operand.Sink();
             }
-            return offset(names.named(name));
+            Operand named = names.named(name);
+            if (in.kind() == Lexer.DOT && named instanceof Operand.Register) {
+                throw PtxException.unsupported(in.line(), "part of a register: " + name + "." + in.word());
+            }
+            return offset(named);
         }
         return constant();
     }

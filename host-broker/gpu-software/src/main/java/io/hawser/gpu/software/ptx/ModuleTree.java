@@ -10,6 +10,7 @@ public final class ModuleTree {
     final Map<String, Variable> variables = new LinkedHashMap<>();
     final Map<String, Function> functions = new LinkedHashMap<>();
     final Map<String, String> aliases = new LinkedHashMap<>();
+    final Map<String, PtxException> refusedVariables = new LinkedHashMap<>();
 
     ModuleTree() {
     }
@@ -32,6 +33,11 @@ public final class ModuleTree {
     /** Functions and kernels by name; a definition replaces its declarations. */
     public Map<String, Function> functions() {
         return functions;
+    }
+
+    /** Variables that the software GPU cannot hold, such as textures, and why; a function that names one is refused. */
+    public Map<String, PtxException> refusedVariables() {
+        return refusedVariables;
     }
 
     /** .alias: name to the function it stands for. */

@@ -3,26 +3,35 @@ package io.hawser.gpu.software.ptx;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
 
-/** Parses a module. Names are resolved where PTX's scopes allow; types of instructions are checked later. */
+/**
+ * Parses a module. Names are resolved where PTX's scopes allow; types of instructions are checked later. An
+ * instruction, directive or type that the software GPU does not run refuses its function or variable. The parser then
+ * skips that text up to its closing brace or semicolon, and goes on behind it.
+ */
 public final class Parser {
     private static final Map<String, Variable.Linkage> LINKAGES = Map.of("visible", Variable.Linkage.VISIBLE,
         "extern", Variable.Linkage.EXTERN, "weak", Variable.Linkage.WEAK, "common", Variable.Linkage.COMMON);
 
     private final Cursor in;
+    private final Predicate<String> knownOpcodes;
     private final ModuleTree module = new ModuleTree();
 
-    private Parser(Lexer.Tokens tokens) {
+    private Parser(Lexer.Tokens tokens, Predicate<String> knownOpcodes) {
         this.in = new Cursor(tokens);
+        this.knownOpcodes = knownOpcodes;
     }
 
     /**
      * Parses a text.
      *
+     * @param knownOpcodes the opcodes that the software GPU may run; operands of others may have forms that the parser
+     *                     does not know.
      * @throws PtxException for anything that is not PTX; no other exception, whatever the text.
      */
-    public static ModuleTree parse(String text) throws PtxException {
-        Parser parser = new Parser(new Lexer(text).run());
+    public static ModuleTree parse(String text, Predicate<String> knownOpcodes) throws PtxException {
+        Parser parser = new Parser(new Lexer(text).run(), knownOpcodes);
         parser.module();
         return parser.module;
     }
@@ -56,7 +65,7 @@ public final class Parser {
             case "section" -> {
                 in.take();
                 in.take();
-                in.skipBraces();
+                in.skipBlock("{", "}");
             }
             case "pragma" -> in.skipStatement();
             case "alias" -> {
@@ -94,9 +103,9 @@ public final class Parser {
                     throw in.invalid("target must be sm_NN: " + name);
                 }
                 module.target = Integer.parseInt(digits);
-            } else if (name.startsWith("texmode") || name.equals("map_f64_to_f32")) {
-                throw PtxException.unsupported(in.line(), "target " + name);
             }
+            // The other words change nothing here. texmode_* is about textures, whose instructions are refused.
+            // map_f64_to_f32: ptxas 13.0 translates such a module for sm_75 with f64 instructions as they are.
         } while (in.skip(","));
     }
 
@@ -109,14 +118,48 @@ public final class Parser {
         if (in.isDot("entry") || in.isDot("func")) {
             function(linkage);
         } else if (in.kind() == Lexer.DOT && DeclarationParser.space(in.word()) != null) {
+            variables(linkage);
+        } else if (in.isDot("tex")) {
+            in.take();
+            refuseVariables(PtxException.unsupported(line, "textures"));
+        } else {
+            throw in.invalid("directive must be known: '." + in.word() + "'");
+        }
+    }
+
+    private void variables(Variable.Linkage linkage) throws PtxException {
+        int start = in.place();
+        try {
             for (Variable variable : new DeclarationParser(in).variables(linkage)) {
                 declare(variable);
             }
             in.expect(";");
-        } else if (in.isDot("tex")) {
-            throw PtxException.unsupported(line, "textures");
-        } else {
-            throw in.invalid("directive must be known: '." + in.word() + "'");
+        } catch (PtxException e) {
+            if (!e.isRefusal()) {
+                throw e;
+            }
+            in.goBack(start);
+            refuseVariables(e);
+        }
+    }
+
+    /** Skips a declaration; each of its declarators begins with the variable's name. */
+    private void refuseVariables(PtxException refusal) throws PtxException {
+        boolean named = false;
+        while (!in.skip(";")) {
+            if (in.atEnd()) {
+                throw in.invalid("statement must end with ';'");
+            }
+            if (in.is("{")) {
+                in.skipBlock("{", "}");
+            } else if (in.is("(")) {
+                in.skipBlock("(", ")");
+            } else if (in.kind() == Lexer.ID && !named) {
+                module.refusedVariables.putIfAbsent(in.take(), refusal);
+                named = true;
+            } else {
+                named &= !in.take().equals(",");
+            }
         }
     }
 
@@ -151,32 +194,65 @@ public final class Parser {
                 in.take();
             }
         }
-        if (in.is("(")) {
-            function.returns = parameters(in);
-        }
+        function.returns = parameters(function);
         function.name = in.expectName();
-        if (in.is("(")) {
-            function.params = parameters(in);
-        }
+        function.params = parameters(function);
         if (function.entry && !function.returns.isEmpty()) {
             throw in.invalid("a kernel must return nothing: " + function.name);
         }
         attributes(function);
         Function old = module.functions.get(function.name);
         if (in.is("{")) {
-            if (old != null && old.body != null) {
+            if (old != null && old.isDefined()) {
                 throw in.invalid("function must be defined once: " + function.name);
             }
-            new BodyParser(in, function).parse();
+            body(function);
             if (old != null && linkage == Variable.Linkage.NONE && old.linkage != Variable.Linkage.EXTERN) {
                 function.linkage = old.linkage;
             }
             module.functions.put(function.name, function);
         } else {
             in.expect(";");
+            function.refusal = null; // the definition has its own, if any
             if (old == null) {
                 module.functions.put(function.name, function);
             }
+        }
+    }
+
+    private void body(Function function) throws PtxException {
+        int start = in.place();
+        if (function.refusal == null) {
+            try {
+                new BodyParser(in, function, knownOpcodes).parse();
+                return;
+            } catch (PtxException e) {
+                refuse(function, e);
+                function.variables.clear();
+                in.goBack(start);
+            }
+        }
+        in.skipBlock("{", "}");
+    }
+
+    /** Notes why a function is refused; throws an exception that is no refusal again. */
+    private static void refuse(Function function, PtxException e) throws PtxException {
+        if (!e.isRefusal()) {
+            throw e;
+        }
+        function.refusal = function.refusal == null ? e : function.refusal;
+    }
+
+    private List<Variable> parameters(Function function) throws PtxException {
+        int start = in.place();
+        try {
+            return in.is("(") ? parameters(in) : List.of();
+        } catch (PtxException e) {
+            refuse(function, e);
+            function.shapeUnknown = true;
+            in.goBack(start);
+            in.skipBlock("(", ")");
+            return List.of();
         }
     }
 
@@ -204,11 +280,17 @@ public final class Parser {
                 case "noreturn", "abi_preserve_control", "explicitcluster" -> { }
                 case "abi_preserve" -> in.integer();
                 case "pragma" -> in.skipStatement();
-                case "reqnctapercluster", "maxclusterrank" -> {
+                case "maxclusterrank" -> in.integer();
+                case "reqnctapercluster" -> {
                     int[] size = dimensions();
                     function.cluster |= size[0] * size[1] * size[2] != 1;
                 }
-                default -> throw PtxException.unsupported(line, "function directive ." + word);
+                default -> {
+                    refuse(function, PtxException.unsupported(line, "function directive ." + word));
+                    while (!in.is("{") && !in.is(";") && in.kind() != Lexer.DOT && !in.atEnd()) {
+                        in.take();
+                    }
+                }
             }
         }
     }

@@ -1,6 +1,9 @@
 package io.hawser.gpu.software.ptx;
 
-/** PTX that cannot be loaded: malformed, unresolved or using something that the software GPU does not do. */
+/**
+ * PTX that is malformed or unresolved, which fails the load, or that the software GPU does not run, which refuses the
+ * functions that hold it.
+ */
 public final class PtxException extends Exception {
     /** CUDA 13.0 cuda.h, CUDA_ERROR_INVALID_PTX. */
     public static final int INVALID_PTX = 218;
@@ -8,6 +11,9 @@ public final class PtxException extends Exception {
     public static final int NOT_FOUND = 500;
     /** CUDA 13.0 cuda.h, CUDA_ERROR_NOT_SUPPORTED. */
     public static final int NOT_SUPPORTED = 801;
+
+    // A guest writes the words of an instruction; they go to logs and to the guest's standard error.
+    private static final int MAX_WORDS = 200;
 
     private final int cuResult;
 
@@ -32,6 +38,12 @@ public final class PtxException extends Exception {
 
     /** The text is PTX, of a kind that the software GPU refuses. */
     public static PtxException unsupported(int line, String what) {
-        return new PtxException(NOT_SUPPORTED, "line " + line + ": not supported by the software GPU: " + what);
+        String cut = what.length() <= MAX_WORDS ? what : what.substring(0, MAX_WORDS) + "...";
+        return new PtxException(NOT_SUPPORTED, "line " + line + ": not supported by the software GPU: " + cut);
+    }
+
+    /** Whether this refuses functions only; every other exception fails the load. */
+    public boolean isRefusal() {
+        return cuResult == NOT_SUPPORTED;
     }
 }

@@ -5,6 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.backend.FunctionInfo;
+import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUfunction_attribute;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -208,13 +211,33 @@ class SoftwareBackendTest {
     }
 
     @Test
-    void shouldTellWhichInstructionIsRefused() {
+    void shouldRefuseLaunchesByKernelAndNameTheInstruction() {
         StringBuilder log = new StringBuilder();
         String ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n.reg .f32 %f<9>;\n"
             + ".reg .b32 %r<9>;\nmma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, "
             + "{%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f0,%f1,%f2,%f3};\nret;\n}\n";
-        assertEquals(CUDA_ERROR_NOT_SUPPORTED, backend.loadImage(text(ptx), out, log));
-        assertTrue(log.toString().contains("mma"), log::toString);
+        ok(backend.loadImage(text(ptx + STEP.substring(STEP.indexOf(".visible"))), out, log));
+        long module = out.get(ValueLayout.JAVA_LONG, 0);
+        FunctionInfo info = new FunctionInfo();
+        ok(backend.function(module, "k", info));
+        assertEquals("line 7: not supported by the software GPU: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32, "
+            + "in kernel k", info.refusal());
+        assertEquals(1024, info.attribute(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+        MemorySegment nothing = MemorySegment.ofArray(new byte[0]);
+        for (int cooperative = 0; cooperative < 2; cooperative++) {
+            assertEquals(CUDA_ERROR_NOT_SUPPORTED,
+                backend.launch(info.handle(), 1, 1, 1, 32, 1, 1, 0, 0, cooperative, nothing, nothing));
+        }
+        GraphBackend graphs = backend.graphs();
+        ok(graphs.create(out));
+        assertEquals(CUDA_ERROR_NOT_SUPPORTED, graphs.add(out.get(ValueLayout.JAVA_LONG, 0), new long[0],
+            new GraphNode.Kernel(info.handle(), 1, 1, 1, 32, 1, 1, 0, 0, nothing, nothing), out));
+        FunctionInfo other = new FunctionInfo();
+        ok(backend.function(module, "step", other));
+        assertEquals("", other.refusal());
+        CompletableFuture<Integer> status = new CompletableFuture<>();
+        ok(backend.whenContextReached(context, status::complete));
+        assertEquals(CUDA_SUCCESS, status.orTimeout(TIMEOUT_S, TimeUnit.SECONDS).join(), "the context goes on");
     }
 
     private static void await(CountDownLatch gate) {

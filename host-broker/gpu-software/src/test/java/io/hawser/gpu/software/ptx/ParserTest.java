@@ -4,9 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.gpu.software.compile.PtxImage;
+import io.hawser.gpu.software.compile.PtxKernel;
 import io.hawser.gpu.software.compile.PtxModule;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -17,13 +20,17 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ParserTest {
     private static final String HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n";
 
+    private static ModuleTree parse(String text) throws PtxException {
+        return Parser.parse(text, opcode -> true);
+    }
+
     private static String kernel(String body) {
         return HEAD + ".visible .entry k(.param .u64 a) {\n" + body + "\nret;\n}\n";
     }
 
     @Test
     void shouldSkipDebugDataAndComments() throws Exception {
-        ModuleTree module = Parser.parse("// c\n/* more\n lines */" + HEAD + "\t.file 1 \"x.cu\"\n"
+        ModuleTree module = parse("// c\n/* more\n lines */" + HEAD + "\t.file 1 \"x.cu\"\n"
             + ".visible .entry k()\n{\n.loc 1 2 3, function_name $L__info_string0, inlined_at 1 4 5\n"
             + ".pragma \"nounroll\";\nret;\n}\n.section .debug_abbrev\n{\n.b8 1 // x\n.b8 17\n{ }\n}\n");
         assertTrue(module.functions().get("k").entry());
@@ -33,12 +40,12 @@ class ParserTest {
 
     @Test
     void shouldResolveNamesByScope() throws Exception {
-        ModuleTree module = Parser.parse(kernel(".reg .b32 %r<5>; .reg .b32 x;\n{ .reg .b64 x; mov.b64 x, 1; bra L;\n"
+        ModuleTree module = parse(kernel(".reg .b32 %r<5>; .reg .b32 x;\n{ .reg .b64 x; mov.b64 x, 1; bra L;\n"
             + "{ bra L; }\nL: }\nmov.b32 x, %r4; bra OUT; { bra OUT; } OUT:"));
         assertEquals(9, module.functions().get("k").body().size());
-        assertThrows(PtxException.class, () -> Parser.parse(kernel(".reg .b32 %r<5>; mov.b32 %r5, 1;")));
-        assertThrows(PtxException.class, () -> Parser.parse(kernel("{ L: } bra L;")));
-        assertThrows(PtxException.class, () -> Parser.parse(kernel("bra NOWHERE;")));
+        assertThrows(PtxException.class, () -> parse(kernel(".reg .b32 %r<5>; mov.b32 %r5, 1;")));
+        assertThrows(PtxException.class, () -> parse(kernel("{ L: } bra L;")));
+        assertThrows(PtxException.class, () -> parse(kernel("bra NOWHERE;")));
     }
 
     @ParameterizedTest
@@ -61,23 +68,27 @@ class ParserTest {
         "cp.async.bulk.commit_group", "mbarrier.init.shared.b64 [%r0], 1", "cvt.rna.tf32.f32 %r0, %f0",
         "ld.shared::cluster.u32 %r0, [%r0]", "shfl.down.b32 %r0, %r0, 1, 31", "atom.global.v4.f32.add %f0, [%rd0], %f0",
         "frobnicate.u32 %r0, %r0", "add.rn.e4m3 %r0, %r0, %r0"})
-    void shouldRefuseWhatIsNotSupportedByName(String instruction) {
+    void shouldRefuseWhatIsNotSupportedByName(String instruction) throws Exception {
         String body = ".reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %rd<2>;\n" + instruction.strip() + ";";
-        PtxException e = assertThrows(PtxException.class, () -> PtxModule.compile(kernel(body)));
+        PtxException e = PtxImage.link(List.of(PtxModule.compile(kernel(body)))).kernels().get("k").refusal();
         assertEquals(PtxException.NOT_SUPPORTED, e.cuResult(), e.getMessage());
         String opcode = instruction.strip().split("[. ]")[0];
-        assertTrue(e.getMessage().contains(opcode) || e.getMessage().contains("operands"), e.getMessage());
-        assertTrue(e.getMessage().startsWith("line 6:"), e.getMessage());
+        assertTrue(e.getMessage().contains(opcode), e.getMessage());
+        assertTrue(e.getMessage().startsWith("line 6:") && e.getMessage().endsWith("in kernel k"), e.getMessage());
     }
 
     @Test
-    void shouldBoundWhatAGuestCanAskFor() {
+    void shouldBoundWhatAGuestCanAskFor() throws Exception {
         for (String text : new String[] {HEAD + ".global .b8 x[99999999999999];", HEAD + ".global .b32 y[-1];",
-            HEAD + ".visible .entry k(.param .b8 p[40000]) { ret; }", HEAD + ".global .b8 z[4] = {" + "{".repeat(5000),
-            kernel("{".repeat(5000)), HEAD + ".shared .b8 s[600000000];\n.visible .entry k() { .reg .b32 r;"
-            + "mov.u32 r, s; ret; }"}) {
-            assertThrows(PtxException.class, () -> io.hawser.gpu.software.compile.PtxImage.link(
-                java.util.List.of(PtxModule.compile(text))));
+            HEAD + ".global .b8 z[4] = {" + "{".repeat(5000), kernel("{".repeat(5000))}) {
+            assertThrows(PtxException.class, () -> PtxModule.compile(text), text);
+        }
+        for (String text : new String[] {HEAD + ".visible .entry k(.param .b8 p[40000]) { ret; }",
+            HEAD + ".shared .b8 s[600000000];\n.visible .entry k() { .reg .b32 r; mov.u32 r, s; ret; }"}) {
+            PtxKernel refused = PtxImage.link(List.of(PtxModule.compile(text))).kernels().get("k");
+            assertEquals(PtxException.NOT_SUPPORTED, refused.refusal().cuResult(), text);
+            assertEquals(0, refused.staticSharedBytes(), text);
+            assertTrue(refused.paramBytes() <= 32_764, text);
         }
     }
 
