@@ -76,16 +76,25 @@ HWS_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_
 
 HWS_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
     ENTER_FUNCTION(function, kept);
-    (void) kept;
     HWS_REQUIRE(state != NULL);
-    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    *state = kept->refusal == NULL ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
+}
+
+CUresult hws_function_check(const hws_function_t *function) {
+    if (__builtin_expect(function->refusal == NULL, 1)) {
+        return CUDA_SUCCESS;
+    }
+    hws_function_t *kept = hws_function_get((const void *) (uintptr_t) function->handle);
+    if (!atomic_exchange(&kept->refusal_said, true)) {
+        hws_log(HWS_WARN, "a kernel is refused: %s", function->refusal);
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 HWS_EXPORT CUresult cuFuncLoad(CUfunction function) {
     ENTER_FUNCTION(function, kept);
-    (void) kept;
-    return CUDA_SUCCESS;
+    return hws_function_check(kept);
 }
 
 HWS_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape) {
+    HWS_TRY(hws_function_check(function));
     const unsigned *grid = shape->grid, *block = shape->block;
     HWS_REQUIRE(grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && block[0] != 0 && block[1] != 0 && block[2] != 0);
     for (int i = 0; i < 3; i++) {

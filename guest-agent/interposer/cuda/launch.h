@@ -17,7 +17,10 @@ typedef struct hws_shape {
     unsigned attribute_count;
 } hws_shape_t;
 
-/* What a device would refuse, so that an asynchronous launch can say so at once, as CUDA does. */
+/*
+ * What a device would refuse, of the kernel and of the launch's extents, so that an asynchronous launch can say so at
+ * once, as CUDA does.
+ */
 CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape);
 
 /* launch_attributes.c: checks single attributes, before the shape, as CUDA does. A capture survives such a refusal. */

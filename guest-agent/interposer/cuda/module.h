@@ -8,6 +8,7 @@
 #include "hws_driver.h"
 
 #define HWS_FUNCTION_ATTRIBUTES 16
+#define HWS_MAX_REFUSAL_BYTES 1000u /* wire.yaml, hwsFunctionGet */
 #define HWS_MAX_PARAM_BYTES 32764u /* a kernel's parameter space, PTX ISA 8.1 */
 
 /* What is kept about a kernel. Freed with its handle's slot. */
@@ -20,6 +21,8 @@ typedef struct hws_function {
     int attributes[HWS_FUNCTION_ATTRIBUTES];
     uint32_t params_bytes;     /* end of the last parameter */
     uint32_t param_count;
+    const char *refusal;       /* why the device does not run it, behind the name; NULL for one that it runs */
+    _Atomic bool refusal_said;
     const char *name;          /* behind the parameters */
     HwsParam params[];
 } hws_function_t;
@@ -27,6 +30,12 @@ typedef struct hws_function {
 static inline hws_function_t *hws_function_get(const void *function) {
     return hws_handle_data(HWS_KIND_FUNCTION, (uint64_t) (uintptr_t) function);
 }
+
+/*
+ * CUDA_ERROR_NOT_SUPPORTED for a kernel that the device does not run; says why on standard error, once for each kernel.
+ * CUDA_SUCCESS for any other.
+ */
+CUresult hws_function_check(const hws_function_t *function);
 
 /* Options of a load that reach further than this library: buffers for the log. */
 typedef struct hws_jit_options {

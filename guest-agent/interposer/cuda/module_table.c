@@ -35,9 +35,9 @@ static hws_function_t *find_function(const hws_module_t *kept, uint64_t hash, co
 
 /* Keeps what the worker said of a kernel. */
 static CUresult keep_function(CUmodule module, hws_module_t *kept, const char *name, uint64_t handle, uint32_t count,
-                              const HwsParam *params, const int *attributes) {
-    size_t name_bytes = strlen(name) + 1;
-    hws_function_t *function = malloc(sizeof *function + count * sizeof *params + name_bytes);
+                              const HwsParam *params, const int *attributes, const char *refusal) {
+    size_t name_bytes = strlen(name) + 1, refusal_bytes = strlen(refusal) + 1;
+    hws_function_t *function = malloc(sizeof *function + count * sizeof *params + name_bytes + refusal_bytes);
     if (function == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -45,7 +45,9 @@ static CUresult keep_function(CUmodule module, hws_module_t *kept, const char *n
                                   .name_hash = hash_name(name), .param_count = count};
     memcpy(function->attributes, attributes, sizeof function->attributes);
     memcpy(function->params, params, count * sizeof *params);
-    function->name = memcpy(function->params + count, name, name_bytes);
+    char *text = memcpy(function->params + count, name, name_bytes);
+    function->name = text;
+    function->refusal = *refusal == '\0' ? NULL : memcpy(text + name_bytes, refusal, refusal_bytes);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t end = (uint64_t) params[i].offset + params[i].size;
         if (end > HWS_MAX_PARAM_BYTES || params[i].size == 0) {
@@ -78,11 +80,13 @@ CUresult hws_module_function(CUmodule module, const char *name, CUfunction *func
     /* The lock is kept over the call, so that two threads that ask for the same name get the same handle. */
     static HwsParam params[MAX_PARAMS]; /* under the lock */
     int attributes[HWS_FUNCTION_ATTRIBUTES] = {0};
-    uint32_t count = 0, params_bytes = 0;
+    char refusal[HWS_MAX_REFUSAL_BYTES + 1] = "";
+    uint32_t count = 0, params_bytes = 0, refusal_bytes = 0;
     uint64_t handle = hws_handle_new(HWS_KIND_FUNCTION);
     CUfunction function = (CUfunction) (uintptr_t) handle;
     CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
-        : hws_call_hwsFunctionGet(wire_module(module, kept), name, function, &count, attributes, params, &params_bytes);
+        : hws_call_hwsFunctionGet(wire_module(module, kept), name, function, &count, attributes, params, &params_bytes,
+                                  refusal, &refusal_bytes);
     if (result == CUDA_SUCCESS && (count > MAX_PARAMS || params_bytes != count * sizeof *params)) {
         hws_channel_fail(HWS_LOST_STATUS,
                          "the worker broke the protocol, the session is over: %u parameters in %u bytes",
@@ -90,7 +94,8 @@ CUresult hws_module_function(CUmodule module, const char *name, CUfunction *func
         result = (CUresult) hws_channel_status();
     }
     if (result == CUDA_SUCCESS) {
-        result = keep_function(module, kept, name, handle, count, params, attributes);
+        refusal[refusal_bytes] = '\0';
+        result = keep_function(module, kept, name, handle, count, params, attributes, refusal);
     }
     pthread_mutex_unlock(&hws_module_lock);
     if (result == CUDA_SUCCESS) {

@@ -8,7 +8,11 @@ public final class FunctionInfo {
     /** Most parameters that a kernel has: its parameter space has 32,764 bytes (PTX ISA 8.1), guests' are capped. */
     public static final int MAX_PARAMS = 4096;
 
+    /** Longest {@link #refusal} in UTF-8: it goes to the guest's standard error as one line. */
+    public static final int MAX_REFUSAL_BYTES = 1000;
+
     private long handle;
+    private String refusal = "";
     private int[] offsets = {};
     private int[] sizes = {};
     private final int[] attributes = new int[ATTRIBUTES];
@@ -33,6 +37,20 @@ public final class FunctionInfo {
     /** Sets an attribute by its CUfunction_attribute. */
     public void attribute(int index, int value) {
         attributes[index] = value;
+    }
+
+    /**
+     * Sets why each launch of the kernel answers CUDA_ERROR_NOT_SUPPORTED.
+     *
+     * @param reason names the instruction and the kernel.
+     */
+    public void refusal(String reason) {
+        refusal = reason;
+    }
+
+    /** Why the kernel cannot be launched; empty for one that can. */
+    public String refusal() {
+        return refusal;
     }
 
     /** The kernel. */

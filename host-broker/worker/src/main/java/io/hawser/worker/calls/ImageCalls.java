@@ -211,11 +211,16 @@ final class ImageCalls {
                 attributes.setAtIndex(I32, i, info.attribute(i));
             }
             WireReplies.hwsFunctionGet(call.reply(), count, attributes,
-                params.asSlice(0, (long) count * PARAM_BYTES));
+                params.asSlice(0, (long) count * PARAM_BYTES), MemorySegment.ofArray(refusal(info)));
         }
         objects.register(call, HandleKind.FUNCTION, function, info.handle(), module,
             new Parameters(bytes, stackBytes(info)));
         call.finish(0);
+    }
+
+    private static byte[] refusal(FunctionInfo info) {
+        byte[] text = info.refusal().getBytes(StandardCharsets.UTF_8);
+        return Arrays.copyOf(text, Math.min(text.length, FunctionInfo.MAX_REFUSAL_BYTES));
     }
 
     private long stackBytes(FunctionInfo info) {
