@@ -57,18 +57,23 @@ static cudaSurfaceObject_t surface_of(cudaArray_t array) {
 // Ends the program with 77 if the device has no surface instructions, and says so by every error that it should.
 static void check_surfaces() {
     cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, (const void *) write1D);
-    if (error == cudaSuccess) {
-        return;
-    }
-    CUDA_IS(cudaErrorNotSupported, error);
-    cudaGetLastError();
+    CUDA_OK(cudaFuncGetAttributes(&attributes, (const void *) write1D));
     std::vector<int> zeros(WIDTH);
     cudaArray_t array = array_of(WIDTH, 0, 0, zeros.data(), cudaArraySurfaceLoadStore);
     cudaResourceDesc resource = {};
     cudaSurfaceObject_t surface;
     resource.res.array.array = array;
-    CUDA_IS(cudaErrorNotSupported, cudaCreateSurfaceObject(&surface, &resource));
+    resource.resType = cudaResourceTypeArray;
+    cudaError_t error = cudaCreateSurfaceObject(&surface, &resource);
+    if (error == cudaSuccess) {
+        CUDA_OK(cudaDestroySurfaceObject(surface));
+        CUDA_OK(cudaFreeArray(array));
+        return;
+    }
+    CUDA_IS(cudaErrorNotSupported, error);
+    cudaGetLastError();
+    write1D<<<1, 64>>>(surface);
+    CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
     CUDA_OK(cudaFreeArray(array));
     check_unsupported("the device has no surface instructions");
 }

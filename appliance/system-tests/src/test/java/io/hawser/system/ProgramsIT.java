@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ProgramsIT {
     private static final int UNSUPPORTED = 77;
     /** Programs that ask for what is refused, which the guest library names once on stderr. */
-    private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors");
+    private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors", "refused_kernels");
     /** The same, where the answer depends on the carrier: mapped memory needs a region, which may be full. */
     private static final Map<Carrier, Set<String>> REFUSED_OVER =
         Map.of(Carrier.TCP, Set.of("pointer_attributes"), Carrier.SHM, Set.of("drv_heap_full"));
@@ -124,6 +124,18 @@ class ProgramsIT {
             }
         } finally {
             programs.forEach(GuestProgram::close);
+        }
+    }
+
+    @Test
+    void shouldNameARefusedKernelAndItsInstructionOnce() throws Exception {
+        assumeTrue(Files.exists(Chain.PROGRAMS.resolve("refused_kernels")),
+            "nvcc not found: refused_kernels was not built");
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "refused_kernels")) {
+            GuestProgram.Result result = program.await().assertPassed();
+            assertEquals(1, result.hawserLines().size(), result::toString);
+            assertTrue(result.hawserLines().getFirst().matches("hawser: a kernel is refused: line \\d+: not supported"
+                + " by the software GPU: wmma\\.load\\.\\S+, in kernel \\S*tensor_product\\S*"), result::toString);
         }
     }
 
