@@ -72,7 +72,9 @@ class HostileLaunchTest {
             assertTrue(told.contains(reason), () -> "expected: " + reason + " told: " + told);
             rig.guest().close();
             rig.expect("ended");
+            assertEquals(1, rig.lastStats().path("refusedRecords").asLong());
             assertFalse(rig.join(), "a refused guest is an error");
+            assertEquals("", rig.gpu().leftAtClose());
         }
     }
 

@@ -94,12 +94,11 @@ class HostileRegionTest {
             {own, 8, Integer.MIN_VALUE},
         };
         for (long[] each : cases) {
-            refuse("must lie in its heap or its chunk: regionOffset=" + Long.toUnsignedString(each[0]) + " bytes="
-                + each[1] + " chunk=" + (int) each[2], rig -> {
+            HostileLaunchTest.refuse("must lie in its heap or its chunk: regionOffset=" + Long.toUnsignedString(each[0]) + " bytes="
+                + each[1] + " chunk=" + (int) each[2], (rig, guest) -> {
                     // As much of the device as the copy needs, so that the region is what refuses it.
-                    long memory = rig.guest().allocate(geometry.chunkBytes() + 8);
-                    rig.guest().send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0,
-                        each[2]);
+                    long memory = guest.allocate(geometry.chunkBytes() + 8);
+                    guest.send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0, each[2]);
                 });
         }
     }
@@ -125,9 +124,9 @@ class HostileRegionTest {
         long[][] pitches = {{1L << 62, 0}, {-64, 64}, {64, -1}, {64, 1L << 62}, {geometry.heapBytes(), 64},
             {Long.MAX_VALUE, Long.MAX_VALUE}};
         for (long[] each : pitches) {
-            refuse("must lie in its heap", rig -> {
-                long memory = rig.guest().allocate(4096);
-                rig.guest().send(CudaOpcodes.hwsReadBoxShared, Guest.CREDITED, memory, 64, 8, 0, 0, 0, 64, 2, 2, 0,
+            HostileLaunchTest.refuse("must lie in its heap", (rig, guest) -> {
+                long memory = guest.allocate(4096);
+                guest.send(CudaOpcodes.hwsReadBoxShared, Guest.CREDITED, memory, 64, 8, 0, 0, 0, 64, 2, 2, 0,
                     heap, each[0], each[1], 0);
             });
         }
@@ -140,13 +139,19 @@ class HostileRegionTest {
         long[][] maps = {{heap, 0}, {heap + 8, 4096}, {heap, 100}, {heap - 4096, 4096},
             {heap, geometry.heapBytes() + 4096}, {heap, -4096}};
         for (long[] each : maps) {
-            refuse("", rig -> rig.guest().send(CudaOpcodes.hwsHostMap, Guest.REPLY, each));
+            HostileLaunchTest.refuse("", (rig, guest) -> guest.send(CudaOpcodes.hwsHostMap, Guest.REPLY, each));
         }
-        refuse("that are not mapped", rig -> {
-            assertEquals(0, rig.guest().call(CudaOpcodes.hwsHostMap, heap + 8192, 8192).status());
-            rig.guest().send(CudaOpcodes.hwsHostMap, Guest.REPLY, heap, 3 * 4096);
+        HostileLaunchTest.refuse("that are not mapped", (rig, guest) -> {
+            assertEquals(0, guest.call(CudaOpcodes.hwsHostMap, heap + 8192, 8192).status());
+            guest.send(CudaOpcodes.hwsHostMap, Guest.REPLY, heap, 3 * 4096);
         });
-        refuse("must have been mapped", rig -> rig.guest().send(CudaOpcodes.hwsHostUnmap, Guest.REPLY, heap));
+        HostileLaunchTest.refuse("must have been mapped",
+            (rig, guest) -> guest.send(CudaOpcodes.hwsHostUnmap, Guest.REPLY, heap));
+        HostileLaunchTest.refuse("must have been mapped", (rig, guest) -> {
+            assertEquals(0, guest.call(CudaOpcodes.hwsHostMap, heap, 4096).status());
+            assertEquals(0, guest.call(CudaOpcodes.hwsHostUnmap, heap).status());
+            guest.send(CudaOpcodes.hwsHostUnmap, Guest.REPLY, heap);
+        });
     }
 
     @Test

@@ -21,6 +21,16 @@ class BoxTest {
     }
 
     @Test
+    void shouldRefuseWhatBeginsOrEndsBeyondAnyDevice() {
+        assertNotNull(Box.of(0, 1, 1, 0, 1L << 47, 0, 1, 1, 1));
+        assertNull(Box.of(0, 4, 1, 0, 1L << 47, 0, 1, 1, 1), "its first byte");
+        assertNull(Box.of(0, 1, 4, 0, 0, 1L << 47, 1, 1, 1), "its first byte");
+        assertNotNull(Box.of(0, 1, 1, 0, 0, 0, 1, 1L << 47, 1));
+        assertNull(Box.of(0, 4, 1, 0, 0, 0, 1, 1L << 47, 1), "its last byte");
+        assertNull(Box.of(0, 1, 4, 0, 0, 0, 1, 1, 1L << 47), "its last byte");
+    }
+
+    @Test
     void shouldRefuseBoxesThatOverflow() {
         long huge = 1L << 48;
         assertNull(Box.of(0, huge, huge, 0, 0, 0, 1, 1, 2));
