@@ -83,9 +83,10 @@ class LedgerSessionTest {
         assertEquals(0, ledger.usedBytes(COLUMN), "a session that ends gives back");
     }
 
-    @Test
-    void shouldCountLimitsThatTakeMemoryUnlessTheDriverRefusesThem() throws IOException {
-        try (Rig rig = session(Carrier.TCP, 1)) {
+    @ParameterizedTest
+    @EnumSource
+    void shouldCountLimitsThatTakeMemoryUnlessTheDriverRefusesThem(Carrier carrier) throws IOException {
+        try (Rig rig = session(carrier, 1)) {
             assertEquals(0, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, 3000).status());
             assertEquals(3000, ledger.usedBytes(COLUMN), "launches of kernels that wait");
             assertEquals(0, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, 1000).status());

@@ -120,6 +120,7 @@ class GraphMemoryTest {
         memory.forget(context);
         assertEquals(0, quota.heldBytes());
         assertNull(memory.at(1000));
+        assertEquals(100, memory.newBytes(1000, 100));
         assertTrue(allocations.add(1000, 50, another));
         memory.release(block);
         memory.freed(live);
