@@ -7,6 +7,7 @@
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef int CUjitInputType, CUmemPool_attribute;
+#define CUDA_ERROR_FILE_NOT_FOUND ((CUresult) 301)
 #define CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ((CUpointer_attribute) 6)
 #define CU_POINTER_ATTRIBUTE_IS_MANAGED ((CUpointer_attribute) 8)
 #define CU_POINTER_ATTRIBUTE_MAPPED ((CUpointer_attribute) 13)
@@ -93,6 +94,8 @@ static void images(void) {
         CU_OK(cuLinkDestroy(link));
     }
     CU_IS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoad(&module, path));
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuModuleLoad(&module, ""));
+    CU_IS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/nonexistent"));
     check_true("gone", unlink(path) == 0);
 }
 
@@ -102,5 +105,7 @@ int main(int argc, char **argv) {
     pointers();
     pools();
     images();
+    int value = 0;
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetAttribute(&value, (CUdevice_attribute) 9999, 0));
     return check_pass("attributes of pointers and pools, empty images");
 }

@@ -109,7 +109,18 @@ static void copies(CUgraph graph) {
     CU_OK(cuMemFree(factors));
 }
 
-/* Parameters in one buffer. CUDA shows them as they were given or as an array; both may be set again. */
+/* The buffer that a program is shown; its keys stand in no particular order. */
+static void *shown_buffer(void **extra) {
+    for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+            return extra[i + 1];
+        }
+    }
+    check_fail("no buffer in extra");
+    return NULL;
+}
+
+/* Parameters in one buffer: CUDA shows them as they were set last. */
 static void buffers(void) {
     struct { CUdeviceptr values; int count, addend; } packed = {values, COUNT, 1};
     size_t bytes = sizeof packed;
@@ -124,13 +135,9 @@ static void buffers(void) {
     CU_OK(cuGraphInstantiate(&exec, graph, 0));
     check_added("a buffer", exec, 1);
     CU_OK(cuGraphKernelNodeGetParams(node, &own));
-    check_true("shown in one way", (own.kernelParams != NULL) != (own.extra != NULL));
+    check_true("shown as a buffer", own.kernelParams == NULL && own.extra != NULL);
     for (int token = 2; token < 200; token++) {
-        if (own.kernelParams != NULL) {
-            *(int *) own.kernelParams[2] = token;
-        } else {
-            ((int *) own.extra[1])[3] = token;
-        }
+        ((int *) shown_buffer(own.extra))[3] = token;
         CU_OK(cuGraphKernelNodeSetParams(node, &own));
         CU_OK(cuGraphExecKernelNodeSetParams(exec, node, &own));
     }
@@ -139,6 +146,13 @@ static void buffers(void) {
     CU_OK(cuGraphKernelNodeSetParams(node, &given));
     CU_OK(cuGraphExecKernelNodeSetParams(exec, node, &given));
     check_added("the program's buffer again", exec, 500);
+    int addend = 600;
+    void *params[] = {&values, &count, &addend};
+    CUDA_KERNEL_NODE_PARAMS array = check_kernel_params(add_value, COUNT, params), now;
+    CU_OK(cuGraphKernelNodeSetParams(node, &array));
+    CU_OK(cuGraphKernelNodeGetParams(node, &now));
+    check_true("an array after an array", now.kernelParams != NULL && now.extra == NULL);
+    check_equal("with its value", 600, *(int *) now.kernelParams[2]);
     CU_OK(cuGraphExecDestroy(exec));
     CU_OK(cuGraphDestroy(graph));
 }

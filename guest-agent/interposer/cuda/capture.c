@@ -86,7 +86,7 @@ bool hws_frontier_join(hws_frontier_t *frontier, const CUgraphNode *nodes, const
             at++;
         }
         if (at == frontier->count) {
-            /* Only here: `nodes` may be this frontier's own array, as cuStreamGetCaptureInfo shows it, with no new node. */
+            /* Only here: `nodes` may be this frontier's array, which cuStreamGetCaptureInfo shows; none is new then. */
             if (!reserve(frontier, frontier->count + 1)) {
                 return false;
             }

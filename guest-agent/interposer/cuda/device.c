@@ -202,7 +202,7 @@ HWS_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
 HWS_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
     ENTER_DEVICE(dev, info);
     (void) info;
-    HWS_REQUIRE(pi != NULL && (int) attrib > 0);
+    HWS_REQUIRE(pi != NULL && (int) attrib > 0 && attrib < CU_DEVICE_ATTRIBUTE_MAX);
     *pi = hws_device_attribute(dev, attrib);
     return CUDA_SUCCESS;
 }

@@ -204,17 +204,18 @@ static CUresult set_kernel(hws_node_kernel_t *kernel, const hws_node_kernel_t *t
     if (known == NULL) {
         return CUDA_ERROR_INVALID_HANDLE; /* another thread has unloaded it in between */
     }
+    hws_shape_t shape = to->shape;
+    shape.flags = kernel->shape.flags;
+    shape.attributes = kernel->shape.attributes;
+    shape.attribute_count = kernel->shape.attribute_count;
+    HWS_TRY(hws_launch_check_clusters(known, &shape));
     if (!hws_arguments_replace(&kernel->arguments, to->arguments->packed, known)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    const hws_shape_t kept = kernel->shape;
     kernel->function = to->function;
     kernel->params_bytes = to->params_bytes;
     kernel->packed_given = to->packed_given;
-    kernel->shape = to->shape;
-    kernel->shape.flags = kept.flags;
-    kernel->shape.attributes = kept.attributes;
-    kernel->shape.attribute_count = kept.attribute_count;
+    kernel->shape = shape;
     return CUDA_SUCCESS;
 }
 

@@ -16,9 +16,10 @@ typedef struct hws_exec hws_exec_t;
 typedef struct hws_user_object hws_user_object_t;
 
 /*
- * A kernel node's arguments: one allocation, whose arrays cuGraphKernelNodeGetParams gives to the program. Programs keep
- * the arrays, write into them and give them back for each token of an answer, so a block keeps its address until its
- * node ends. The packed bytes count; a pointer that the program has replaced counts only in a structure that it sets.
+ * A kernel node's arguments: one allocation, whose arrays cuGraphKernelNodeGetParams gives to the program. Programs
+ * keep the arrays, write into them and give them back for each token of an answer, so a block keeps its address until
+ * its node ends. The packed bytes count. A pointer that the program has replaced counts only in a structure that the
+ * program sets.
  */
 typedef struct hws_arguments {
     struct hws_arguments *outgrown; /* too small for a later function, and perhaps still in the program's hands */
@@ -154,7 +155,7 @@ void hws_node_end(hws_node_t *node);
 
 /*
  * Replaces the parameters by others of the same type; takes them, also when it fails. A kernel's attributes are no part
- * of what is set, and its arguments stay where they are. CUDA_ERROR_OUT_OF_MEMORY leaves the node as it was.
+ * of what is set, and its arguments stay where they are. A failure leaves the node as it was.
  */
 CUresult hws_node_set(hws_node_t *node, hws_params_t *params);
 

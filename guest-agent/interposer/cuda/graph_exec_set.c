@@ -31,7 +31,11 @@ static CUresult describe(const hws_exec_t *exec, CUgraphNode handle, hws_params_
     shape->attributes = kept->attributes;
     shape->attribute_count = kept->attribute_count;
     shape->flags = kept->flags;
-    CUresult result = hws_graph_describe(params, node->index, blob_p, bytes_p);
+    const hws_function_t *known = hws_function_get(params->kernel.function);
+    CUresult result = known == NULL ? CUDA_ERROR_INVALID_HANDLE : hws_launch_check_clusters(known, shape);
+    if (result == CUDA_SUCCESS) {
+        result = hws_graph_describe(params, node->index, blob_p, bytes_p);
+    }
     *shape = own;
     return result;
 }

@@ -155,11 +155,9 @@ const CUlaunchAttributeValue *hws_kernel_attribute(const hws_node_kernel_t *kern
 
 CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID id,
                                   const CUlaunchAttributeValue *value) {
-    if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-        const hws_function_t *function = hws_function_get(kernel->function);
-        HWS_TRY(function == NULL ? CUDA_ERROR_INVALID_HANDLE
-                                 : hws_launch_check_cluster_value(function, kernel->shape.grid, value));
-    }
+    const hws_function_t *function = hws_function_get(kernel->function);
+    HWS_TRY(function == NULL ? CUDA_ERROR_INVALID_HANDLE
+                             : hws_launch_check_node_value(function, kernel->shape.grid, id, value));
     CUlaunchAttributeValue *known = (CUlaunchAttributeValue *) (uintptr_t) hws_kernel_attribute(kernel, id);
     if (known == NULL) {
         unsigned count = kernel->shape.attribute_count;

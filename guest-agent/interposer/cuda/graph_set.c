@@ -53,10 +53,10 @@ static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) 
         return;
     }
     arguments->extra_bytes = kernel->params_bytes;
-    arguments->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
-    arguments->extra[1] = arguments->packed;
-    arguments->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
-    arguments->extra[3] = &arguments->extra_bytes;
+    arguments->extra[0] = CU_LAUNCH_PARAM_BUFFER_SIZE; /* in driver 580's order */
+    arguments->extra[1] = &arguments->extra_bytes;
+    arguments->extra[2] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+    arguments->extra[3] = arguments->packed;
     arguments->extra[4] = CU_LAUNCH_PARAM_END;
     params_p->extra = arguments->extra;
 }
@@ -88,7 +88,7 @@ HWS_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KER
     return cuGraphKernelNodeSetParams_v2(hNode, &wider);
 }
 
-/* Attributes that a kernel node has: CUDA 13.0 cuda.h, CU_KERNEL_NODE_ATTRIBUTE_.... */
+/* Attributes that a kernel node has for driver 580, which refuses the preferred cluster of cuda.h's list. */
 static bool is_node_attribute(CUlaunchAttributeID id) {
     switch (id) {
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -98,7 +98,6 @@ static bool is_node_attribute(CUlaunchAttributeID id) {
         case CU_LAUNCH_ATTRIBUTE_PRIORITY:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
         case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             return true;
         default:

@@ -29,9 +29,9 @@ CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_fun
 CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape);
 /* Clusters that no device has room for; a node of a graph may have them until the graph is instantiated. */
 CUresult hws_launch_check_cluster_size(const hws_shape_t *shape);
-/* An attribute that a kernel node is to have. */
-CUresult hws_launch_check_cluster_value(const hws_function_t *function, const unsigned grid[3],
-                                        const CUlaunchAttributeValue *value);
+/* An attribute that a kernel node with such a grid is to have. */
+CUresult hws_launch_check_node_value(const hws_function_t *function, const unsigned grid[3], CUlaunchAttributeID id,
+                                     const CUlaunchAttributeValue *value);
 
 /* Bytes to pack parameters into: rounded up, since the gaps between parameters go out too and must be zeros. */
 static inline size_t hws_launch_packed_bytes(const hws_function_t *function) {

@@ -67,11 +67,23 @@ static CUresult check(const hws_function_t *function, const unsigned grid[3], co
     return differs || !divides || !portable ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
+/* A preferred cluster consists of whole ones that the launch would have without it, and the grid of whole such. */
+static CUresult check_preferred(const hws_function_t *function, const unsigned grid[3], const hws_cluster_t *given,
+                                const hws_cluster_t *preferred) {
+    const hws_cluster_t required = required_by(function);
+    const hws_cluster_t *cluster = is_unset(given) ? &required : given;
+    bool whole = !is_unset(cluster);
+    for (int i = 0; whole && i < 3; i++) {
+        whole = preferred->dim[i] != 0 && preferred->dim[i] % cluster->dim[i] == 0 && grid[i] % preferred->dim[i] == 0;
+    }
+    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
 /* Of several attributes the last one counts. */
-static hws_cluster_t cluster_given(const hws_shape_t *shape) {
+static hws_cluster_t cluster_given(const hws_shape_t *shape, CUlaunchAttributeID id) {
     hws_cluster_t given = {{0, 0, 0}};
     for (unsigned i = 0; i < shape->attribute_count; i++) {
-        if (shape->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+        if (shape->attributes[i].id == id) {
             given = cluster_of(&shape->attributes[i].value);
         }
     }
@@ -79,23 +91,55 @@ static hws_cluster_t cluster_given(const hws_shape_t *shape) {
 }
 
 CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape) {
-    const hws_cluster_t given = cluster_given(shape);
-    return check(function, shape->grid, &given);
+    const hws_cluster_t given = cluster_given(shape, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+    const hws_cluster_t preferred = cluster_given(shape, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
+    HWS_TRY(check(function, shape->grid, &given));
+    return is_unset(&preferred) ? CUDA_SUCCESS : check_preferred(function, shape->grid, &given, &preferred);
 }
 
 CUresult hws_launch_check_cluster_size(const hws_shape_t *shape) {
-    const hws_cluster_t given = cluster_given(shape);
+    const hws_cluster_t given = cluster_given(shape, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
     return blocks_of(&given) > LARGEST_CLUSTER_BLOCKS ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
-CUresult hws_launch_check_cluster_value(const hws_function_t *function, const unsigned grid[3],
-                                        const CUlaunchAttributeValue *value) {
-    const hws_cluster_t given = cluster_of(value);
-    if (is_partly_zero(&given)) {
-        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+/* Values that no launch and no node may have. */
+static CUresult check_value(const hws_function_t *function, CUlaunchAttributeID id,
+                            const CUlaunchAttributeValue *value) {
+    const hws_cluster_t cluster = cluster_of(value);
+    const CUaccessPolicyWindow *window = &value->accessPolicyWindow;
+    /* 0 where the device does not say. */
+    const int domains = hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
+    const int largest = hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
+    switch (id) {
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+            HWS_REQUIRE(!(window->hitRatio < 0 || window->hitRatio > 1));
+            HWS_REQUIRE(window->missProp != CU_ACCESS_PROPERTY_PERSISTING);
+            HWS_REQUIRE(largest <= 0 || window->num_bytes <= (size_t) largest);
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            return is_partly_zero(&cluster) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : check_device(function, &cluster);
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+            return check_device(function, &cluster);
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+            HWS_REQUIRE((unsigned) value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+            HWS_REQUIRE(domains <= 0 || (value->memSyncDomainMap.default_ < domains
+                                         && value->memSyncDomainMap.remote < domains));
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            HWS_REQUIRE(value->sharedMemCarveout <= 100); /* per cent; -1 is a function's alone */
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_SUCCESS;
     }
-    HWS_TRY(check_device(function, &given));
-    return check(function, grid, &given);
+}
+
+CUresult hws_launch_check_node_value(const hws_function_t *function, const unsigned grid[3], CUlaunchAttributeID id,
+                                     const CUlaunchAttributeValue *value) {
+    HWS_TRY(check_value(function, id, value));
+    const hws_cluster_t given = cluster_of(value);
+    return id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? check(function, grid, &given) : CUDA_SUCCESS;
 }
 
 /* Attributes travel as they are. An attribute that names an event or writes a handle would need more than its bytes. */
@@ -104,27 +148,33 @@ CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_fun
     HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttributeValue *value = &config->attrs[i].value;
-        const hws_cluster_t cluster = cluster_of(value);
         switch (config->attrs[i].id) {
             case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
                 *flags_p |= value->cooperative != 0 ? HWS_LAUNCH_COOPERATIVE : 0;
                 break;
-            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-                if (is_partly_zero(&cluster)) {
-                    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-                }
-                HWS_TRY(check_device(function, &cluster));
-                break;
             case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
                 HWS_REQUIRE((unsigned) value->clusterSchedulingPolicyPreference
                             <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
+                break;
+            case CU_LAUNCH_ATTRIBUTE_IGNORE:
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+            case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+            case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+                break;
+            case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+            case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+            case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+            case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+                HWS_TRY(check_value(function, config->attrs[i].id, value));
                 break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
             case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
                 return hws_unsupported_use(&said, "a launch attribute with an event or a graph node");
             default:
-                break;
+                return CUDA_ERROR_INVALID_VALUE; /* of streams, or unknown */
         }
     }
     return CUDA_SUCCESS;

@@ -195,7 +195,7 @@ HWS_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 HWS_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
                                      CUjit_option *options, void **optionValues) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(path != NULL);
+    HWS_REQUIRE(path != NULL && *path != '\0');
     void *data;
     uint64_t bytes;
     HWS_TRY(hws_file_read(path, &data, &bytes));

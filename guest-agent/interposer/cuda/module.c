@@ -22,7 +22,7 @@ HWS_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin
 
 HWS_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(module != NULL && fname != NULL);
+    HWS_REQUIRE(module != NULL && fname != NULL && *fname != '\0');
     void *image;
     uint64_t bytes;
     HWS_TRY(hws_image_read_file(fname, &image, &bytes));

@@ -120,6 +120,9 @@ static void shouldRefuseEmptyInputsOfALink(void) {
     HWS_CHECK(cuLinkCreate_v2(0, NULL, NULL, &link) == CUDA_SUCCESS);
     HWS_CHECK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, empty, 0, "n", 0, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, empty, 1, "n", 0, NULL, NULL) == CUDA_ERROR_INVALID_IMAGE);
+    HWS_CHECK(cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, "", 0, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    CUmodule module;
+    HWS_CHECK(cuModuleLoad(&module, "") == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
 }
 

@@ -137,6 +137,8 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = payload[0] == 0 ? 1 : 0;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT] = 4;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE] = 134217728;
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &info, sizeof info);
 }
 

@@ -554,9 +554,9 @@ static void shouldTakeTheExtraThatItHasShown(void) {
     HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
     HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &own) == CUDA_SUCCESS);
     size_t allocated = __sanitizer_get_current_allocated_bytes();
-    HWS_CHECK(own.kernelParams == NULL && own.extra != NULL && *(size_t *) own.extra[3] == 17);
+    HWS_CHECK(own.kernelParams == NULL && own.extra != NULL && *(size_t *) own.extra[1] == 17);
     for (int token = 2; token < 100000; token++) {
-        *(int *) own.extra[1] = token;
+        *(int *) own.extra[3] = token;
         HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_SUCCESS);
     }
     HWS_CHECK(__sanitizer_get_current_allocated_bytes() < allocated + SLACK_BYTES);
@@ -564,8 +564,8 @@ static void shouldTakeTheExtraThatItHasShown(void) {
     HWS_CHECK(*(const int *) exec_arguments() == 99999 && exec_arguments()[16] == 'x');
     packed.first = 7;
     HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &launch) == CUDA_SUCCESS);
-    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && *(int *) own.extra[1] == 7);
-    HWS_CHECK(now.extra == own.extra && now.extra[1] == own.extra[1]);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && *(int *) own.extra[3] == 7);
+    HWS_CHECK(now.extra == own.extra && now.extra[3] == own.extra[3]);
     HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && cuGraphExecDestroy(exec) == CUDA_SUCCESS);
 }
 
@@ -643,6 +643,89 @@ static void shouldRefuseClustersAtOnceAsTheDriverDoes(void) {
     }
 }
 
+/* A value, and the answers to a launch with it and to a node that is to have it. */
+typedef struct bad_value {
+    CUlaunchAttributeID id;
+    CUlaunchAttributeValue value;
+    CUresult launch, node;
+} bad_value_t;
+
+static const CUaccessPolicyWindow window = {.num_bytes = 4096, .hitRatio = 1, .hitProp = CU_ACCESS_PROPERTY_PERSISTING,
+                                            .missProp = CU_ACCESS_PROPERTY_STREAMING};
+
+static CUlaunchAttributeValue window_of(size_t bytes, float ratio, CUaccessProperty miss) {
+    CUlaunchAttributeValue value = {.accessPolicyWindow = window};
+    value.accessPolicyWindow.num_bytes = bytes;
+    value.accessPolicyWindow.hitRatio = ratio;
+    value.accessPolicyWindow.missProp = miss;
+    return value;
+}
+
+static void shouldRefuseValuesOfAttributesAsTheDriverDoes(void) {
+    start();
+    const bad_value_t values[] = {
+        {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window_of(4096, 1, CU_ACCESS_PROPERTY_STREAMING), 0, 0},
+        {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window_of(4096, 2, CU_ACCESS_PROPERTY_STREAMING), 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window_of(4096, -1, CU_ACCESS_PROPERTY_STREAMING), 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window_of(4096, 1, CU_ACCESS_PROPERTY_PERSISTING), 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window_of(134217729, 1, CU_ACCESS_PROPERTY_NORMAL), 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, {.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE}, 0, 0},
+        {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, {.memSyncDomain = 2}, 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, {.memSyncDomainMap = {3, 3}}, 0, 0},
+        {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, {.memSyncDomainMap = {4, 0}}, 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, {.memSyncDomainMap = {0, 255}}, 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, {.sharedMemCarveout = 100}, 0, 0},
+        {CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, {.sharedMemCarveout = 101}, 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, {.sharedMemCarveout = UINT32_MAX}, 1, 1},
+        {CU_LAUNCH_ATTRIBUTE_PRIORITY, {.priority = -100}, 0, 0},
+        {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, {.cooperative = -1}, 0, 0},
+        {CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, {.clusterSchedulingPolicyPreference = 3}, 1, 0},
+        {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, {.programmaticStreamSerializationAllowed = 99}, 0, 1},
+        {CU_LAUNCH_ATTRIBUTE_IGNORE, {.priority = 1}, 0, 1},
+        {CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, {.priority = 1}, 1, 1},
+        {(CUlaunchAttributeID) 15, {.priority = 1}, 1, 1},
+        {(CUlaunchAttributeID) 99, {.priority = 1}, 1, 1},
+        {(CUlaunchAttributeID) -1, {.priority = 1}, 1, 1},
+    };
+    CUgraph graph;
+    int first = 1;
+    double second = 2;
+    char third = 3;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_kernel(graph, &first, &second, &third);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const CUlaunchAttribute attribute = {.id = values[i].id, .value = values[i].value};
+        CUstreamCaptureStatus status;
+        CUgraph captured;
+        HWS_CHECK(launch_with(&attribute, 1, 4) == values[i].launch);
+        HWS_CHECK(cuGraphKernelNodeSetAttribute(node, values[i].id, &values[i].value) == values[i].node);
+        HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+        HWS_CHECK(launch_with(&attribute, 1, 4) == values[i].launch);
+        HWS_CHECK(cuStreamIsCapturing(stream, &status) == 0 && status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+        HWS_CHECK(cuStreamEndCapture(stream, &captured) == CUDA_SUCCESS && cuGraphDestroy(captured) == CUDA_SUCCESS);
+    }
+}
+
+static CUresult launch_preferred(unsigned own, unsigned preferred, unsigned grid) {
+    CUlaunchAttribute attributes[2] = {cluster(own, own != 0, own != 0),
+                                       cluster(preferred, preferred != 0, preferred != 0)};
+    attributes[1].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
+    return launch_with(attributes, 2, grid);
+}
+
+static void shouldRefusePreferredClustersAsTheDriverDoes(void) {
+    start();
+    HWS_CHECK(launch_preferred(0, 0, 8) == CUDA_SUCCESS && launch_preferred(2, 0, 6) == CUDA_SUCCESS);
+    HWS_CHECK(launch_preferred(2, 2, 6) == CUDA_SUCCESS && launch_preferred(2, 4, 8) == CUDA_SUCCESS);
+    HWS_CHECK(launch_preferred(2, 8, 8) == CUDA_SUCCESS);
+    HWS_CHECK(launch_preferred(0, 2, 8) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_preferred(0, 1, 8) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_preferred(2, 1, 8) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_preferred(2, 3, 6) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_preferred(2, 4, 6) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(launch_preferred(2, 16, 8) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
 static void shouldRefuseWhatTheKernelsClustersForbid(void) {
     broker_cluster_width = 2;
     start();
@@ -693,6 +776,15 @@ static void shouldRefuseClustersInCapturesAndGraphs(void) {
         HWS_CHECK(cuGraphKernelNodeSetAttribute(node, bad[i].id, &bad[i].value) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
         HWS_CHECK(cuGraphKernelNodeGetAttribute(node, bad[i].id, &value) == 0 && value.clusterDim.x == 2);
     }
+    /* Nor may a new grid disagree, of the node or of its executable. */
+    CUgraphExec exec;
+    void *params[] = {&first, &second, &third};
+    CUDA_KERNEL_NODE_PARAMS_v2 uneven = launch_of(params), now;
+    uneven.gridDimX = 3;
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecKernelNodeSetParams_v2(exec, node, &uneven) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &uneven) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && now.gridDimX == 2);
     wanted = cluster(0, 0, 0);
     HWS_CHECK(cuGraphKernelNodeSetAttribute(node, wanted.id, &wanted.value) == CUDA_SUCCESS);
     /* A device without clusters. */
@@ -723,6 +815,8 @@ int main(void) {
     RUN(shouldTakeTheExtraThatItHasShown, 0);
     RUN(shouldTakeTheDependenciesThatACaptureShows, 0);
     RUN(shouldRefuseClustersAtOnceAsTheDriverDoes, 0);
+    RUN(shouldRefuseValuesOfAttributesAsTheDriverDoes, 0);
+    RUN(shouldRefusePreferredClustersAsTheDriverDoes, 0);
     RUN(shouldRefuseWhatTheKernelsClustersForbid, 0);
     RUN(shouldRefuseClustersInCapturesAndGraphs, 1);
     return 0;
