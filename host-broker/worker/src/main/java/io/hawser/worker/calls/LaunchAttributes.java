@@ -16,10 +16,10 @@ final class LaunchAttributes {
     /**
      * Attributes whose values are plain numbers, by CUlaunchAttributeID: ignore, cooperative, synchronization policy,
      * cluster dimension, cluster scheduling policy, programmatic stream serialization, priority, memory
-     * synchronization domain map and domain, preferred cluster dimension, shared memory carveout. Others hold
-     * handles or pointers of the guest.
+     * synchronization domain map and domain, preferred cluster dimension, shared memory carveout, scheduling centred
+     * on NVLink. Others hold handles or pointers of the guest.
      */
-    private static final Set<Integer> PLAIN = Set.of(0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 14);
+    private static final Set<Integer> PLAIN = Set.of(0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 14, 16);
 
     private LaunchAttributes() { }
 
