@@ -19,6 +19,7 @@ final class BodyParser {
 
     private final Cursor in;
     private final Function function;
+    private final int version;
     private final Predicate<String> knownOpcodes;
     private final List<Statement> body = new ArrayList<>();
     // A label that was used before it was placed, and the one that it turned out to be.
@@ -26,9 +27,11 @@ final class BodyParser {
     private Scope scope = new Scope(null);
     private int depth;
 
-    BodyParser(Cursor in, Function function, Predicate<String> knownOpcodes) {
+    /** @param version of the module's PTX, major * 10 + minor. */
+    BodyParser(Cursor in, Function function, int version, Predicate<String> knownOpcodes) {
         this.in = in;
         this.function = function;
+        this.version = version;
         this.knownOpcodes = knownOpcodes;
     }
 
@@ -49,6 +52,10 @@ final class BodyParser {
             statement();
         }
         function.body = relabelled();
+    }
+
+    int version() {
+        return version;
     }
 
     private void statement() throws PtxException {

@@ -2,11 +2,21 @@ package io.hawser.gpu.software.ptx;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Predicate;
 
 /** Parses one instruction with its guard and operands. */
 final class InstructionParser {
     private static final int MAX_VECTOR = 8;
+    /** PTX version, major * 10 + minor, of which {@link #OTHERS} is complete. */
+    private static final int LATEST = 90;
+    // PTX ISA 9.0, chapter 9.7: the opcodes of which the software GPU runs no form, so that text which is no PTX is
+    // told from code that a GPU would run.
+    private static final Set<String> OTHERS = Set.of("alloca", "clusterlaunchcontrol", "getctarank", "istypep",
+        "ldmatrix", "mapa", "mbarrier", "mma", "movmatrix", "multimem", "setmaxnreg", "stackrestore", "stacksave",
+        "stmatrix", "suld", "suq", "sured", "sust", "tcgen05", "tensormap", "tex", "tld4", "txq", "vabsdiff", "vadd",
+        "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax", "vmax2", "vmax4", "vmin", "vmin2", "vmin4", "vset",
+        "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4", "wgmma", "wmma");
 
     private final Cursor in;
     private final BodyParser names;
@@ -35,6 +45,9 @@ final class InstructionParser {
             modifiers.add(in.take());
         }
         if (!knownOpcodes.test(op)) {
+            if (!OTHERS.contains(op) && names.version() <= LATEST) {
+                throw PtxException.invalid(line, "instruction must be one of PTX: " + op);
+            }
             throw PtxException.unsupported(line, spelling(op, modifiers));
         }
         switch (op) {

@@ -224,7 +224,7 @@ public final class Parser {
         int start = in.place();
         if (function.refusal == null) {
             try {
-                new BodyParser(in, function, knownOpcodes).parse();
+                new BodyParser(in, function, module.version, knownOpcodes).parse();
                 return;
             } catch (PtxException e) {
                 refuse(function, e);

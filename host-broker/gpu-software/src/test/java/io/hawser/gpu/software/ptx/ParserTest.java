@@ -52,7 +52,8 @@ class ParserTest {
     @ValueSource(strings = {".reg .b32 %r; mov.b32 %r, {1, 2, 3};", ".reg .b32 %r; add.s32 %r, %r;",
         ".reg .f64 %d; add.f32 %d, %d, 0;", ".reg .b16 %h; add.s32 %h, %h, 1;", ".reg .b32 %r; mov.u32 %r, nothing;",
         ".reg .b32 %r; ld.param.u32 %r, [a+8];", ".reg .b32 %r; @%r bra L; L:", ".reg .b32 %r; call f, (%r);",
-        ".reg .pred %p; cvt.s32.f32 %p, %p;", ".reg .b32 %r; mov.u32 %r, 99999999999999999999;", "{", "\"", "/*"})
+        ".reg .pred %p; cvt.s32.f32 %p, %p;", ".reg .b32 %r; mov.u32 %r, 99999999999999999999;", "no.such.op %r1;",
+        ".reg .b32 %r; frobnicate.u32 %r, %r;", "{", "\"", "/*"})
     void shouldCallMalformedTextInvalid(String body) {
         PtxException e = assertThrows(PtxException.class, () -> PtxModule.compile(kernel(body)));
         assertEquals(PtxException.INVALID_PTX, e.cuResult(), e.getMessage());
@@ -67,7 +68,7 @@ class ParserTest {
         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r0]", "barrier.cluster.arrive",
         "cp.async.bulk.commit_group", "mbarrier.init.shared.b64 [%r0], 1", "cvt.rna.tf32.f32 %r0, %f0",
         "ld.shared::cluster.u32 %r0, [%r0]", "shfl.down.b32 %r0, %r0, 1, 31", "atom.global.v4.f32.add %f0, [%rd0], %f0",
-        "frobnicate.u32 %r0, %r0", "add.rn.e4m3 %r0, %r0, %r0"})
+        "vadd4.u32.u32.u32 %r0, %r0, %r0, %r0", "add.rn.e4m3 %r0, %r0, %r0"})
     void shouldRefuseWhatIsNotSupportedByName(String instruction) throws Exception {
         String body = ".reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %rd<2>;\n" + instruction.strip() + ";";
         PtxException e = PtxImage.link(List.of(PtxModule.compile(kernel(body)))).kernels().get("k").refusal();
