@@ -117,6 +117,29 @@ class HostileRegionTest {
         }
     }
 
+    /** The word of a chunk of another number is another slot's, or the host's. */
+    @Test
+    void shouldGiveNoChunkBackThatTheSlotDoesNotHave() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            RegionGeometry geometry = rig.region().geometry();
+            long first = geometry.slot(RegionPipe.SLOT) + 2L * RegionLayout.PAGE_BYTES;
+            for (int chunk : new int[] {0, -1, geometry.chunkCount() + 1, geometry.chunkCount() + 2, 1000,
+                Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+                long word = first + (chunk - 1L) * RegionLayout.CHUNK_STRIDE;
+                boolean isInside = word >= 0 && word <= geometry.regionBytes() - Integer.BYTES;
+                if (isInside) {
+                    rig.region().memory().set(ValueLayout.JAVA_INT, word, 0x5ace);
+                }
+                rig.guest().send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, 4096, geometry.heapOffset(), 8, 0,
+                    chunk); // refused for its address on the device
+                assertEquals(1, rig.guest().synchronize(0), "chunk=" + chunk);
+                if (isInside) {
+                    assertEquals(0x5ace, rig.region().memory().get(ValueLayout.JAVA_INT, word), "chunk=" + chunk);
+                }
+            }
+        }
+    }
+
     @Test
     void shouldRefuseBoxesOutsideHeap() throws IOException {
         RegionGeometry geometry = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS);
