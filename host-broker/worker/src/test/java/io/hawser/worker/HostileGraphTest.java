@@ -87,6 +87,27 @@ class HostileGraphTest {
         });
     }
 
+    /** What a session may address changes with its mappings; the memory itself is none here, and no node runs. */
+    @Test
+    void shouldRefuseMemsetOfWhatIsNoLongerMapped() throws IOException {
+        session((rig, guest) -> {
+            long unit = 1 << 16;
+            long address = guest.call(CudaOpcodes.hwsMemReserve, 2 * unit, 0, 0).i64(0);
+            assertEquals(INVALID_VALUE, outcome(guest, memset(address, 0, unit, 1, 1)), "reserved only");
+            long id = guest.newId(HandleKind.MEM_ALLOCATION);
+            assertEquals(0, guest.call(CudaOpcodes.hwsMemCreate, out -> {
+                out.fixed(32);
+                out.i64(0, id);
+                out.i64(8, unit);
+            }).status());
+            assertEquals(0, guest.call(CudaOpcodes.hwsMemMap, address, unit, 0, id).status());
+            assertEquals(0, outcome(guest, memset(address, 0, unit, 1, 1)));
+            assertEquals(INVALID_VALUE, outcome(guest, memset(address, 0, unit + 1, 1, 1)), "the rest is not mapped");
+            assertEquals(0, guest.call(CudaOpcodes.hwsMemUnmap, address, unit).status());
+            assertEquals(INVALID_VALUE, outcome(guest, memset(address, 0, unit, 1, 1)), "unmapped");
+        });
+    }
+
     @Test
     void shouldRefuseMemsetThatIsNone() throws IOException {
         session((rig, guest) -> {

@@ -99,9 +99,12 @@ class RecordReaderTest {
         assertFalse(reader.end());
     }
 
-    /** A record of 16 payload bytes in a segment that goes on behind it; no byte of the segment is 0. */
+    /** A record of 16 payload bytes, 0x10 to 0x1f, in a segment that goes on behind it; no byte of it is 0. */
     private RecordReader amongOthers() {
-        MemorySegment segment = MemorySegment.ofArray(new byte[96]).fill((byte) 0x11);
+        MemorySegment segment = MemorySegment.ofArray(new byte[96]).fill((byte) 0x77);
+        for (int i = 0; i < 16; i++) {
+            segment.set(ValueLayout.JAVA_BYTE, 8 + RecordLayout.HEADER_BYTES + i, (byte) (0x10 + i));
+        }
         int length = RecordLayout.HEADER_BYTES + 16;
         segment.set(ValueLayout.JAVA_INT_UNALIGNED, 8 + RecordLayout.LENGTH_OFFSET, length);
         return reader.wrap(segment, 8, length);
@@ -148,12 +151,14 @@ class RecordReaderTest {
 
     @Test
     void shouldReadUpToThePayloadsLastByteAndNoFurther() {
-        assertEquals(0x11, amongOthers().i8(15));
-        assertEquals(0x1111, amongOthers().i16(14));
-        assertEquals(0x1111_1111, amongOthers().i32(12));
-        assertEquals(0x1111_1111_1111_1111L, amongOthers().i64(8));
+        assertEquals(0x1f, amongOthers().i8(15));
+        assertEquals(0x1f1e, amongOthers().i16(14));
+        assertEquals(0x1f1e_1d1c, amongOthers().i32(12));
+        assertEquals(0x1f1e_1d1c_1b1a_1918L, amongOthers().i64(8));
         assertEquals(16, amongOthers().slice(0, 16).byteSize());
-        assertEquals(-1, amongOthers().slice(0, 16).mismatch(MemorySegment.ofArray(new byte[16]).fill((byte) 0x11)));
+        assertArrayEquals(new byte[] {0x1e, 0x1f}, amongOthers().slice(14, 2).toArray(ValueLayout.JAVA_BYTE));
+        assertEquals(0, amongOthers().slice(16, 0).byteSize());
+        assertFalse(reader.isMalformed(), "nothing, behind the last byte");
         assertEquals(0, amongOthers().i8(16));
         assertTrue(reader.isMalformed());
         assertEquals(0, amongOthers().i16(15));

@@ -128,6 +128,39 @@ class LedgerTest {
     }
 
     @Test
+    void shouldCountWhatIsHeldAlreadyWhateverTheLimitSays() {
+        ledger.limit(0, 1000, 1000);
+        assertTrue(first.claim(0, 600));
+        second.force(0, 300);
+        assertEquals(100, first.freeBytes(0));
+        assertEquals(100, second.freeBytes(0));
+        assertEquals(300, ledger.heldBytes(0, 3));
+        second.force(0, 100);
+        assertEquals(0, first.freeBytes(0));
+        assertFalse(first.isOver(0));
+        second.force(0, 1);
+        assertTrue(first.isOver(0));
+        assertEquals(0, first.freeBytes(0));
+        assertEquals(0, second.freeBytes(0));
+        second.giveBack(0, 401);
+        assertEquals(400, second.freeBytes(0));
+    }
+
+    @Test
+    void shouldTakeNoNegativeAmounts() {
+        ledger.limit(0, 1000, 1000);
+        assertTrue(first.claim(0, 600));
+        assertThrows(IllegalArgumentException.class, () -> first.force(0, -1));
+        assertThrows(IllegalArgumentException.class, () -> first.giveBack(0, -1));
+        assertThrows(IllegalArgumentException.class, () -> first.claim(0, Long.MIN_VALUE));
+        assertEquals(600, first.heldBytes(0));
+        assertEquals(600, ledger.usedBytes(0));
+        first.giveBack(0, 0);
+        first.force(0, 0);
+        assertEquals(600, ledger.usedBytes(0));
+    }
+
+    @Test
     void shouldBeOneLedgerForAllWhoMapIt() throws Exception {
         int descriptor = Descriptors.memory("ledger-test", LedgerLayout.bytes(SLOTS));
         try {
@@ -146,6 +179,7 @@ class LedgerTest {
     @Test
     void shouldRefuseSlotsAndColumnsThatThereAreNot() {
         assertThrows(IllegalArgumentException.class, () -> new LedgerAccount(ledger, SLOTS));
+        assertThrows(IllegalArgumentException.class, () -> new LedgerAccount(ledger, -1));
         assertThrows(IllegalArgumentException.class, () -> ledger.clear(-1));
         assertThrows(IllegalArgumentException.class, () -> ledger.usedBytes(LedgerLayout.MAX_COLUMNS));
         assertThrows(IllegalArgumentException.class, () -> new Ledger(memory, SLOTS + 1));

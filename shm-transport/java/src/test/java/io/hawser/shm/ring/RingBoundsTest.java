@@ -93,4 +93,33 @@ class RingBoundsTest {
         writer.put(target, 0, RING_BYTES);
         assertThrows(IllegalArgumentException.class, () -> writer.put(target, 0, 1));
     }
+
+    @Test
+    void shouldRefuseTailPastTheRoomThatWasReleased() throws RingCorruptException {
+        RingReader reader = new RingReader(region, RING, RING_BYTES, HEAD, TAIL);
+        region.set(ValueLayout.JAVA_LONG, TAIL, 40);
+        reader.takeAvailable(target, 0, 128);
+        reader.release();
+        region.set(ValueLayout.JAVA_LONG, TAIL, 64);
+        assertEquals(24, reader.available());
+        region.set(ValueLayout.JAVA_LONG, TAIL, 112);
+        assertThrows(RingCorruptException.class, reader::available);
+        region.set(ValueLayout.JAVA_LONG, TAIL, 104); // a ring ahead of what was released
+        assertEquals(64, reader.available());
+    }
+
+    @Test
+    void shouldRefuseHeadPastWhatWasCommitted() throws RingCorruptException {
+        RingWriter writer = new RingWriter(region, RING, RING_BYTES, HEAD, TAIL);
+        writer.put(target, 0, 40);
+        writer.commit();
+        region.set(ValueLayout.JAVA_LONG, HEAD, 40);
+        assertEquals(RING_BYTES, writer.room());
+        writer.put(target, 0, 8);
+        writer.commit();
+        region.set(ValueLayout.JAVA_LONG, HEAD, 56);
+        assertThrows(RingCorruptException.class, writer::room);
+        region.set(ValueLayout.JAVA_LONG, HEAD, 48);
+        assertEquals(RING_BYTES, writer.room());
+    }
 }
