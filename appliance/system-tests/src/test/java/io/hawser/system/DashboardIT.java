@@ -23,8 +23,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The page in a real browser, with a real broker and programs that run on the software GPU. */
-@EnabledIf(value = "hasBrowser", disabledReason = "Chromium, Node.js or the driver is missing: apt-get install chromium "
-    + "nodejs npm && npm ci --prefix appliance/system-tests/browser")
+@EnabledIf(value = "hasBrowser", disabledReason = "Chromium, Node.js or the driver is missing: "
+    + "apt-get install chromium nodejs npm && npm ci --prefix appliance/system-tests/browser")
 class DashboardIT {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String VIEWER_PASSWORD = "only-looks-at-it";

@@ -94,7 +94,8 @@ class HostileRegionTest {
             {own, 8, Integer.MIN_VALUE},
         };
         for (long[] each : cases) {
-            HostileLaunchTest.refuse("must lie in its heap or its chunk: regionOffset=" + Long.toUnsignedString(each[0]) + " bytes="
+            HostileLaunchTest.refuse("must lie in its heap or its chunk: regionOffset="
+                + Long.toUnsignedString(each[0]) + " bytes="
                 + each[1] + " chunk=" + (int) each[2], (rig, guest) -> {
                     // As much of the device as the copy needs, so that the region is what refuses it.
                     long memory = guest.allocate(geometry.chunkBytes() + 8);
