@@ -1,7 +1,7 @@
 #include "hws_handshake.h"
 
+#include "hws_handshake_proof.h"
 #include "hws_record.h"
-#include "hws_sha256.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #define NONCE_BYTES HWS_NONCE_CLIENT_BYTES
-#define SERVER_NONCE_BYTES HWS_NONCE_SERVER_BYTES
+#define MAX_PROGRAM_BYTES 128
+#define MAX_HOST_BYTES 65
+#define MAX_HELLO_BYTES \
+    (HWS_HELLO_FIXED_BYTES + sizeof((hws_config_t *) 0)->key_id + MAX_PROGRAM_BYTES + MAX_HOST_BYTES + 24)
 /* The longest record that belongs into a handshake is a REFUSED with its sentence: stops a broker that floods us. */
 #define MAX_HANDSHAKE_PAYLOAD_BYTES 4096
 /* How a TLS alert begins: its type of content, 21, and version 3.3 (RFC 8446, 5.1). */
@@ -118,45 +121,25 @@ static size_t bounded_length(const char *text, size_t limit) {
     return text == NULL ? 0 : strnlen(text, limit);
 }
 
-static int send_hello(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
-                      const uint8_t nonce[NONCE_BYTES], char *error, size_t capacity) {
+/* Fills in the payload of HELLO. Returns its length. */
+static size_t put_hello(uint8_t payload[MAX_HELLO_BYTES], const hws_config_t *config, uint64_t description_hash,
+                        const uint8_t nonce[NONCE_BYTES]) {
     /* Only for people who look at the list of sessions, so a long name is cut. */
-    char host[65] = "";
+    char host[MAX_HOST_BYTES] = "";
     gethostname(host, sizeof host - 1);
     size_t key_bytes = strlen(config->key_id);
-    size_t program_bytes = bounded_length(program_invocation_short_name, 128);
+    size_t program_bytes = bounded_length(program_invocation_short_name, MAX_PROGRAM_BYTES);
     size_t host_bytes = bounded_length(host, sizeof host - 1);
-    uint8_t payload[48 + sizeof config->key_id + 128 + sizeof host + 24] = {0};
-    uint32_t words[2] = {HWS_PROTOCOL_VERSION, (uint32_t) getpid()};
+    uint32_t words[2] = {HWS_HANDSHAKE_VERSION, (uint32_t) getpid()};
     uint32_t lengths[3] = {(uint32_t) key_bytes, (uint32_t) program_bytes, (uint32_t) host_bytes};
+    memset(payload, 0, MAX_HELLO_BYTES);
     memcpy(payload, words, sizeof words);
-    memcpy(payload + 8, &description_hash, sizeof description_hash);
-    memcpy(payload + 16, nonce, NONCE_BYTES);
-    memcpy(payload + 32, lengths, sizeof lengths);
-    size_t at = put_text(payload, 48, config->key_id, key_bytes);
+    memcpy(payload + HWS_HELLO_DESCRIPTION_HASH_OFFSET, &description_hash, sizeof description_hash);
+    memcpy(payload + HWS_HELLO_CLIENT_NONCE_OFFSET, nonce, NONCE_BYTES);
+    memcpy(payload + HWS_HELLO_KEY_ID_OFFSET, lengths, sizeof lengths);
+    size_t at = put_text(payload, HWS_HELLO_FIXED_BYTES, config->key_id, key_bytes);
     at = put_text(payload, at, program_invocation_short_name, program_bytes);
-    at = put_text(payload, at, host, host_bytes);
-    return send_record(carrier, HWS_CONTROL_HELLO, 1, payload, at, config->connect_timeout_ms, error, capacity);
-}
-
-/* What the proof is for; a word of its own each, so that one cannot be used as the other. */
-typedef struct hws_purpose {
-    uint32_t opcode;
-    const char *domain;
-} hws_purpose_t;
-
-static const hws_purpose_t to_compute = {HWS_CONTROL_PROOF, "hawser-proof-1"};
-static const hws_purpose_t to_ask = {HWS_CONTROL_ASK_STATUS, "hawser-status-1"};
-
-static int send_proof(hws_carrier_t *carrier, const hws_config_t *config, const hws_purpose_t *purpose,
-                      const uint8_t *server_nonce, const uint8_t *nonce, char *error, size_t capacity) {
-    uint8_t key[HWS_SHA256_BYTES], proof[HWS_SHA256_BYTES];
-    hws_sha256(config->secret, strlen(config->secret), key);
-    hws_bytes_t pieces[4] = {{purpose->domain, strlen(purpose->domain)},
-                             {server_nonce, SERVER_NONCE_BYTES}, {nonce, NONCE_BYTES},
-                             {config->key_id, strlen(config->key_id)}};
-    hws_hmac_sha256(key, sizeof key, pieces, 4, proof);
-    return send_record(carrier, purpose->opcode, 2, proof, sizeof proof, config->connect_timeout_ms, error, capacity);
+    return put_text(payload, at, host, host_bytes);
 }
 
 static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, char *error, size_t capacity) {
@@ -192,39 +175,70 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
     return 0;
 }
 
-/* HELLO, CHALLENGE and the proof. */
-static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const hws_purpose_t *purpose,
-                     uint64_t description_hash, char *error, size_t capacity) {
-    uint8_t nonce[NONCE_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+/*
+ * HELLO, CHALLENGE and the guest's proof. A broker that has not proved itself gets the guest's proof all the same: a
+ * broker that does not know the token can then say so. The caller takes nothing but REFUSED from such a broker.
+ */
+static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_purpose_t purpose,
+                     uint64_t description_hash, bool *is_proved_p, char *error, size_t capacity) {
+    uint8_t nonce[NONCE_BYTES], hello[MAX_HELLO_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES], proof[HWS_PROOF_BYTES];
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t) sizeof nonce) {
         snprintf(error, capacity, "no random numbers for the handshake: %s", strerror(errno));
         return -1;
     }
+    size_t hello_bytes = put_hello(hello, config, description_hash, nonce);
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    if (send_hello(carrier, config, description_hash, nonce, error, capacity) != 0
+    if (send_record(carrier, HWS_CONTROL_HELLO, 1, hello, hello_bytes, config->connect_timeout_ms, error, capacity) != 0
         || receive_record(carrier, &reader, config->connect_timeout_ms, error, capacity) != 0) {
         return -1;
     }
-    if (reader.header.opcode != HWS_CONTROL_CHALLENGE || reader.payload_bytes != SERVER_NONCE_BYTES) {
+    if (reader.header.opcode == HWS_CONTROL_OLD_CHALLENGE) {
+        /* Nobody talks this guest down to the old proof, which a copy of an old broker's database can make. */
+        snprintf(error, capacity, "the broker must speak version %u of the handshake: its challenge is of version %u",
+                 HWS_HANDSHAKE_VERSION, HWS_OLD_HANDSHAKE_VERSION);
+        return -1;
+    }
+    if (reader.header.opcode != HWS_CONTROL_CHALLENGE || reader.payload_bytes != HWS_CHALLENGE_FIXED_BYTES) {
         snprintf(error, capacity, "the broker does not speak Hawser's protocol (record %u for CHALLENGE)",
                  reader.header.opcode);
         return -1;
     }
-    return send_proof(carrier, config, purpose, payload, nonce, error, capacity);
+    hws_token_keys_t keys;
+    hws_transcript_t transcript = {payload + HWS_CHALLENGE_SERVER_NONCE_OFFSET, hello, hello_bytes};
+    hws_token_keys_derive(config->secret, &keys);
+    *is_proved_p = hws_handshake_proof_is_of_broker(&keys, &transcript, payload + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
+    hws_handshake_proof_of_guest(&keys, purpose, &transcript, proof);
+    explicit_bzero(&keys, sizeof keys);
+    return send_record(carrier, purpose == HWS_PURPOSE_STATUS ? HWS_CONTROL_ASK_STATUS : HWS_CONTROL_PROOF, 2, proof,
+                       sizeof proof, config->connect_timeout_ms, error, capacity);
+}
+
+static int require_proof(bool is_proved, char *error, size_t capacity) {
+    if (!is_proved) {
+        snprintf(error, capacity, "the other end must prove that it has the token: it is not the token's broker");
+        return -1;
+    }
+    return 0;
 }
 
 int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                   hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
-    if (introduce(carrier, config, &to_compute, description_hash, error_p, error_capacity) != 0) {
+    bool is_proved = false;
+    hws_welcome_t welcome;
+    if (introduce(carrier, config, HWS_PURPOSE_SESSION, description_hash, &is_proved, error_p, error_capacity) != 0
+        || hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error_p,
+                                       error_capacity) != 0
+        || require_proof(is_proved, error_p, error_capacity) != 0) {
         return -1;
     }
-    return hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, welcome_p,
-                                       error_p, error_capacity);
+    *welcome_p = welcome;
+    return 0;
 }
 
 int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                              char *text_p, size_t capacity, char *error_p, size_t error_capacity) {
-    if (introduce(carrier, config, &to_ask, description_hash, error_p, error_capacity) != 0) {
+    bool is_proved = false;
+    if (introduce(carrier, config, HWS_PURPOSE_STATUS, description_hash, &is_proved, error_p, error_capacity) != 0) {
         return -1;
     }
     uint32_t bytes = 0, room = (uint32_t) hws_pad8(capacity + HWS_STATUS_FIXED_BYTES);
@@ -234,6 +248,9 @@ int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config,
         return -1;
     }
     int rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
+    if (rc == 0) {
+        rc = require_proof(is_proved, error_p, error_capacity);
+    }
     if (rc == 0) {
         bool is_sound = reader.header.opcode == HWS_CONTROL_STATUS && reader.payload_bytes >= HWS_STATUS_FIXED_BYTES;
         if (is_sound) {

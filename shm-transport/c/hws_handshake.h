@@ -1,7 +1,8 @@
 /*
  * The first records of a session (architecture, section 2.3): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; or
  * ASK_STATUS instead of PROOF, and STATUS.
- * The token's secret never travels; the proof is of no use to who records it.
+ * The token's secret never travels. A recorded proof opens no other connection. The broker proves itself in CHALLENGE:
+ * only the token's broker can let this guest in.
  */
 #ifndef HWS_HANDSHAKE_H
 #define HWS_HANDSHAKE_H

@@ -7,8 +7,8 @@
 
 #include "hws_cuda_opcodes.h"
 #include "hws_cuda_types.h"
+#include "hws_handshake_proof.h"
 #include "hws_layout.h"
-#include "hws_sha256.h"
 #include "hws_test.h"
 
 #include <arpa/inet.h>
@@ -75,22 +75,31 @@ static void broker_put(uint32_t opcode, uint64_t sequence, uint32_t status, cons
 /* Checks the proof for the token "test.secret" and lets the guest in. */
 static bool broker_handshake(void) {
     hws_record_header_t header;
-    uint8_t hello[1024], nonce[32], proof[32], wanted[32], key[32];
+    uint8_t hello[1024], challenge[HWS_CHALLENGE_FIXED_BYTES], proof[HWS_PROOF_BYTES], client_key[HWS_SHA256_BYTES];
     if (!broker_read(&header, sizeof header) || !broker_read(hello, (size_t) header.length_bytes - 32)) {
         return false;
     }
+    size_t hello_bytes = (size_t) header.length_bytes - 32;
     if (broker_mood == BROKER_SILENT) {
         pause();
     }
     HWS_CHECK(header.opcode == HWS_CONTROL_HELLO && header.sequence == 1 && memcmp(hello + 48, "test", 4) == 0);
-    memset(nonce, 0x42, sizeof nonce);
-    broker_put(HWS_CONTROL_CHALLENGE, 0, 0, nonce, sizeof nonce);
+    hws_token_keys_t keys;
+    hws_token_keys_derive("secret", &keys);
+    memset(challenge, 0x42, HWS_NONCE_SERVER_BYTES);
+    hws_bytes_t pieces[3] = {{"hawser-server-2", 15}, {challenge, HWS_NONCE_SERVER_BYTES}, {hello, hello_bytes}};
+    hws_hmac_sha256(keys.server_key, sizeof keys.server_key, pieces, 3,
+                    challenge + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
+    broker_put(HWS_CONTROL_CHALLENGE, 0, 0, challenge, sizeof challenge);
     HWS_CHECK(broker_read(&header, sizeof header) && header.opcode == HWS_CONTROL_PROOF && header.length_bytes == 64);
     HWS_CHECK(broker_read(proof, sizeof proof));
-    hws_sha256("secret", 6, key);
-    hws_bytes_t pieces[4] = {{"hawser-proof-1", 14}, {nonce, 32}, {hello + 16, 16}, {"test", 4}};
-    hws_hmac_sha256(key, sizeof key, pieces, 4, wanted);
-    HWS_CHECK(memcmp(proof, wanted, sizeof proof) == 0);
+    pieces[0] = (hws_bytes_t) {"hawser-proof-2", 14};
+    hws_hmac_sha256(keys.stored_key, sizeof keys.stored_key, pieces, 3, client_key);
+    for (size_t i = 0; i < sizeof client_key; i++) {
+        client_key[i] ^= proof[i];
+    }
+    hws_sha256(client_key, sizeof client_key, client_key);
+    HWS_CHECK(memcmp(client_key, keys.stored_key, sizeof client_key) == 0);
     if (broker_mood == BROKER_REFUSES) {
         struct { uint32_t code, bytes; char text[16]; } refused = {1, 13, "unknown token"};
         broker_put(HWS_CONTROL_REFUSED, 0, 0, &refused, sizeof refused);

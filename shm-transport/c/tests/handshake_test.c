@@ -1,5 +1,6 @@
 /* The handshake against ends that lie, stall or break off; the configuration. */
 #include "../hws_handshake.h"
+#include "../hws_handshake_proof.h"
 #include "../hws_record.h"
 #include "../tcp/hws_tcp.h"
 #include "hws_test.h"
@@ -11,11 +12,22 @@
 
 static const hws_config_t config = {.key_id = "key", .secret = "secret", .connect_timeout_ms = 20000};
 
+/* How the other end proves itself in its CHALLENGE, when it sends one at its beginning. */
+typedef enum proof_kind { PROOF_OF_BROKER, PROOF_OF_ANOTHER_TOKEN, PROOF_OF_ANOTHER_HELLO } proof_kind_t;
+
 typedef struct answer {
     int fd;
+    proof_kind_t kind;
     uint8_t bytes[512];
     size_t count;
+    uint32_t guest_records;      /* that came after HELLO */
+    uint32_t guest_opcode;       /* of the last of them */
+    uint8_t guest_proof[HWS_PROOF_BYTES];
+    uint8_t hello[1024];
+    size_t hello_bytes;
 } answer_t;
+
+static answer_t last; /* of the last talk, when it is over */
 
 static size_t put_record(uint8_t *bytes, uint32_t opcode, const void *payload, uint32_t payload_bytes) {
     hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + payload_bytes), .opcode = opcode};
@@ -36,32 +48,80 @@ static welcome_t good_welcome(void) {
                         0};
 }
 
+/* A challenge whose proof is filled in when HELLO is known. */
+static size_t put_challenge(uint8_t *bytes) {
+    uint8_t challenge[HWS_CHALLENGE_FIXED_BYTES] = {9};
+    return put_record(bytes, HWS_CONTROL_CHALLENGE, challenge, sizeof challenge);
+}
+
 /* What a broker says: a challenge and a WELCOME. */
 static size_t put_dialogue(uint8_t *bytes, const welcome_t *welcome) {
-    uint8_t nonce[32] = {9};
-    size_t used = put_record(bytes, HWS_CONTROL_CHALLENGE, nonce, sizeof nonce);
+    size_t used = put_challenge(bytes);
     return used + put_record(bytes + used, HWS_CONTROL_WELCOME, welcome, sizeof *welcome);
+}
+
+/* Whether so many bytes came; false when the guest has gone. */
+static bool read_all(int fd, void *target, size_t bytes) {
+    for (size_t at = 0; at < bytes;) {
+        ssize_t n = read(fd, (uint8_t *) target + at, bytes - at);
+        if (n <= 0) {
+            return false;
+        }
+        at += (size_t) n;
+    }
+    return true;
+}
+
+/* Fills in the proof of a CHALLENGE that begins the answer, whole or cut. */
+static void prove(answer_t *answer) {
+    hws_record_header_t header;
+    uint8_t proof[HWS_PROOF_BYTES];
+    size_t at = HWS_HEADER_BYTES + HWS_CHALLENGE_SERVER_PROOF_OFFSET;
+    memcpy(&header, answer->bytes, sizeof header);
+    if (answer->count < sizeof header || header.opcode != HWS_CONTROL_CHALLENGE) {
+        return;
+    }
+    hws_token_keys_t keys;
+    hws_token_keys_derive(answer->kind == PROOF_OF_ANOTHER_TOKEN ? "another" : config.secret, &keys);
+    uint8_t hello[sizeof answer->hello];
+    memcpy(hello, answer->hello, sizeof hello);
+    hello[0] ^= answer->kind == PROOF_OF_ANOTHER_HELLO;
+    hws_bytes_t pieces[3] = {{"hawser-server-2", 15}, {answer->bytes + HWS_HEADER_BYTES, HWS_NONCE_SERVER_BYTES},
+                             {hello, answer->hello_bytes}};
+    hws_hmac_sha256(keys.server_key, sizeof keys.server_key, pieces, 3, proof);
+    memcpy(answer->bytes + at, proof, sizeof proof);
 }
 
 static void *speak(void *argument) {
     answer_t *answer = argument;
-    uint8_t sink[4096];
+    hws_record_header_t header;
+    HWS_CHECK(read_all(answer->fd, &header, sizeof header) && header.opcode == HWS_CONTROL_HELLO);
+    answer->hello_bytes = (size_t) header.length_bytes - sizeof header;
+    HWS_CHECK(answer->hello_bytes <= sizeof answer->hello && read_all(answer->fd, answer->hello, answer->hello_bytes));
+    prove(answer);
     HWS_CHECK(send(answer->fd, answer->bytes, answer->count, MSG_NOSIGNAL) == (ssize_t) answer->count);
     shutdown(answer->fd, SHUT_WR);
-    while (read(answer->fd, sink, sizeof sink) > 0) {
+    while (read_all(answer->fd, &header, sizeof header)) {
+        HWS_CHECK(header.length_bytes == HWS_HEADER_BYTES + HWS_PROOF_BYTES);
+        HWS_CHECK(read_all(answer->fd, answer->guest_proof, sizeof answer->guest_proof));
+        answer->guest_opcode = header.opcode;
+        answer->guest_records++;
     }
     return NULL;
 }
+
+static proof_kind_t kind_of_proof = PROOF_OF_BROKER;
 
 /* Speaks with an end that says so. Takes a WELCOME, or a text of at most text_capacity when there is room for one. */
 static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *text_p, size_t text_capacity,
                 char *error_p, size_t capacity) {
     int ends[2];
     pthread_t thread;
-    answer_t answer = {.count = count};
+    answer_t answer = {.count = count, .kind = kind_of_proof};
     HWS_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     answer.fd = ends[1];
     memcpy(answer.bytes, bytes, count);
+    memset(text_p == NULL ? (void *) welcome_p : text_p, 0x5a, text_p == NULL ? sizeof *welcome_p : text_capacity);
     HWS_CHECK(pthread_create(&thread, NULL, speak, &answer) == 0);
     hws_carrier_t *carrier = hws_tcp_adopt(ends[0]);
     int rc = text_p == NULL ? hws_handshake(carrier, &config, 1, welcome_p, error_p, capacity)
@@ -71,6 +131,7 @@ static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, ch
     carrier->ops->close(carrier);
     free(carrier);
     close(ends[1]);
+    last = answer;
     return rc;
 }
 
@@ -80,10 +141,10 @@ static int shake(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, c
 
 /* A challenge and a status of so many bytes, which says that it has `said`. */
 static size_t put_status(uint8_t *bytes, uint32_t length, uint32_t said) {
-    uint8_t nonce[32] = {9}, payload[256] = {0};
+    uint8_t payload[256] = {0};
     memcpy(payload, &said, sizeof said);
     memset(payload + HWS_STATUS_FIXED_BYTES, 'x', length);
-    size_t used = put_record(bytes, HWS_CONTROL_CHALLENGE, nonce, sizeof nonce);
+    size_t used = put_challenge(bytes);
     return used + put_record(bytes + used, HWS_CONTROL_STATUS, payload,
                              HWS_STATUS_FIXED_BYTES + (uint32_t) hws_pad8(length));
 }
@@ -169,6 +230,72 @@ static void shouldShowWhatTheBrokerSaysWhenItRefuses(void) {
                     sizeof error) == -1);
 }
 
+static void shouldProveTheTokenForTheWholeHello(void) {
+    uint8_t bytes[512], proof[HWS_PROOF_BYTES], nonce[HWS_NONCE_SERVER_BYTES] = {9};
+    char error[256], text[32];
+    hws_welcome_t welcome;
+    welcome_t sent = good_welcome();
+    hws_token_keys_t keys;
+    hws_token_keys_derive(config.secret, &keys);
+    HWS_CHECK(shake(bytes, put_dialogue(bytes, &sent), &welcome, error, sizeof error) == 0);
+    hws_transcript_t transcript = {nonce, last.hello, last.hello_bytes};
+    hws_handshake_proof_of_guest(&keys, HWS_PURPOSE_SESSION, &transcript, proof);
+    HWS_CHECK(last.guest_records == 1 && last.guest_opcode == HWS_CONTROL_PROOF);
+    HWS_CHECK(memcmp(proof, last.guest_proof, sizeof proof) == 0);
+    uint32_t version;
+    memcpy(&version, last.hello, sizeof version);
+    HWS_CHECK(version == HWS_HANDSHAKE_VERSION && memcmp(last.hello + HWS_HELLO_FIXED_BYTES, "key", 3) == 0);
+    HWS_CHECK(talk(bytes, put_status(bytes, 8, 8), NULL, text, sizeof text, error, sizeof error) == 0);
+    transcript.hello_bytes = last.hello_bytes;
+    hws_handshake_proof_of_guest(&keys, HWS_PURPOSE_STATUS, &transcript, proof);
+    HWS_CHECK(last.guest_opcode == HWS_CONTROL_ASK_STATUS && memcmp(proof, last.guest_proof, sizeof proof) == 0);
+}
+
+static void shouldNotBeTalkedDownToTheOldProof(void) {
+    uint8_t bytes[512], nonce[HWS_NONCE_SERVER_BYTES] = {9};
+    char error[256], text[32];
+    hws_welcome_t welcome;
+    welcome_t sent = good_welcome();
+    size_t count = put_record(bytes, HWS_CONTROL_OLD_CHALLENGE, nonce, sizeof nonce);
+    count += put_record(bytes + count, HWS_CONTROL_WELCOME, &sent, sizeof sent);
+    HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1 && strstr(error, "version 2") != NULL);
+    HWS_CHECK(last.guest_records == 0);
+    HWS_CHECK(talk(bytes, count, NULL, text, sizeof text, error, sizeof error) == -1 && last.guest_records == 0);
+}
+
+static void shouldShowWhatABrokerOfAnOlderVersionAnswers(void) {
+    uint8_t bytes[512];
+    char error[256];
+    hws_welcome_t welcome;
+    struct { uint32_t code, length; char text[72]; } refused = {2, 65, "guest and broker must speak the same protocol: "
+                                                                      "guest=2 broker=1  "};
+    size_t count = put_record(bytes, HWS_CONTROL_REFUSED, &refused, sizeof refused);
+    HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1 && strstr(error, "guest=2 broker=1") != NULL);
+    HWS_CHECK(last.guest_records == 0);
+}
+
+static void shouldTakeNothingFromABrokerThatHasNotProvedTheToken(void) {
+    uint8_t bytes[512];
+    char error[256], text[32];
+    hws_welcome_t welcome, untouched;
+    welcome_t sent = good_welcome();
+    memset(&untouched, 0x5a, sizeof untouched);
+    proof_kind_t wrong[] = {PROOF_OF_ANOTHER_TOKEN, PROOF_OF_ANOTHER_HELLO};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        kind_of_proof = wrong[i];
+        HWS_CHECK(shake(bytes, put_dialogue(bytes, &sent), &welcome, error, sizeof error) == -1);
+        HWS_CHECK(strstr(error, "must prove that it has the token") != NULL);
+        HWS_CHECK(memcmp(&welcome, &untouched, sizeof welcome) == 0);
+        HWS_CHECK(talk(bytes, put_status(bytes, 8, 8), NULL, text, sizeof text, error, sizeof error) == -1);
+        HWS_CHECK(strstr(error, "must prove that it has the token") != NULL && text[0] == 0x5a);
+        struct { uint32_t code, length; char text[16]; } refused = {1, 13, "not the token"};
+        size_t count = put_challenge(bytes);
+        count += put_record(bytes + count, HWS_CONTROL_REFUSED, &refused, sizeof refused);
+        HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1 && strstr(error, "not the token") != NULL);
+    }
+    kind_of_proof = PROOF_OF_BROKER;
+}
+
 static int load(const char *broker, const char *token, hws_config_t *config_p) {
     char error[512] = "";
     setenv("HAWSER_BROKER", broker, 1);
@@ -247,6 +374,10 @@ int main(void) {
     HWS_RUN(shouldRefuseLimitsThatMakeNoSense);
     HWS_RUN(shouldShowWhatTheBrokerSaysWhenItRefuses);
     HWS_RUN(shouldTakeAStatusThatFits);
+    HWS_RUN(shouldProveTheTokenForTheWholeHello);
+    HWS_RUN(shouldNotBeTalkedDownToTheOldProof);
+    HWS_RUN(shouldShowWhatABrokerOfAnOlderVersionAnswers);
+    HWS_RUN(shouldTakeNothingFromABrokerThatHasNotProvedTheToken);
     HWS_RUN(shouldTakeTheConfigurationFromTheEnvironment);
     HWS_RUN(shouldFillInFromTheFile);
     HWS_RUN(shouldDoWithoutABrokerUnlessOnlyTcpWillDo);

@@ -3,6 +3,7 @@ package io.hawser.check;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordWriter;
+import io.hawser.shm.TokenKeys;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -31,7 +32,7 @@ final class VanishingClients {
     private final InetSocketAddress broker;
     private final long descriptionHash;
     private final String keyId;
-    private final byte[] key;
+    private final TokenKeys keys;
 
     /**
      * Makes clients of a broker.
@@ -45,7 +46,7 @@ final class VanishingClients {
         this.descriptionHash = descriptionHash;
         String[] parts = token.strip().split("\\.", 2);
         keyId = parts[0];
-        key = HandshakeProof.key(parts[1]);
+        keys = TokenKeys.ofSecret(parts[1]);
     }
 
     /**
@@ -125,8 +126,9 @@ final class VanishingClients {
         if (stage == Stage.CHALLENGE) {
             return;
         }
-        byte[] nonce = Arrays.copyOfRange(challenge, RecordLayout.HEADER_BYTES, challenge.length);
-        byte[] proof = HandshakeProof.of(key, nonce, NONCE, keyId);
+        byte[] proof = new HandshakeProof(Arrays.copyOfRange(challenge, RecordLayout.HEADER_BYTES,
+            RecordLayout.HEADER_BYTES + RecordLayout.NONCE_SERVER_BYTES), Arrays.copyOfRange(hello,
+            RecordLayout.HEADER_BYTES, hello.length)).ofGuest(HandshakeProof.Purpose.SESSION, keys);
         if (stage == Stage.WRONG_PROOF) {
             proof[0] ^= 1;
         }
@@ -140,7 +142,7 @@ final class VanishingClients {
         RecordWriter writer = new RecordWriter(256);
         writer.begin(RecordLayout.CONTROL_HELLO, 1, 0, 0, 0);
         writer.fixed(RecordLayout.HELLO_FIXED_BYTES);
-        writer.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET, RecordLayout.PROTOCOL_VERSION);
+        writer.i32(RecordLayout.HELLO_HANDSHAKE_VERSION_OFFSET, RecordLayout.HANDSHAKE_VERSION);
         writer.i32(RecordLayout.HELLO_PID_OFFSET, 1);
         writer.i64(RecordLayout.HELLO_DESCRIPTION_HASH_OFFSET, descriptionHash);
         writer.struct(RecordLayout.HELLO_CLIENT_NONCE_OFFSET, MemorySegment.ofArray(NONCE), 0, NONCE.length);
@@ -150,11 +152,11 @@ final class VanishingClients {
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
-    private static byte[] proof(byte[] hmac) {
+    private static byte[] proof(byte[] bytes) {
         RecordWriter writer = new RecordWriter(128);
         writer.begin(RecordLayout.CONTROL_PROOF, 2, 0, 0, 0);
         writer.fixed(RecordLayout.PROOF_FIXED_BYTES);
-        writer.struct(RecordLayout.PROOF_HMAC_OFFSET, MemorySegment.ofArray(hmac), 0, hmac.length);
+        writer.struct(RecordLayout.PROOF_PROOF_OFFSET, MemorySegment.ofArray(bytes), 0, bytes.length);
         return Arrays.copyOf(writer.array(), writer.end());
     }
 

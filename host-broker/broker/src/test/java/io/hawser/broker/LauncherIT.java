@@ -11,7 +11,6 @@ import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
-import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -80,9 +79,7 @@ class LauncherIT {
             }
             awaitHealth(broker, "ready", "\"UP\"");
             TestGuest guest = new TestGuest(endpoints.get("guest").asText());
-            byte[] challenge = guest.challenge("default", ApiDescription.HASH);
-            guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
-                TestGuest.NONCE, "default")));
+            guest.handshake("default", TestGuest.secret(stateDir), ApiDescription.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
             List<ProcessHandle> workers = children(broker.pid());
             assertFalse(workers.isEmpty());
@@ -108,9 +105,7 @@ class LauncherIT {
             "-Dhawser.gpu.backend=software")) {
             JsonNode endpoints = broker.awaitEndpoints();
             try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-                byte[] challenge = guest.challenge("default", ApiDescription.HASH);
-                guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
-                    TestGuest.NONCE, "default")));
+                guest.handshake("default", TestGuest.secret(stateDir), ApiDescription.HASH);
                 TestGuest.Answer welcome = guest.receive();
                 assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
                 assertEquals(1, welcome.words().getLong(RecordLayout.WELCOME_SESSION_ID_OFFSET));

@@ -9,7 +9,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
-import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
@@ -54,9 +53,7 @@ class MetricsIT {
         endpoints = broker.awaitEndpoints();
         TestBroker.await("figures of the GPUs", () -> scrape().contains("hawser_gpu_power_watts{"));
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-            byte[] challenge = guest.challenge("default", ApiDescription.HASH);
-            guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(stateDir)), challenge,
-                TestGuest.NONCE, "default")));
+            guest.handshake("default", TestGuest.secret(stateDir), ApiDescription.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
             TestBroker.await("the session's totals", () -> scrape().contains(
                 "hawser_vgpu_calls_total{vgpu=\"default\"} 10.0"));

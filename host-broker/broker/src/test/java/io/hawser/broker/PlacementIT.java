@@ -12,7 +12,6 @@ import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.token.TokenService;
 import io.hawser.broker.vgpu.VgpuState;
 import io.hawser.broker.vgpu.VgpuView;
-import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -47,9 +46,7 @@ class PlacementIT {
         String[] token = request(endpoints, 201, "POST", "/api/v1/vgpus/" + vgpu + "/tokens", "{}").get("token")
             .asText().split("\\.", 2);
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-            byte[] challenge = guest.challenge(token[0], ApiDescription.HASH);
-            guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(token[1]), challenge, TestGuest.NONCE,
-                token[0])));
+            guest.handshake(token[0], token[1], ApiDescription.HASH);
             TestGuest.Answer welcome = guest.receive();
             assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
             return welcome.words().getInt(RecordLayout.WELCOME_DEVICE_COUNT_OFFSET);

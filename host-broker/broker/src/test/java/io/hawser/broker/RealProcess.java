@@ -3,7 +3,6 @@ package io.hawser.broker;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.net.URI;
@@ -136,9 +135,7 @@ final class RealProcess implements AutoCloseable {
     TestGuest guest(String token) throws IOException {
         String[] parts = token.split("\\.", 2);
         TestGuest guest = new TestGuest(awaitEndpoints().get("guest").asText());
-        byte[] challenge = guest.challenge(parts[0], ApiDescription.HASH);
-        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(parts[1]), challenge, TestGuest.NONCE,
-            parts[0])));
+        guest.handshake(parts[0], parts[1], ApiDescription.HASH);
         return guest;
     }
 

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.net.URI;
@@ -122,9 +121,7 @@ class RestartIT {
     private static void assertLetsIn(JsonNode endpoints, String token) throws Exception {
         String[] parts = token.split("\\.", 2);
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-            byte[] challenge = guest.challenge(parts[0], ApiDescription.HASH);
-            guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(parts[1]), challenge, TestGuest.NONCE,
-                parts[0])));
+            guest.handshake(parts[0], parts[1], ApiDescription.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
         }
     }

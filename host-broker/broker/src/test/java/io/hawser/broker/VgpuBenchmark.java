@@ -9,7 +9,6 @@ import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
-import io.hawser.shm.HandshakeProof;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -130,9 +129,7 @@ class VgpuBenchmark {
         long beganNs = System.nanoTime();
         for (int i = 0; i < HANDSHAKES; i++) {
             try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-                byte[] challenge = guest.challenge(token[0], ApiDescription.HASH);
-                guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(token[1]), challenge, TestGuest.NONCE,
-                    token[0])));
+                guest.handshake(token[0], token[1], ApiDescription.HASH);
                 guest.receive().refusedMessage();
             }
         }

@@ -1,22 +1,25 @@
 package io.hawser.shm;
 
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 
 /**
- * The proof that a guest knows a token's secret: HMAC-SHA256 over both sides' nonces, so that a recorded proof is
- * worth nothing. Any thread.
+ * The proofs of guest and broker that they have a token's secret, or its verifier (architecture, section 2.3). Each
+ * covers the broker's nonce and the whole HELLO: versions, the guest's nonce, the key id and the names. So a recorded
+ * proof is worth nothing on another connection, and nobody on the way can change HELLO. Any thread.
  */
 public final class HandshakeProof {
-    /** What a proof is for; a word of its own each, so that one cannot be used as the other. */
+    private static final byte[] BROKER = "hawser-server-2".getBytes(StandardCharsets.US_ASCII);
+
+    private final byte[] serverNonce;
+    private final byte[] hello;
+
+    /** The purpose of a guest's proof. Each has its own word, so that no proof serves another purpose. */
     public enum Purpose {
         /** A session: PROOF. */
-        SESSION("hawser-proof-1"),
+        SESSION("hawser-proof-2"),
         /** The status of the vGPU: ASK_STATUS. */
-        STATUS("hawser-status-1");
+        STATUS("hawser-status-2");
 
         private final byte[] domain;
 
@@ -25,54 +28,54 @@ public final class HandshakeProof {
         }
     }
 
-    private HandshakeProof() {
-    }
-
-    /** SHA-256 of a token's secret: what the broker stores, and the key of the HMAC. */
-    public static byte[] key(String secret) {
-        try {
-            return MessageDigest.getInstance("SHA-256").digest(secret.getBytes(StandardCharsets.UTF_8));
-        } catch (GeneralSecurityException e) {
-            throw new IllegalStateException("every Java platform has SHA-256", e);
-        }
-    }
-
-    /** The proof for a session; see below. */
-    public static byte[] of(byte[] key, byte[] serverNonce, byte[] clientNonce, String keyId) {
-        return of(Purpose.SESSION, key, serverNonce, clientNonce, keyId);
-    }
-
     /**
-     * Computes the proof.
+     * The proofs of one handshake.
      *
-     * @param purpose what it proves the secret for.
-     * @param key what {@link #key} gives, 32 bytes.
      * @param serverNonce of CHALLENGE, 32 bytes.
-     * @param clientNonce of HELLO, 16 bytes.
-     * @param keyId of HELLO.
-     * @return 32 bytes.
+     * @param hello payload of HELLO, as it was sent.
      */
-    public static byte[] of(Purpose purpose, byte[] key, byte[] serverNonce, byte[] clientNonce, String keyId) {
-        if (serverNonce.length != RecordLayout.NONCE_SERVER_BYTES
-                || clientNonce.length != RecordLayout.NONCE_CLIENT_BYTES) {
-            throw new IllegalArgumentException("nonces must have their full length: serverNonceBytes="
-                    + serverNonce.length + ", clientNonceBytes=" + clientNonce.length);
+    public HandshakeProof(byte[] serverNonce, byte[] hello) {
+        if (serverNonce.length != RecordLayout.NONCE_SERVER_BYTES || hello.length < RecordLayout.HELLO_FIXED_BYTES) {
+            throw new IllegalArgumentException("nonce and HELLO must have their full length: serverNonceBytes="
+                    + serverNonce.length + " helloBytes=" + hello.length);
         }
-        try {
-            Mac mac = Mac.getInstance("HmacSHA256");
-            mac.init(new SecretKeySpec(key, "HmacSHA256"));
-            mac.update(purpose.domain);
-            mac.update(serverNonce);
-            mac.update(clientNonce);
-            mac.update(keyId.getBytes(StandardCharsets.UTF_8));
-            return mac.doFinal();
-        } catch (GeneralSecurityException e) {
-            throw new IllegalStateException("every Java platform has HmacSHA256", e);
-        }
+        this.serverNonce = serverNonce.clone();
+        this.hello = hello.clone();
     }
 
-    /** Compares two proofs in a time that does not tell where they differ. */
-    public static boolean matches(byte[] expected, byte[] given) {
-        return MessageDigest.isEqual(expected, given);
+    /** The guest's proof, 32 bytes: its client key, hidden by an HMAC under the stored key. */
+    public byte[] ofGuest(Purpose purpose, TokenKeys keys) {
+        return xor(keys.clientKey(), mask(purpose, keys.verifier().storedKey()));
+    }
+
+    /** The broker's proof, 32 bytes. */
+    public byte[] ofBroker(TokenKeys.Verifier verifier) {
+        return TokenKeys.hmac(verifier.serverKey(), BROKER, serverNonce, hello);
+    }
+
+    /** Whether a proof of 32 bytes is that of a guest with the secret; takes the same time for each wrong proof. */
+    public boolean isOfGuest(Purpose purpose, TokenKeys.Verifier verifier, byte[] proof) {
+        byte[] clientKey = xor(proof, mask(purpose, verifier.storedKey()));
+        return MessageDigest.isEqual(verifier.storedKey(), TokenKeys.sha256(clientKey));
+    }
+
+    /** Whether a proof is that of a broker with the token's verifier. */
+    public boolean isOfBroker(TokenKeys keys, byte[] proof) {
+        return MessageDigest.isEqual(ofBroker(keys.verifier()), proof);
+    }
+
+    private byte[] mask(Purpose purpose, byte[] storedKey) {
+        return TokenKeys.hmac(storedKey, purpose.domain, serverNonce, hello);
+    }
+
+    private static byte[] xor(byte[] one, byte[] other) {
+        if (one.length != other.length) {
+            throw new IllegalArgumentException("a proof must be " + other.length + " bytes: bytes=" + one.length);
+        }
+        byte[] result = new byte[one.length];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = (byte) (one[i] ^ other[i]);
+        }
+        return result;
     }
 }

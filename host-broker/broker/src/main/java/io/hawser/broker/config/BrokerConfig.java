@@ -51,6 +51,9 @@ public interface BrokerConfig {
     /** The GPU that workers open. */
     Gpu gpu();
 
+    /** The tokens of vGPUs. */
+    Tokens tokens();
+
     /** Limits and times of sessions. */
     Sessions sessions();
 
@@ -331,6 +334,16 @@ public interface BrokerConfig {
             @WithDefault("1")
             int devices();
         }
+    }
+
+    /** The tokens of vGPUs. */
+    interface Tokens {
+        /**
+         * Whether guest packages before version 2 of the handshake may use tokens that are older than it. The database
+         * keeps a digest of each such token, and the digest opens the vGPU. {@code false} drops all digests, for good.
+         */
+        @WithDefault("true")
+        boolean oldProofs();
     }
 
     /** Limits and times of sessions. */

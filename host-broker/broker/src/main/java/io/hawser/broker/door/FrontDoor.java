@@ -41,7 +41,8 @@ public final class FrontDoor {
         BrokerConfig.Listen listen = config.listen();
         context = new DoorContext(tokens, sessions, pools, status,
             new ConnectionLimits(listen.maxHalfOpen(), listen.maxPerPeer()),
-            new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout());
+            new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout(),
+            config.tokens().oldProofs());
     }
 
     /**

@@ -6,7 +6,6 @@ import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusText;
-import io.hawser.broker.token.Secrets;
 import io.hawser.broker.token.Token;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
@@ -28,14 +27,8 @@ import org.jboss.logging.Logger;
 /** The broker's part of a connection: HELLO, CHALLENGE, PROOF, then the hand-over to a worker. Event loop only. */
 final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private static final Logger LOG = Logger.getLogger(HandshakeHandler.class);
-    private static final int PROTOCOL_VERSION = RecordLayout.PROTOCOL_VERSION;
     /** Time that a refused peer has to read why; closing at once would reset the connection under the message. */
     private static final int LINGER_MS = 1000;
-    /**
-     * For a key id that does not exist, so that its answer takes as long and says the same as that to a wrong secret.
-     */
-    private static final byte[] NO_KEY = Secrets.random(RecordLayout.PROOF_BYTES);
-
     private static final String TOO_EARLY = "the guest must send nothing between PROOF and WELCOME";
 
     private enum Step { HELLO, PROOF, ADMITTED, ANSWERED, REFUSED, HANDED_OVER }
@@ -51,7 +44,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private int port;
     private Future<?> timeout;
     private HandshakeRecords.Hello hello;
-    private byte[] serverNonce;
+    private TokenChallenge challenge;
     private Session session;
     private Handover handover;
 
@@ -110,9 +103,12 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private void hello(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         int version = HandshakeRecords.versionOf(record);
-        if (version != PROTOCOL_VERSION) {
-            refuse(context, Refusal.VERSION, "guest and broker must speak the same protocol: guest="
-                + Integer.toUnsignedString(version) + " broker=" + PROTOCOL_VERSION);
+        if (version != RecordLayout.HANDSHAKE_VERSION
+            && !(version == RecordLayout.OLD_HANDSHAKE_VERSION && door.oldProofs())) {
+            refuse(context, Refusal.VERSION, (version == RecordLayout.OLD_HANDSHAKE_VERSION
+                ? "this broker takes no proof of old guest packages, which must be updated: guest="
+                : "guest and broker must speak the same version of the handshake: guest=")
+                + Integer.toUnsignedString(version) + " broker=" + RecordLayout.HANDSHAKE_VERSION);
             return;
         }
         hello = HandshakeRecords.hello(record);
@@ -121,18 +117,16 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
                 + "description of the API: guest=%016x broker=%016x", hello.descriptionHash(), door.descriptionHash()));
             return;
         }
-        serverNonce = Secrets.random(RecordLayout.NONCE_SERVER_BYTES);
+        challenge = new TokenChallenge(door.tokens(), hello);
         step = Step.PROOF;
-        context.writeAndFlush(Unpooled.wrappedBuffer(HandshakeRecords.challenge(serverNonce)));
+        context.writeAndFlush(Unpooled.wrappedBuffer(challenge.record()));
     }
 
     private void proof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         HandshakeRecords.Proof given = HandshakeRecords.proof(record);
-        Optional<Token> token = door.tokens().find(hello.keyId());
-        byte[] expected = HandshakeProof.of(given.purpose(), token.map(Token::key).orElse(NO_KEY), serverNonce,
-            hello.clientNonce(), hello.keyId());
-        if (!HandshakeProof.matches(expected, given.hmac()) || token.isEmpty()) {
-            refuse(context, Refusal.TOKEN, "the token is not known to this broker");
+        Optional<Token> token = challenge.proved(given);
+        if (token.isEmpty()) {
+            refuse(context, Refusal.TOKEN, challenge.refusal());
             return;
         }
         Instant now = Instant.now();
@@ -140,7 +134,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.TOKEN, "the token has expired: expires=" + token.get().expires());
             return;
         }
-        door.tokens().used(hello.keyId(), now);
+        door.tokens().used(hello.keyId(), now, challenge.isOld());
         if (given.purpose() == HandshakeProof.Purpose.STATUS) {
             step = Step.ANSWERED;
             farewell(context, HandshakeRecords.status(door.status().of(token.get().vgpu(),

@@ -23,17 +23,21 @@ final class HandshakeRecords {
     private HandshakeRecords() {
     }
 
-    /** What a guest says first. */
-    record Hello(int protocolVersion, long pid, long descriptionHash, byte[] clientNonce, String keyId, String program,
-        String host) { }
+    /**
+     * What a guest says first.
+     *
+     * @param payload of the whole record, which the proofs cover.
+     */
+    record Hello(int handshakeVersion, long pid, long descriptionHash, byte[] clientNonce, String keyId, String program,
+        String host, byte[] payload) { }
 
     /**
      * What a guest says to the challenge.
      *
      * @param purpose what it wants.
-     * @param hmac 32 bytes.
+     * @param bytes 32 of them.
      */
-    record Proof(HandshakeProof.Purpose purpose, byte[] hmac) { }
+    record Proof(HandshakeProof.Purpose purpose, byte[] bytes) { }
 
     /** A record that no honest guest sends. */
     static final class MalformedException extends Exception {
@@ -44,10 +48,10 @@ final class HandshakeRecords {
         }
     }
 
-    /** The protocol version of a HELLO: it alone has the same place in every version. */
+    /** The handshake version of a HELLO: it alone has the same place in every version. */
     static int versionOf(byte[] record) throws MalformedException {
         RecordReader reader = open(record, RecordLayout.CONTROL_HELLO, HELLO_SEQUENCE);
-        int version = reader.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET);
+        int version = reader.i32(RecordLayout.HELLO_HANDSHAKE_VERSION_OFFSET);
         if (reader.isMalformed()) {
             throw new MalformedException(reader.reason());
         }
@@ -59,11 +63,12 @@ final class HandshakeRecords {
         reader.begin(RecordLayout.HELLO_FIXED_BYTES);
         byte[] nonce = reader.slice(RecordLayout.HELLO_CLIENT_NONCE_OFFSET, RecordLayout.NONCE_CLIENT_BYTES)
             .toArray(ValueLayout.JAVA_BYTE);
-        Hello hello = new Hello(reader.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET),
+        Hello hello = new Hello(reader.i32(RecordLayout.HELLO_HANDSHAKE_VERSION_OFFSET),
             reader.u32(RecordLayout.HELLO_PID_OFFSET), reader.i64(RecordLayout.HELLO_DESCRIPTION_HASH_OFFSET), nonce,
             reader.string(RecordLayout.HELLO_KEY_ID_OFFSET, MAX_KEY_ID_BYTES),
             reader.string(RecordLayout.HELLO_PROGRAM_OFFSET, MAX_NAME_BYTES),
-            reader.string(RecordLayout.HELLO_HOST_OFFSET, MAX_NAME_BYTES));
+            reader.string(RecordLayout.HELLO_HOST_OFFSET, MAX_NAME_BYTES),
+            Arrays.copyOfRange(record, RecordLayout.HEADER_BYTES, record.length));
         close(reader);
         return hello;
     }
@@ -77,17 +82,29 @@ final class HandshakeRecords {
         RecordReader reader = open(record, asks ? RecordLayout.CONTROL_ASK_STATUS : RecordLayout.CONTROL_PROOF,
             PROOF_SEQUENCE);
         reader.begin(asks ? RecordLayout.ASK_STATUS_FIXED_BYTES : RecordLayout.PROOF_FIXED_BYTES);
-        byte[] hmac = reader.slice(asks ? RecordLayout.ASK_STATUS_HMAC_OFFSET : RecordLayout.PROOF_HMAC_OFFSET,
+        byte[] proof = reader.slice(asks ? RecordLayout.ASK_STATUS_PROOF_OFFSET : RecordLayout.PROOF_PROOF_OFFSET,
             RecordLayout.PROOF_BYTES).toArray(ValueLayout.JAVA_BYTE);
         close(reader);
-        return new Proof(purpose, hmac);
+        return new Proof(purpose, proof);
     }
 
-    static byte[] challenge(byte[] serverNonce) {
+    static byte[] challenge(byte[] serverNonce, byte[] serverProof) {
         RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.CHALLENGE_FIXED_BYTES);
         writer.begin(RecordLayout.CONTROL_CHALLENGE, HELLO_SEQUENCE, 0, 0, 0);
         writer.fixed(RecordLayout.CHALLENGE_FIXED_BYTES);
         writer.struct(RecordLayout.CHALLENGE_SERVER_NONCE_OFFSET, MemorySegment.ofArray(serverNonce), 0,
+            serverNonce.length);
+        writer.struct(RecordLayout.CHALLENGE_SERVER_PROOF_OFFSET, MemorySegment.ofArray(serverProof), 0,
+            serverProof.length);
+        return bytes(writer);
+    }
+
+    /** The challenge for guests of version 1. */
+    static byte[] oldChallenge(byte[] serverNonce) {
+        RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.OLD_CHALLENGE_FIXED_BYTES);
+        writer.begin(RecordLayout.CONTROL_OLD_CHALLENGE, HELLO_SEQUENCE, 0, 0, 0);
+        writer.fixed(RecordLayout.OLD_CHALLENGE_FIXED_BYTES);
+        writer.struct(RecordLayout.OLD_CHALLENGE_SERVER_NONCE_OFFSET, MemorySegment.ofArray(serverNonce), 0,
             serverNonce.length);
         return bytes(writer);
     }

@@ -65,6 +65,12 @@ public interface VgpuApi {
     @Needs(Role.OPERATOR)
     List<TokenInfo> listTokens(@PathParam("name") String name);
 
+    /** The tokens of all vGPUs; those alone that take, or do not take, the proof of old guest packages. */
+    @GET
+    @Path("/tokens")
+    @Needs(Role.OPERATOR)
+    List<TokenInfo> listAllTokens(@QueryParam("acceptsOldProof") Boolean acceptsOldProof);
+
     /** Makes a token; its secret is told this once. */
     @POST
     @Path("/vgpus/{name}/tokens")

@@ -69,6 +69,13 @@ public class VgpuResource implements VgpuApi {
     }
 
     @Override
+    public List<TokenInfo> listAllTokens(Boolean acceptsOldProof) {
+        return lifecycle.broker().tokenService().all().stream()
+            .filter(token -> acceptsOldProof == null || token.acceptsOldProof() == acceptsOldProof)
+            .map(TokenInfo::of).toList();
+    }
+
+    @Override
     public CompletionStage<NewToken> createToken(String name, TokenRequest request) {
         return told(lifecycle.broker().tokenService().create(name, request == null ? null : request.note(),
             request == null ? null : request.expires()).thenApply(NewToken::of));

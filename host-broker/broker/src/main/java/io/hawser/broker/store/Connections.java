@@ -145,6 +145,23 @@ final class Connections implements AutoCloseable {
         }
     }
 
+    /** Runs a statement that ends H2's database, and opens the file again. */
+    void reopenAfter(String shutdown) throws SQLException {
+        use.writeLock().lock();
+        try {
+            try (Connection connection = source.getConnection(); Statement statement = connection.createStatement()) {
+                statement.execute(shutdown);
+            }
+            source.close();
+            source = AgroalDataSource.from(configuration);
+            try (Connection connection = source.getConnection()) {
+                ask(connection);
+            }
+        } finally {
+            use.writeLock().unlock();
+        }
+    }
+
     private static SQLException notNow(String reason, long waitMs) {
         return new SQLException("the database has closed its file (" + reason + "); the next attempt is in " + waitMs
             + " ms", CLOSED_STATE, CLOSED);

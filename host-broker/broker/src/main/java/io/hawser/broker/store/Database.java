@@ -9,6 +9,7 @@ import io.hawser.broker.config.BrokerConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.sql.Connection;
 import java.sql.Driver;
@@ -17,6 +18,7 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import org.flywaydb.core.api.FlywayException;
 import org.jboss.logging.Logger;
 
@@ -38,11 +40,13 @@ public final class Database implements AutoCloseable {
     private static final String H2_PREFIX = "jdbc:h2:";
     private static final String POSTGRESQL_PREFIX = "jdbc:postgresql:";
     private static final String TRIED = "a change that was tried";
+    private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rw-------");
     private static final int MAX_CONNECTIONS = 4; // acts in order, the audit log, and those that look
     private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
 
     private final Kind kind;
     private final Connections connections;
+    private final Path file; // of H2 in the state folder; null for another
 
     /** The two databases. */
     public enum Kind {
@@ -79,9 +83,10 @@ public final class Database implements AutoCloseable {
         T with(Connection connection) throws SQLException;
     }
 
-    private Database(Kind kind, Connections connections) {
+    private Database(Kind kind, Connections connections, Path file) {
         this.kind = kind;
         this.connections = connections;
+        this.file = file;
     }
 
     /**
@@ -99,12 +104,13 @@ public final class Database implements AutoCloseable {
         }
         Connections connections = null;
         try {
-            if (settings.url().isEmpty()) {
-                makePrivate(folder.resolve(H2_FILE + ".mv.db"));
+            Path file = settings.url().isEmpty() ? folder.resolve(H2_FILE + ".mv.db") : null;
+            if (file != null) {
+                makePrivate(file);
             }
             connections = new Connections(pool(kind, url, settings), kind == Kind.H2);
             Migrations.apply(connections.source());
-            return new Database(kind, connections);
+            return new Database(kind, connections, file);
         } catch (SQLException | FlywayException | IOException e) {
             if (connections != null) {
                 connections.close();
@@ -126,7 +132,7 @@ public final class Database implements AutoCloseable {
     /** H2 would make it readable for whoever may read the folder. */
     private static void makePrivate(Path file) throws IOException {
         if (Files.notExists(file)) {
-            Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+            Files.createFile(file, PosixFilePermissions.asFileAttribute(PRIVATE));
         }
     }
 
@@ -202,6 +208,29 @@ public final class Database implements AutoCloseable {
             }
             return result;
         });
+    }
+
+    /**
+     * Rewrites the files without deleted rows: all of H2's file, or a table of PostgreSQL's. Call it before anybody
+     * else uses the database.
+     */
+    void rewrite(String table) throws SQLException {
+        if (kind == Kind.POSTGRESQL) {
+            connections.read(connection -> {
+                try (Statement statement = connection.createStatement()) {
+                    return statement.execute("VACUUM FULL " + table);
+                }
+            });
+            return;
+        }
+        connections.reopenAfter("SHUTDOWN COMPACT");
+        try {
+            if (file != null) {
+                Files.setPosixFilePermissions(file, PRIVATE);
+            }
+        } catch (IOException e) {
+            throw new SQLException("the database's new file must be private: path=" + file, e);
+        }
     }
 
     /** Reads something. */

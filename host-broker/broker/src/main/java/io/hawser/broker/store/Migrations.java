@@ -11,10 +11,14 @@ import java.util.List;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.flywaydb.core.Flyway;
+import org.flywaydb.core.api.MigrationVersion;
 import org.flywaydb.core.api.ResourceProvider;
 import org.flywaydb.core.api.resource.LoadableResource;
 
-/** Brings the schema to the present: the files of {@code db/migration}, which never change once they were released. */
+/**
+ * Brings the schema to the present: the files of {@code db/migration} and {@link TokenVerifiers}, none of which changes
+ * once it was released.
+ */
 final class Migrations {
     /** Named one by one: the class loader of the packaged broker lists no folders. A test compares. */
     static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql");
@@ -25,8 +29,14 @@ final class Migrations {
     }
 
     static void apply(DataSource source) {
+        apply(source, MigrationVersion.LATEST);
+    }
+
+    /** Brings the schema to a version and no further, as a broker of that version did. */
+    static void apply(DataSource source, MigrationVersion target) {
         Flyway.configure(Migrations.class.getClassLoader()).dataSource(source).resourceProvider(new Files())
-            .javaMigrationClassProvider(List::of).locations("classpath:" + FOLDER).load().migrate();
+            .javaMigrationClassProvider(List::of).javaMigrations(new TokenVerifiers()).target(target)
+            .locations("classpath:" + FOLDER).load().migrate();
     }
 
     /** The files as Flyway wants them. */

@@ -1,6 +1,7 @@
 package io.hawser.broker.store;
 
 import io.hawser.broker.token.Token;
+import io.hawser.shm.TokenKeys;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -11,35 +12,54 @@ import java.util.List;
 
 /** Tokens in the database. Each method is a part of its caller's transaction. */
 public final class TokenStore {
+    private static final HexFormat HEX = HexFormat.of();
+    private static final String COLUMNS = "key_id, vgpu, stored_key, server_key, digest, old_proof_used, note, "
+        + "created, expires, last_used";
+    /** In the table of what was done: digests were dropped since the last rewrite of the files. */
+    private static final String DROPPED = "digests of tokens dropped";
+
     private TokenStore() {
     }
 
     /** All, the oldest first. */
     public static List<Token> all(Connection connection) throws SQLException {
         List<Token> all = new ArrayList<>();
-        try (PreparedStatement select = connection.prepareStatement("select key_id, vgpu, digest, note, created, "
-            + "expires, last_used from token order by created, key_id"); ResultSet rows = select.executeQuery()) {
+        try (PreparedStatement select = connection.prepareStatement("select " + COLUMNS
+            + " from token order by created, key_id"); ResultSet rows = select.executeQuery()) {
             while (rows.next()) {
-                all.add(new Token(rows.getString("key_id"), rows.getString("vgpu"),
-                    HexFormat.of().parseHex(rows.getString("digest")), rows.getString("note"),
-                    VgpuStore.time(rows, "created"), VgpuStore.time(rows, "expires"),
+                all.add(new Token(rows.getString("key_id"), rows.getString("vgpu"), keys(rows),
+                    rows.getString("note"), VgpuStore.time(rows, "created"), VgpuStore.time(rows, "expires"),
                     VgpuStore.time(rows, "last_used")));
             }
         }
         return all;
     }
 
+    private static Token.Keys keys(ResultSet row) throws SQLException {
+        String digest = row.getString("digest");
+        return new Token.Keys(new TokenKeys.Verifier(HEX.parseHex(row.getString("stored_key")),
+            HEX.parseHex(row.getString("server_key"))), digest == null ? null : HEX.parseHex(digest),
+            VgpuStore.time(row, "old_proof_used"));
+    }
+
+    private static String digest(Token token) {
+        return token.acceptsOldProof() ? HEX.formatHex(token.keys().digest()) : null;
+    }
+
     /** A new one. */
     public static void insert(Connection connection, Token token) throws SQLException {
-        try (PreparedStatement insert = connection.prepareStatement("insert into token (key_id, vgpu, digest, note, "
-            + "created, expires, last_used) values (?, ?, ?, ?, ?, ?, ?)")) {
+        try (PreparedStatement insert = connection.prepareStatement("insert into token (" + COLUMNS
+            + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
             insert.setString(1, token.keyId());
             insert.setString(2, token.vgpu());
-            insert.setString(3, HexFormat.of().formatHex(token.key()));
-            insert.setString(4, token.note());
-            insert.setObject(5, VgpuStore.at(token.created()));
-            insert.setObject(6, VgpuStore.at(token.expires()));
-            insert.setObject(7, VgpuStore.at(token.lastUsed()));
+            insert.setString(3, HEX.formatHex(token.keys().verifier().storedKey()));
+            insert.setString(4, HEX.formatHex(token.keys().verifier().serverKey()));
+            insert.setString(5, digest(token));
+            insert.setObject(6, VgpuStore.at(token.keys().oldProofUsed()));
+            insert.setString(7, token.note());
+            insert.setObject(8, VgpuStore.at(token.created()));
+            insert.setObject(9, VgpuStore.at(token.expires()));
+            insert.setObject(10, VgpuStore.at(token.lastUsed()));
             insert.executeUpdate();
         }
     }
@@ -52,16 +72,56 @@ public final class TokenStore {
         }
     }
 
-    /** When each was used last. */
+    /** When each was used last; the digest of one that has none any more goes. */
     public static void used(Connection connection, List<Token> tokens) throws SQLException {
         try (PreparedStatement update = connection.prepareStatement(
-            "update token set last_used = ? where key_id = ?")) {
+            "update token set last_used = ?, old_proof_used = ? where key_id = ?")) {
             for (Token token : tokens) {
                 update.setObject(1, VgpuStore.at(token.lastUsed()));
-                update.setString(2, token.keyId());
+                update.setObject(2, VgpuStore.at(token.keys().oldProofUsed()));
+                update.setString(3, token.keyId());
                 update.addBatch();
             }
             update.executeBatch();
+        }
+        int dropped = 0;
+        try (PreparedStatement update = connection.prepareStatement(
+            "update token set digest = null where key_id = ? and digest is not null")) {
+            for (Token token : tokens) {
+                if (!token.acceptsOldProof()) {
+                    update.setString(1, token.keyId());
+                    dropped += update.executeUpdate();
+                }
+            }
+        }
+        if (dropped > 0) {
+            VgpuStore.first(connection, DROPPED);
+        }
+    }
+
+    /** Drops all digests, so that no token takes an old proof any more; how many there were. */
+    public static int dropDigests(Connection connection) throws SQLException {
+        try (PreparedStatement update = connection.prepareStatement(
+            "update token set digest = null where digest is not null")) {
+            int dropped = update.executeUpdate();
+            if (dropped > 0) {
+                VgpuStore.first(connection, DROPPED);
+            }
+            return dropped;
+        }
+    }
+
+    /**
+     * Removes dropped digests from the database's files, where deleted rows stay readable for a time. Nothing when none
+     * was dropped since this was last done. Before anybody else uses the database; not a part of a transaction.
+     */
+    public static void eraseDropped(Database database) throws SQLException {
+        if (database.read(connection -> VgpuStore.isDone(connection, DROPPED))) {
+            database.rewrite("token");
+            database.transact(connection -> {
+                VgpuStore.never(connection, DROPPED);
+                return null;
+            });
         }
     }
 }

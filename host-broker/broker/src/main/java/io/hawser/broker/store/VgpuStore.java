@@ -111,19 +111,24 @@ public final class VgpuStore {
      * @return whether it had not been done before.
      */
     public static boolean first(Connection connection, String what) throws SQLException {
-        try (PreparedStatement select = connection.prepareStatement("select what from done where what = ?")) {
-            select.setString(1, what);
-            try (ResultSet row = select.executeQuery()) {
-                if (row.next()) {
-                    return false;
-                }
-            }
+        if (isDone(connection, what)) {
+            return false;
         }
         try (PreparedStatement insert = connection.prepareStatement("insert into done (what) values (?)")) {
             insert.setString(1, what);
             insert.executeUpdate();
         }
         return true;
+    }
+
+    /** Whether {@link #first} has noted it. */
+    static boolean isDone(Connection connection, String what) throws SQLException {
+        try (PreparedStatement select = connection.prepareStatement("select what from done where what = ?")) {
+            select.setString(1, what);
+            try (ResultSet row = select.executeQuery()) {
+                return row.next();
+            }
+        }
     }
 
     /** Takes back what {@link #first} has noted. */

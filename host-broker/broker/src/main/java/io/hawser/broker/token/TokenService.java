@@ -6,7 +6,7 @@ import io.hawser.broker.vgpu.Acts;
 import io.hawser.broker.vgpu.Vgpu;
 import io.hawser.broker.vgpu.VgpuException;
 import io.hawser.broker.vgpu.VgpuTable;
-import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.TokenKeys;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
@@ -55,6 +55,11 @@ public final class TokenService {
         return tokens.of(vgpu);
     }
 
+    /** The tokens of all vGPUs, by vGPU and age. */
+    public List<Token> all() {
+        return tokens.all();
+    }
+
     /**
      * Makes one.
      *
@@ -101,7 +106,8 @@ public final class TokenService {
     /** A token with a new secret; it lets nobody in before it is in the table. */
     public static Made make(String keyId, String vgpu, String note, Instant created, Instant expires) {
         String secret = Secrets.text();
-        return new Made(new Token(keyId, vgpu, HandshakeProof.key(secret), note, created, expires, null), secret);
+        Token.Keys keys = Token.Keys.of(TokenKeys.ofSecret(secret));
+        return new Made(new Token(keyId, vgpu, keys, note, created, expires, null), secret);
     }
 
     /**
@@ -130,7 +136,10 @@ public final class TokenService {
         }).thenCompose(revoked -> sessions.endAllOfToken(keyId, "the session's token has been revoked"));
     }
 
-    /** Notes in the database which tokens have been used; what fails is noted by the next use. */
+    /**
+     * Notes in the database which tokens have been used, and drops the digests that no guest needs any more. After a
+     * failure the next use notes it.
+     */
     public CompletableFuture<Void> noteUses() {
         return acts.submit(() -> {
             List<Token> used = acts.onLoop(tokens::takeUsed);

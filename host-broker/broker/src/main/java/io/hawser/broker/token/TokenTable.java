@@ -12,7 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The tokens that let guests in, as the database has them: the front door asks here and waits for nothing. Changed on
- * the event loop only; {@link #find} and {@link #of} from any thread.
+ * the event loop only; {@link #find}, {@link #of} and {@link #all} from any thread.
  */
 public final class TokenTable {
     private final Map<String, Token> byKeyId = new ConcurrentHashMap<>();
@@ -30,9 +30,15 @@ public final class TokenTable {
             .sorted(Comparator.comparing(Token::created).thenComparing(Token::keyId)).toList();
     }
 
-    /** A guest has proved that it has this one. */
-    public void used(String keyId, Instant now) {
-        byKeyId.computeIfPresent(keyId, (id, token) -> token.used(now));
+    /** All, by vGPU and age. */
+    public List<Token> all() {
+        return byKeyId.values().stream().sorted(Comparator.comparing(Token::vgpu).thenComparing(Token::created)
+            .thenComparing(Token::keyId)).toList();
+    }
+
+    /** A guest has proved that it has this one; by an old proof or not. */
+    public void used(String keyId, Instant now, boolean byOldProof) {
+        byKeyId.computeIfPresent(keyId, (id, token) -> byOldProof ? token.usedByOldProof(now) : token.used(now));
         usedSince.add(keyId);
     }
 

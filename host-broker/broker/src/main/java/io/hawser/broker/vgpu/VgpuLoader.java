@@ -25,6 +25,7 @@ public final class VgpuLoader {
     private static final String DEFAULT_KEY_ID = "default";
 
     private final Path clearToken;
+    private final boolean oldProofs;
     private final Map<String, VgpuDraft> drafts = new TreeMap<>(); // placed in the same order at each start
 
     /**
@@ -34,6 +35,7 @@ public final class VgpuLoader {
      */
     public VgpuLoader(BrokerConfig config, Path clearToken) {
         this.clearToken = clearToken;
+        oldProofs = config.tokens().oldProofs();
         config.vgpus().forEach((name, settings) -> drafts.put(name, VgpuDraft.of(settings)));
     }
 
@@ -50,6 +52,12 @@ public final class VgpuLoader {
         try {
             database.transact(connection -> {
                 kept.addAll(withSettings(connection, VgpuStore.all(connection)));
+                if (!oldProofs) {
+                    int dropped = TokenStore.dropDigests(connection);
+                    if (dropped > 0) {
+                        LOG.infof("old guest packages can use no token any more: tokens=%d", dropped);
+                    }
+                }
                 keptTokens.addAll(TokenStore.all(connection));
                 if (VgpuStore.first(connection, DEFAULT_MADE)) {
                     makeDefault(connection, kept, keptTokens);
@@ -59,9 +67,20 @@ public final class VgpuLoader {
         } catch (FailedException e) {
             throw e.file;
         }
+        TokenStore.eraseDropped(database);
+        warn(keptTokens);
         kept.forEach(vgpu -> vgpus.load(vgpu.vgpu(), vgpu.placed()));
         for (Token token : keptTokens) {
             vgpus.tokens(token.vgpu(), tokens.load(token));
+        }
+    }
+
+    private static void warn(List<Token> tokens) {
+        long old = tokens.stream().filter(Token::acceptsOldProof).count();
+        if (old > 0) {
+            LOG.warnf("a copy of the database opens the vGPUs of some tokens, whose digests are kept for old guest "
+                + "packages: tokens=%d (hawserctl tokens list --old-proofs; hawser.tokens.old-proofs=false drops them)",
+                old);
         }
     }
 

@@ -11,6 +11,7 @@ import io.hawser.broker.session.SessionState;
 import io.hawser.broker.session.SessionView;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
+import io.hawser.shm.TokenKeys;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -120,8 +121,7 @@ class FrontDoorIT {
         try (TestGuest guest = connect()) {
             byte[] challenge = guest.challenge("default");
             // Recorded on its way, never delivered: still worthless on another connection.
-            recorded = TestGuest.proof(HandshakeProof.of(HandshakeProof.key(secret), challenge, TestGuest.NONCE,
-                "default"));
+            recorded = guest.proof(HandshakeProof.Purpose.SESSION, challenge, secret);
         }
         try (TestGuest guest = connect()) {
             guest.challenge("default");
@@ -131,13 +131,49 @@ class FrontDoorIT {
     }
 
     @Test
-    void shouldNameBothVersionsWhenTheyDiffer() throws Exception {
+    void shouldProveThatItIsTheTokensBroker() throws Exception {
         try (TestGuest guest = connect()) {
-            guest.send(TestGuest.hello(2, TestBroker.DESCRIPTION_HASH, "default"));
-            assertRefused(guest, Refusal.VERSION, "guest=2 broker=1");
+            byte[] challenge = guest.challenge("default");
+            byte[] proof = Arrays.copyOfRange(challenge, RecordLayout.CHALLENGE_SERVER_PROOF_OFFSET,
+                challenge.length);
+            assertTrue(guest.proofs(challenge).isOfBroker(TokenKeys.ofSecret(secret), proof));
+            assertFalse(guest.proofs(challenge).isOfBroker(TokenKeys.ofSecret("another"), proof));
+        }
+    }
+
+    @Test
+    void shouldNotTellByItsProofWhichKeysExist() throws Exception {
+        byte[] first;
+        try (TestGuest guest = connect()) {
+            first = guest.challenge("nobody");
         }
         try (TestGuest guest = connect()) {
-            guest.send(TestGuest.hello(1, 1, "default"));
+            byte[] second = guest.challenge("nobody");
+            assertEquals(first.length, second.length);
+            assertFalse(Arrays.equals(first, RecordLayout.NONCE_SERVER_BYTES, first.length, second,
+                RecordLayout.NONCE_SERVER_BYTES, second.length), "as that of a key that exists");
+        }
+    }
+
+    @Test
+    void shouldRefuseAnOldGuestWithANewTokenAsItRefusesAnUnknownKey() throws Exception {
+        for (String[] token : new String[][] {{"default", secret}, {"default", "wrong"}, {"nobody", secret}}) {
+            try (TestGuest guest = connect()) {
+                guest.oldHandshake(token[0], token[1]);
+                assertRefused(guest, Refusal.TOKEN, "the token is not known to this broker, or takes no proof of this "
+                    + "old guest package, which must be updated: guest=1 broker=2");
+            }
+        }
+    }
+
+    @Test
+    void shouldNameBothVersionsWhenTheyDiffer() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.send(TestGuest.hello(3, TestBroker.DESCRIPTION_HASH, "default"));
+            assertRefused(guest, Refusal.VERSION, "guest=3 broker=2");
+        }
+        try (TestGuest guest = connect()) {
+            guest.send(TestGuest.hello(2, 1, "default"));
             assertRefused(guest, Refusal.VERSION, "guest=0000000000000001 broker=123456789abcdef0");
         }
     }
@@ -171,7 +207,7 @@ class FrontDoorIT {
         }
         try (TestGuest guest = connect()) {
             guest.challenge("default");
-            guest.send(TestGuest.hello(1, TestBroker.DESCRIPTION_HASH, "default"));
+            guest.send(TestGuest.hello(2, TestBroker.DESCRIPTION_HASH, "default"));
             assertRefused(guest, Refusal.PROTOCOL, "HELLO, then PROOF");
         }
     }
@@ -180,8 +216,7 @@ class FrontDoorIT {
     void shouldRefuseBytesThatFollowProof() throws Exception {
         try (TestGuest guest = connect()) {
             byte[] challenge = guest.challenge("default");
-            byte[] proof = TestGuest.proof(HandshakeProof.of(HandshakeProof.key(secret), challenge, TestGuest.NONCE,
-                "default"));
+            byte[] proof = guest.proof(HandshakeProof.Purpose.SESSION, challenge, secret);
             byte[] early = Arrays.copyOf(proof, proof.length + 8);
             guest.send(early);
             assertRefused(guest, Refusal.PROTOCOL, "between PROOF and WELCOME");
@@ -241,7 +276,7 @@ class FrontDoorIT {
         CountDownLatch goOn = new CountDownLatch(1);
         try (TestGuest vanishing = connect(); TestGuest refused = connect()) {
             byte[] challenge = vanishing.challenge("default");
-            byte[] proof = HandshakeProof.of(HandshakeProof.key(secret), challenge, TestGuest.NONCE, "default");
+            byte[] proof = vanishing.proof(HandshakeProof.Purpose.SESSION, challenge, secret);
             // The proof and the end come in one turn of the event loop, which is held up until both are there.
             broker.whenRefused(() -> {
                 held.countDown();
@@ -256,7 +291,7 @@ class FrontDoorIT {
             if (abruptly) {
                 vanishing.socket().setSoLinger(true, 0);
             }
-            vanishing.send(TestGuest.proof(proof));
+            vanishing.send(proof);
         } finally {
             broker.whenRefused(null);
             goOn.countDown();
@@ -286,8 +321,7 @@ class FrontDoorIT {
     void shouldTellTheStatusWithoutASession() throws IOException {
         try (TestGuest guest = connect()) {
             byte[] challenge = guest.challenge("default");
-            guest.send(TestGuest.proof(RecordLayout.CONTROL_ASK_STATUS, HandshakeProof.of(
-                HandshakeProof.Purpose.STATUS, HandshakeProof.key(secret), challenge, TestGuest.NONCE, "default")));
+            guest.send(guest.proof(HandshakeProof.Purpose.STATUS, challenge, secret));
             TestGuest.Answer answer = guest.receive();
             assertEquals(RecordLayout.CONTROL_STATUS, answer.opcode());
             int length = ByteBuffer.wrap(answer.payload()).order(ByteOrder.LITTLE_ENDIAN)
@@ -306,8 +340,8 @@ class FrontDoorIT {
     void shouldNotTakeTheProofForASessionAsOneForTheStatus() throws IOException {
         try (TestGuest guest = connect()) {
             byte[] challenge = guest.challenge("default");
-            guest.send(TestGuest.proof(RecordLayout.CONTROL_ASK_STATUS, HandshakeProof.of(
-                HandshakeProof.key(secret), challenge, TestGuest.NONCE, "default")));
+            guest.send(TestGuest.proof(RecordLayout.CONTROL_ASK_STATUS, guest.proofs(challenge).ofGuest(
+                HandshakeProof.Purpose.SESSION, TokenKeys.ofSecret(secret))));
             assertRefused(guest, Refusal.TOKEN, "not known");
         }
     }

@@ -28,9 +28,10 @@ class HandshakeRecordsTest {
         assertEquals(42, hello.descriptionHash());
         assertEquals("guest-1", hello.host());
         assertArrayEquals(TestGuest.NONCE, hello.clientNonce());
-        byte[] hmac = new byte[RecordLayout.PROOF_BYTES];
-        Arrays.fill(hmac, (byte) 7);
-        assertArrayEquals(hmac, HandshakeRecords.proof(TestGuest.proof(hmac)).hmac());
+        assertArrayEquals(Arrays.copyOfRange(HELLO, RecordLayout.HEADER_BYTES, HELLO.length), hello.payload());
+        byte[] proof = new byte[RecordLayout.PROOF_BYTES];
+        Arrays.fill(proof, (byte) 7);
+        assertArrayEquals(proof, HandshakeRecords.proof(TestGuest.proof(proof)).bytes());
     }
 
     @Test

@@ -3,8 +3,10 @@ package io.hawser.broker.door;
 import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
 import io.hawser.shm.HandshakeProof;
+import io.hawser.shm.OldHandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordWriter;
+import io.hawser.shm.TokenKeys;
 import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -26,6 +28,7 @@ public final class TestGuest implements AutoCloseable {
 
     private final Socket socket;
     private final DataInputStream in;
+    private byte[] hello; // payload of the last HELLO
 
     /** A record of the broker or worker. */
     public record Answer(int opcode, long sequence, byte[] payload) {
@@ -72,7 +75,7 @@ public final class TestGuest implements AutoCloseable {
         RecordWriter writer = new RecordWriter(256);
         writer.begin(RecordLayout.CONTROL_HELLO, 1, 0, 0, 0);
         writer.fixed(RecordLayout.HELLO_FIXED_BYTES);
-        writer.i32(RecordLayout.HELLO_PROTOCOL_VERSION_OFFSET, version);
+        writer.i32(RecordLayout.HELLO_HANDSHAKE_VERSION_OFFSET, version);
         writer.i32(RecordLayout.HELLO_PID_OFFSET, 4711);
         writer.i64(RecordLayout.HELLO_DESCRIPTION_HASH_OFFSET, hash);
         writer.struct(RecordLayout.HELLO_CLIENT_NONCE_OFFSET, MemorySegment.ofArray(NONCE), 0, NONCE.length);
@@ -82,37 +85,74 @@ public final class TestGuest implements AutoCloseable {
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
-    public static byte[] proof(byte[] hmac) {
-        return proof(RecordLayout.CONTROL_PROOF, hmac);
+    /** PROOF. */
+    public static byte[] proof(byte[] bytes) {
+        return proof(RecordLayout.CONTROL_PROOF, bytes);
     }
 
     /** PROOF or ASK_STATUS, which have the same fields. */
-    public static byte[] proof(int opcode, byte[] hmac) {
+    public static byte[] proof(int opcode, byte[] bytes) {
         RecordWriter writer = new RecordWriter(64);
         writer.begin(opcode, 2, 0, 0, 0);
         writer.fixed(RecordLayout.PROOF_FIXED_BYTES);
-        writer.struct(RecordLayout.PROOF_HMAC_OFFSET, MemorySegment.ofArray(hmac), 0, hmac.length);
+        writer.struct(RecordLayout.PROOF_PROOF_OFFSET, MemorySegment.ofArray(bytes), 0, bytes.length);
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
     /** HELLO and PROOF as an honest guest sends them; answers the PROOF. */
-    public byte[] handshake(String keyId, String secret) throws IOException {
-        byte[] challenge = challenge(keyId);
-        byte[] proof = proof(HandshakeProof.of(HandshakeProof.key(secret), challenge, NONCE, keyId));
-        send(proof);
-        return proof;
+    public void handshake(String keyId, String secret) throws IOException {
+        handshake(keyId, secret, TestBroker.DESCRIPTION_HASH);
     }
 
-    /** HELLO; the server's nonce. */
+    /** The same with the description's hash. */
+    public void handshake(String keyId, String secret, long hash) throws IOException {
+        send(proof(HandshakeProof.Purpose.SESSION, challenge(keyId, hash), secret));
+    }
+
+    /** PROOF or ASK_STATUS of an honest guest for what {@link #challenge} answered. */
+    public byte[] proof(HandshakeProof.Purpose purpose, byte[] challenge, String secret) {
+        return proof(purpose == HandshakeProof.Purpose.STATUS ? RecordLayout.CONTROL_ASK_STATUS
+            : RecordLayout.CONTROL_PROOF, proofs(challenge).ofGuest(purpose, TokenKeys.ofSecret(secret)));
+    }
+
+    /** The proofs of this connection's handshake. */
+    public HandshakeProof proofs(byte[] challenge) {
+        return new HandshakeProof(Arrays.copyOf(challenge, RecordLayout.NONCE_SERVER_BYTES), hello);
+    }
+
+    /** HELLO and PROOF of a guest package before version 2 of the handshake. */
+    public void oldHandshake(String keyId, String secret) throws IOException {
+        oldHandshake(HandshakeProof.Purpose.SESSION, keyId, TokenKeys.ofSecret(secret).digest());
+    }
+
+    /** The same, or ASK_STATUS, from the digest of the secret alone. */
+    public void oldHandshake(HandshakeProof.Purpose purpose, String keyId, byte[] digest) throws IOException {
+        send(hello(RecordLayout.OLD_HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, keyId));
+        byte[] nonce = expect(RecordLayout.CONTROL_OLD_CHALLENGE);
+        if (nonce.length != RecordLayout.NONCE_SERVER_BYTES) {
+            throw new IOException("an old guest takes no other length: bytes=" + nonce.length);
+        }
+        send(proof(purpose == HandshakeProof.Purpose.STATUS ? RecordLayout.CONTROL_ASK_STATUS
+            : RecordLayout.CONTROL_PROOF, OldHandshakeProof.of(purpose, digest, nonce, NONCE, keyId)));
+    }
+
+    /** HELLO; the payload of CHALLENGE. */
     public byte[] challenge(String keyId) throws IOException {
         return challenge(keyId, TestBroker.DESCRIPTION_HASH);
     }
 
     public byte[] challenge(String keyId, long hash) throws IOException {
-        send(hello(RecordLayout.PROTOCOL_VERSION, hash, keyId));
+        byte[] record = hello(RecordLayout.HANDSHAKE_VERSION, hash, keyId);
+        hello = Arrays.copyOfRange(record, RecordLayout.HEADER_BYTES, record.length);
+        send(record);
+        return expect(RecordLayout.CONTROL_CHALLENGE);
+    }
+
+    private byte[] expect(int opcode) throws IOException {
         Answer answer = receive();
-        if (answer.opcode() != RecordLayout.CONTROL_CHALLENGE) {
-            throw new IOException("refused: " + answer.refusedMessage());
+        if (answer.opcode() != opcode) {
+            throw new IOException("not the challenge: opcode=" + answer.opcode()
+                + (answer.opcode() == RecordLayout.CONTROL_REFUSED ? " " + answer.refusedMessage() : ""));
         }
         return answer.payload();
     }

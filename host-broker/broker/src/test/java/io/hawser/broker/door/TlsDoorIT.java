@@ -182,7 +182,7 @@ class TlsDoorIT {
     void shouldRefuseWhoeverDoesNotSpeakTls() throws Exception {
         int before = broker.refusals(Refusal.TLS);
         try (TestGuest guest = new TestGuest(broker.broker().guestTlsEndpoint())) {
-            guest.send(TestGuest.hello(RecordLayout.PROTOCOL_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
+            guest.send(TestGuest.hello(RecordLayout.HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
             TestGuest.Answer answer = guest.receive();
             assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
             assertTrue(answer.refusedMessage().contains("this port speaks TLS"), answer.refusedMessage());

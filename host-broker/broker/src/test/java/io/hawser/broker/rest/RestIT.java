@@ -21,7 +21,6 @@ import io.hawser.broker.BrokerLifecycle;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.shm.HandshakeProof;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
 import io.restassured.http.ContentType;
@@ -54,9 +53,7 @@ class RestIT {
 
     private TestGuest guest() throws IOException {
         TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
-        byte[] challenge = guest.challenge("default", ApiDescription.HASH);
-        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(config.stateDir())), challenge,
-            TestGuest.NONCE, "default")));
+        guest.handshake("default", TestGuest.secret(config.stateDir()), ApiDescription.HASH);
         guest.receive();
         return guest;
     }

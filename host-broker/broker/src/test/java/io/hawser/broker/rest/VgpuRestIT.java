@@ -4,6 +4,7 @@ import static io.restassured.RestAssured.given;
 import static org.hamcrest.Matchers.containsString;
 import static org.hamcrest.Matchers.equalTo;
 import static org.hamcrest.Matchers.hasItem;
+import static org.hamcrest.Matchers.hasItems;
 import static org.hamcrest.Matchers.hasSize;
 import static org.hamcrest.Matchers.notNullValue;
 import static org.hamcrest.Matchers.nullValue;
@@ -16,7 +17,6 @@ import io.hawser.broker.BrokerLifecycle;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
@@ -57,9 +57,7 @@ class VgpuRestIT {
     private TestGuest guest(String token) throws IOException {
         String[] parts = token.split("\\.", 2);
         TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
-        byte[] challenge = guest.challenge(parts[0], ApiDescription.HASH);
-        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(parts[1]), challenge, TestGuest.NONCE,
-            parts[0])));
+        guest.handshake(parts[0], parts[1], ApiDescription.HASH);
         return guest;
     }
 
@@ -131,9 +129,14 @@ class VgpuRestIT {
         String secret = token.split("\\.", 2)[1];
         String listed = admin().get(VGPUS + "/two/tokens").then().statusCode(200).body("", hasSize(1))
             .body("[0].keyId", equalTo(keyId)).body("[0].vgpu", equalTo("two")).body("[0].note", equalTo("for me"))
-            .body("[0].expires", equalTo("2100-01-01T00:00:00Z")).body("[0].lastUsed", nullValue()).extract()
+            .body("[0].expires", equalTo("2100-01-01T00:00:00Z")).body("[0].lastUsed", nullValue())
+            .body("[0].acceptsOldProof", equalTo(false)).body("[0].oldProofUsed", nullValue()).extract()
             .asString();
         assertFalse(listed.contains(secret));
+        admin().get("/api/v1/tokens").then().statusCode(200).body("vgpu", hasItems("default", "two"))
+            .body("find { it.keyId == '" + keyId + "' }.note", equalTo("for me"));
+        admin().get("/api/v1/tokens?acceptsOldProof=false").then().body("keyId", hasItems("default", keyId));
+        admin().get("/api/v1/tokens?acceptsOldProof=true").then().statusCode(200).body("", hasSize(0));
         try (TestGuest guest = guest(token)) {
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
             admin().get(VGPUS + "/two").then().body("sessions", equalTo(1)).body("tokens", equalTo(1));

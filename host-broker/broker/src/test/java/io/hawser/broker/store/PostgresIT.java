@@ -16,15 +16,23 @@ import io.hawser.broker.token.TokenService;
 import io.hawser.broker.vgpu.VgpuException;
 import io.hawser.broker.vgpu.VgpuService;
 import io.hawser.broker.vgpu.VgpuView;
+import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
+import io.hawser.shm.TokenKeys;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.Statement;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** A broker whose vGPUs and tokens are in PostgreSQL. */
 class PostgresIT {
@@ -81,6 +89,36 @@ class PostgresIT {
             assertLetsIn(broker, token);
             done(broker.broker().tokenService().revoke("one", token.token().keyId()));
             assertTrue(broker.broker().tokenService().list("one").isEmpty());
+        }
+    }
+
+    @Test
+    void shouldGiveTokensOfAnOlderBrokerVerifiersAndDropTheirDigests() throws Exception {
+        String secret = "c2VjcmV0IG9mIGFuIG9sZCB0b2tlbiwgMzIgYnl0ZXM";
+        PGSimpleDataSource source = new PGSimpleDataSource();
+        source.setUrl(server.settings().get("hawser.database.url"));
+        source.setUser(server.settings().get("hawser.database.username"));
+        source.setPassword(server.settings().get("hawser.database.password"));
+        OldDatabase.fill(source, "old", secret);
+        try (TestBroker broker = broker(); TestGuest old = new TestGuest(broker.broker());
+            TestGuest now = new TestGuest(broker.broker())) {
+            old.oldHandshake(HandshakeProof.Purpose.STATUS, "old", TokenKeys.ofSecret(secret).digest());
+            assertEquals(RecordLayout.CONTROL_STATUS, old.receive().opcode());
+            now.send(now.proof(HandshakeProof.Purpose.STATUS, now.challenge("old"), secret));
+            assertEquals(RecordLayout.CONTROL_STATUS, now.receive().opcode());
+            assertTrue(broker.broker().tokenService().list("old").getFirst().acceptsOldProof());
+        }
+        Map<String, String> settings = new HashMap<>(server.settings());
+        settings.put("hawser.tokens.old-proofs", "false");
+        try (TestBroker broker = TestBroker.start(stateDir, "normal", settings);
+            TestGuest now = new TestGuest(broker.broker())) {
+            now.send(now.proof(HandshakeProof.Purpose.STATUS, now.challenge("old"), secret));
+            assertEquals(RecordLayout.CONTROL_STATUS, now.receive().opcode());
+        }
+        try (Connection connection = source.getConnection(); Statement statement = connection.createStatement();
+            ResultSet row = statement.executeQuery("select count(*) from token where digest is not null")) {
+            assertTrue(row.next());
+            assertEquals(0, row.getInt(1));
         }
     }
 

@@ -16,7 +16,6 @@ import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.rest.FakeWorkers;
-import io.hawser.shm.HandshakeProof;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
 import io.restassured.specification.RequestSpecification;
@@ -125,9 +124,7 @@ class StreamIT {
 
     private TestGuest guest() throws IOException {
         TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
-        byte[] challenge = guest.challenge("default", ApiDescription.HASH);
-        guest.send(TestGuest.proof(HandshakeProof.of(HandshakeProof.key(TestGuest.secret(config.stateDir())), challenge,
-            TestGuest.NONCE, "default")));
+        guest.handshake("default", TestGuest.secret(config.stateDir()), ApiDescription.HASH);
         guest.receive();
         return guest;
     }

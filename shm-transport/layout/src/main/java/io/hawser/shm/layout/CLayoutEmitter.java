@@ -14,7 +14,7 @@ final class CLayoutEmitter {
                 + "#ifndef HWS_LAYOUT_H\n#define HWS_LAYOUT_H\n\n"
                 + "#include <stddef.h>\n#include <stdint.h>\n\n"
                 + "_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, \"records are little-endian\");\n\n");
-        define("PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "version that HELLO carries");
+        define("PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "version of the records");
         header(record);
         record.constants().forEach(constant -> number(constant.name(), constant));
         record.refusals().forEach(constant -> number("REFUSED_" + constant.name(), constant));

@@ -14,7 +14,7 @@ final class JavaLayoutEmitter {
         out.append("package io.hawser.shm;\n\n");
         diagram(record);
         out.append("public final class RecordLayout {\n");
-        constant("int", "PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "Version that HELLO carries.");
+        constant("int", "PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "Version of the records.");
         for (HeaderField field : record.header()) {
             constant("int", field.constantName(), Integer.toString(field.offset()),
                     sentence(field.type() + ": " + field.doc()));

@@ -10,7 +10,7 @@ import java.util.List;
 /**
  * What {@code record.yaml} says. Unknown keys are refused when it is read, so that a slip of the pen cannot be lost.
  *
- * @param protocolVersion version that HELLO carries.
+ * @param protocolVersion version of the records: WELCOME and regions carry it.
  * @param header fields of the record's header.
  * @param constants numbers that both sides use.
  * @param controls records of library 0.
