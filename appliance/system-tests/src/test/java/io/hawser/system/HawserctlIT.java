@@ -180,6 +180,8 @@ class HawserctlIT {
         assertEquals(1, tokens.size());
         String key = tokens.get(0).path("keyId").asText();
         assertEquals("for one test", admin.run("tokens list theirs").assertDone().row(key).getLast());
+        assertEquals("theirs", admin.run("tokens list").assertDone().row(key).get(1));
+        assertEquals(0, admin.run("tokens list --old-proofs --json").assertDone().json().size(), "all are new");
         JsonNode second = admin.run("tokens create theirs --json").assertDone().json();
         assertTrue(second.path("token").asText().startsWith(second.path("keyId").asText() + "."), "shown once");
         Map<String, String> guest = Map.of("HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN_FILE", file.toString(),

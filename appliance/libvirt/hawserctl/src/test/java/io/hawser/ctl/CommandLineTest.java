@@ -47,7 +47,7 @@ class CommandLineTest {
             "vgpus create a --carriers rdma", "tokens", "tokens create", "sessions end", "sessions show x",
             "regions create a", "regions create a --path x",
             "regions create a --path /x --doorbell-socket /y", "completion fish", "gpus --url ftp://a",
-            "tokens create a --expires soon", "login",
+            "tokens create a --expires soon", "tokens list a --old-proofs", "login",
             "vgpus change a --expected-owner none", "vgpus delete a --expected-owner me"}) {
             Ended ended = run(line.isEmpty() ? new String[0] : line.split(" "));
             assertEquals(ExitCode.USAGE, ended.exitCode(), line + ": " + ended.err());

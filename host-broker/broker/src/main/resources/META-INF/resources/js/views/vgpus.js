@@ -18,6 +18,10 @@ export function vgpus() {
     {change: () => table.update([...model.vgpus.values()]), find: table.filter});
 }
 
+// Whether guest packages before version 2 of the handshake can use a token, and when one has.
+const oldProof = t => !t.acceptsOldProof ? 'refused'
+    : 'accepted, ' + (t.oldProofUsed ? 'used ' + dateTime(t.oldProofUsed) : 'never used');
+
 class Tokens {
     constructor(name) {
         this.name = name;
@@ -28,6 +32,7 @@ class Tokens {
                 {label: 'Made', value: t => t.created, text: t => dateTime(t.created)},
                 {label: 'Valid until', value: t => t.expires || '', text: t => t.expires ? dateTime(t.expires) : 'no end'},
                 {label: 'Last used', value: t => t.lastUsed || '', text: t => t.lastUsed ? dateTime(t.lastUsed) : 'never'},
+                {label: 'Old guest package', value: t => t.acceptsOldProof ? t.oldProofUsed || ' ' : '', text: oldProof},
                 {label: '', wide: true, action: t => ({label: 'Revoke', name: 'Revoke token ' + t.keyId,
                     run: () => this.#revoke(t)})}]});
         this.problem = h('p', {class: 'problem', role: 'status', hidden: true});

@@ -41,19 +41,37 @@ public final class TokensCommand implements Runnable {
     }
 
     /** {@code hawserctl tokens list}. */
-    @Command(name = "list", description = "Lists the tokens of a vGPU, without their secrets.")
+    @Command(name = "list", description = "Lists the tokens of a vGPU, or of all, without their secrets.")
     static final class ListCommand extends ApiCommand {
-        @Parameters(paramLabel = "VGPU")
+        @Parameters(paramLabel = "VGPU", arity = "0..1", description = "All vGPUs when left out.")
         private String vgpu;
+        @Option(names = "--old-proofs", description = "Of all vGPUs: only tokens that old guest packages can use. A "
+            + "copy of the database opens their vGPUs.")
+        private boolean oldProofs;
+
+        @Override
+        void prepare() {
+            if (vgpu != null && oldProofs) {
+                throw new ParameterException(spec().commandLine(), "--old-proofs lists tokens of all vGPUs");
+            }
+        }
 
         @Override
         void run(ApiClient client) {
-            print(client.get(path(vgpu)), answer -> {
-                Table table = new Table("KEY", "CREATED", "EXPIRES", "LAST USED", "NOTE");
-                Item.list(answer).forEach(token -> table.row(token.text("keyId"), time(token, "created"),
-                    time(token, "expires"), time(token, "lastUsed"), token.text("note")));
-                return table;
-            });
+            print(client.get(vgpu != null ? path(vgpu) : "/api/v1/tokens" + (oldProofs ? "?acceptsOldProof=true" : "")),
+                answer -> {
+                    Table table = new Table("KEY", "VGPU", "CREATED", "EXPIRES", "LAST USED", "OLD PROOF", "NOTE");
+                    Item.list(answer).forEach(token -> table.row(token.text("keyId"), token.text("vgpu"),
+                        time(token, "created"), time(token, "expires"), time(token, "lastUsed"), oldProof(token),
+                        token.text("note")));
+                    return table;
+                });
+        }
+
+        /** Whether an old guest package can use it, and when one has. */
+        private static String oldProof(Item token) {
+            String used = time(token, "oldProofUsed");
+            return Boolean.parseBoolean(token.text("acceptsOldProof")) ? "accepted, used " + used : "no";
         }
     }
 
