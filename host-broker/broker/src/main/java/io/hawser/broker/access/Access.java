@@ -6,10 +6,12 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -41,6 +43,8 @@ public final class Access implements AutoCloseable {
     private final TokenIssuer issuer;
     private final boolean loopbackRead;
     private final RecentPasswords recent;
+    /** Comparisons that wait or run: the same password sent twice at once is one guess. */
+    private final Map<String, CompletableFuture<Answer>> comparing = new ConcurrentHashMap<>();
     private final ThreadPoolExecutor passwords = new ThreadPoolExecutor(PASSWORD_THREADS, PASSWORD_THREADS, 10,
         TimeUnit.SECONDS, new ArrayBlockingQueue<>(PASSWORD_QUEUE),
         task -> Thread.ofPlatform().name("hawser-passwords").daemon().unstarted(task));
@@ -50,7 +54,7 @@ public final class Access implements AutoCloseable {
     /**
      * Limits and times.
      *
-     * @param maxFailures of a peer in a minute.
+     * @param maxFailures of a peer in a minute; four times as many for a name.
      * @param loginIdle after which an unused login is over.
      * @param loginLife after which each is.
      * @param loopbackRead whether to read needs no identity on the loopback interface.
@@ -119,14 +123,33 @@ public final class Access implements AutoCloseable {
         }
         String name = pair.substring(0, colon);
         char[] password = pair.substring(colon + 1).toCharArray();
+        // Before the recent ones are looked at: they would tell a peer that must wait which guess is right.
+        long wait = attempts.lockedSeconds(peer, countedName(name));
+        if (wait > 0) {
+            return CompletableFuture.completedFuture(tooMany(wait, printable(name)));
+        }
         Optional<UsersFile.User> user = UsersFile.isName(name) ? users.find(name) : Optional.empty();
-        if (user.isPresent() && recent.has(user.get(), password)) {
+        String digest = recent.digest(peer, name, user.map(UsersFile.User::hash).orElse(""), password);
+        if (user.isPresent() && recent.has(digest)) {
             return CompletableFuture.completedFuture(byPassword(user.get()));
         }
-        return compare(name, password, peer, found -> {
-            recent.add(found, password);
+        CompletableFuture<Answer> mine = new CompletableFuture<>();
+        CompletableFuture<Answer> running = comparing.putIfAbsent(digest, mine);
+        if (running != null) {
+            return running;
+        }
+        compare(name, password, peer, found -> {
+            recent.add(recent.digest(peer, name, found.hash(), password));
             return byPassword(found);
+        }).whenComplete((answer, failure) -> {
+            comparing.remove(digest);
+            if (failure == null) {
+                mine.complete(answer);
+            } else {
+                mine.completeExceptionally(failure);
+            }
         });
+        return mine;
     }
 
     private Answer byPassword(UsersFile.User user) {
@@ -183,16 +206,16 @@ public final class Access implements AutoCloseable {
 
     /** Logs in by the admin token. */
     public LoginResult login(String token, String peer) {
-        long wait = attempts.waitSeconds(peer);
-        if (wait > 0) {
-            return new LoginResult(tooMany(wait, Identity.ADMIN_TOKEN), null);
+        AttemptLimits.Attempt attempt = attempts.begin(peer, "");
+        if (attempt.waitSeconds() > 0) {
+            return new LoginResult(tooMany(attempt.waitSeconds(), Identity.ADMIN_TOKEN), null);
         }
-        if (!adminToken.matches(BEARER + token)) {
-            attempts.failed(peer);
+        boolean right = adminToken.matches(BEARER + token);
+        attempt.end(right);
+        if (!right) {
             return new LoginResult(new Answer.Refused(401, "this is not the admin token", 0, Identity.ADMIN_TOKEN),
                 null);
         }
-        attempts.succeeded(peer);
         Identity identity = new Identity(Identity.ADMIN_TOKEN, Role.ADMIN, Identity.Via.COOKIE);
         return new LoginResult(new Answer.Known(identity, () -> true),
             logins.make(Identity.ADMIN_TOKEN, Role.ADMIN, ""));
@@ -213,28 +236,35 @@ public final class Access implements AutoCloseable {
     }
 
     private CompletionStage<Answer> compare(String name, char[] password, String peer, Then then) {
-        long wait = attempts.waitSeconds(peer);
-        if (wait > 0) {
-            return CompletableFuture.completedFuture(tooMany(wait, printable(name)));
+        AttemptLimits.Attempt attempt = attempts.begin(peer, countedName(name));
+        if (attempt.waitSeconds() > 0) {
+            return CompletableFuture.completedFuture(tooMany(attempt.waitSeconds(), printable(name)));
         }
         try {
             return CompletableFuture.supplyAsync(() -> {
-                Optional<UsersFile.User> user = UsersFile.isName(name) ? users.find(name) : Optional.empty();
-                boolean right = Passwords.matches(user.map(UsersFile.User::hash).orElseGet(this::nobody), password);
-                Answer answer;
-                if (right && user.isPresent()) {
-                    attempts.succeeded(peer);
-                    answer = then.known(user.get());
-                } else {
-                    attempts.failed(peer);
-                    answer = new Answer.Refused(401, "name or password is wrong", 0, printable(name));
+                Optional<UsersFile.User> user = Optional.empty();
+                boolean right = false;
+                try {
+                    user = UsersFile.isName(name) ? users.find(name) : user;
+                    right = Passwords.matches(user.map(UsersFile.User::hash).orElseGet(this::nobody), password)
+                        && user.isPresent();
+                } finally {
+                    attempt.end(right);
                 }
+                Answer answer = right ? then.known(user.get())
+                    : new Answer.Refused(401, "name or password is wrong", 0, printable(name));
                 Arrays.fill(password, '\0');
                 return answer;
             }, passwords);
         } catch (RejectedExecutionException e) {
+            attempt.withdraw();
             return CompletableFuture.completedFuture(tooMany(1, printable(name)));
         }
+    }
+
+    /** The name under which an attempt counts; empty for a text that cannot be a name: its peer alone counts. */
+    private static String countedName(String name) {
+        return UsersFile.isName(name) ? name : "";
     }
 
     private String nobody() {

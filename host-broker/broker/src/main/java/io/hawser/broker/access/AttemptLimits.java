@@ -1,67 +1,242 @@
 package io.hawser.broker.access;
 
+import io.hawser.broker.door.PeerName;
 import java.net.InetAddress;
 import java.time.Duration;
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.LongSupplier;
 
 /**
- * Failed attempts to log in, by peer: so many in a time, then the peer waits until the time is over. An IPv6 network of
- * 64 bits is one peer, since who has one address of it has all. Thread-safe.
+ * Attempts to log in, by peer and by claimed name: so many failures in a time, then further attempts wait until the
+ * time is over. An attempt counts from its begin, so that parallel attempts are no way past the limit. An IPv6 network
+ * of 64 bits is one peer. A success forgets the failures of its own name at its own peer, and nothing else.
+ *
+ * <p>Other peers cannot lock a user out for ever by his name: a peer from which the user has logged in during the last
+ * day is familiar, and its attempts by that name have a count of their own. Thread-safe.
  */
 public final class AttemptLimits {
-    /** Peers that are remembered; stops a flood of addresses from filling the memory. Who failed longest ago goes. */
-    private static final int MAX_PEERS = 4096;
-    private static final int IPV6_NETWORK_BYTES = 8;
+    /** Peers that must fail together before a name waits; a single peer cannot make a name wait. */
+    private static final int PEERS_OF_A_NAME = 4;
+    /** Keys of each table; stops a flood of addresses or names from filling the memory. */
+    private static final int MAX_KEYS = 4096;
+    /** Peers of one user that are familiar at a time; stops a user from filling the memory. */
+    private static final int MAX_FAMILIAR = 16;
+    private static final long FAMILIAR_NS = Duration.ofDays(1).toNanos();
+    private static final long SECOND_NS = Duration.ofSeconds(1).toNanos();
 
     private final int maxFailures;
     private final long windowNs;
     private final LongSupplier nowNs;
-    private final Map<String, Failures> peers = new LinkedHashMap<>();
+    private final Map<String, Tally> peers = new HashMap<>();
+    private final Map<String, Tally> names = new HashMap<>();
+    private final Map<String, Tally> pairs = new HashMap<>(); // familiar peer and name
+    private final Map<String, Map<String, Long>> familiar = new LinkedHashMap<>(); // peers and their times, by name
 
-    private record Failures(int count, long sinceNs) { }
+    /** Attempts under one key: the running attempts, and the failures of a window that the first failure begins. */
+    private static final class Tally {
+        private final Map<String, Tally> table;
+        private final String key;
+        private final int limit;
+        private final Map<String, Integer> failures = new HashMap<>(); // by the other key
+        private int failed;
+        private int running;
+        private long sinceNs;
 
-    /** Allows so many failures of a peer in a time of the given clock. */
+        Tally(Map<String, Tally> table, String key, int limit) {
+            this.table = table;
+            this.key = key;
+            this.limit = limit;
+        }
+
+        int failed(long now, long windowNs) {
+            if (failed > 0 && now - sinceNs >= windowNs) {
+                failures.clear();
+                failed = 0;
+            }
+            return failed;
+        }
+
+        void fail(String other, long now) {
+            if (failed++ == 0) {
+                sinceNs = now;
+            }
+            failures.merge(other, 1, Integer::sum);
+        }
+
+        void forget(String other) {
+            Integer count = failures.remove(other);
+            failed -= count == null ? 0 : count;
+        }
+
+        void dropIfEmpty() {
+            if (failed == 0 && running == 0) {
+                table.remove(key, this);
+            }
+        }
+    }
+
+    /** One attempt, which ends once. */
+    public final class Attempt {
+        private final String peer;
+        private final String name;
+        private final List<Tally> tallies;
+        private final long waitSeconds;
+
+        private Attempt(String peer, String name, List<Tally> tallies, long waitSeconds) {
+            this.peer = peer;
+            this.name = name;
+            this.tallies = tallies;
+            this.waitSeconds = waitSeconds;
+        }
+
+        /** Seconds that the peer must wait before its next attempt; 0 when this one has begun and must end. */
+        public long waitSeconds() {
+            return waitSeconds;
+        }
+
+        /** The secret was right, or was not. */
+        public void end(boolean right) {
+            synchronized (AttemptLimits.this) {
+                long now = nowNs.getAsLong();
+                for (Tally tally : tallies) {
+                    tally.running--;
+                    if (right) {
+                        tally.forget(other(tally));
+                    } else {
+                        tally.failed(now, windowNs);
+                        tally.fail(other(tally), now);
+                    }
+                    tally.dropIfEmpty();
+                }
+                if (right && !name.isEmpty()) {
+                    remember(peer, name, now);
+                }
+            }
+        }
+
+        /** Nothing was compared. */
+        public void withdraw() {
+            synchronized (AttemptLimits.this) {
+                for (Tally tally : tallies) {
+                    tally.running--;
+                    tally.dropIfEmpty();
+                }
+            }
+        }
+
+        private String other(Tally tally) {
+            return tally.table == peers ? name : peer;
+        }
+    }
+
+    /** Allows so many failures of a peer in a time of the given clock, and four times as many for a name. */
     public AttemptLimits(int maxFailures, Duration window, LongSupplier nowNs) {
         this.maxFailures = maxFailures;
         windowNs = window.toNanos();
         this.nowNs = nowNs;
     }
 
-    /** Seconds that a peer must wait before its next attempt; 0 when it need not. */
-    public synchronized long waitSeconds(String address) {
-        Failures failures = peers.get(network(address));
-        if (failures == null || failures.count() < maxFailures) {
-            return 0;
-        }
-        long leftNs = failures.sinceNs() + windowNs - nowNs.getAsLong();
-        return leftNs <= 0 ? 0 : 1 + leftNs / 1_000_000_000L;
-    }
-
-    /** Counts a failed attempt. */
-    public synchronized void failed(String address) {
+    /**
+     * Seconds for which the failures so far lock a peer, or a name; 0 when they do not.
+     *
+     * @param name that is claimed; empty to look at the peer alone.
+     */
+    public synchronized long lockedSeconds(String address, String name) {
         long now = nowNs.getAsLong();
-        String network = network(address);
-        Failures before = peers.remove(network);
-        boolean goesOn = before != null && now - before.sinceNs() < windowNs;
-        peers.put(network, goesOn ? new Failures(before.count() + 1, before.sinceNs()) : new Failures(1, now));
-        if (peers.size() > MAX_PEERS) {
-            peers.remove(peers.keySet().iterator().next());
+        long seconds = 0;
+        for (Tally tally : tallies(network(address), name, now)) {
+            if (tally.failed(now, windowNs) >= tally.limit) {
+                seconds = Math.max(seconds, 1 + (tally.sinceNs + windowNs - now) / SECOND_NS);
+            }
+        }
+        return seconds;
+    }
+
+    /**
+     * Begins an attempt, which {@link Attempt#end} or {@link Attempt#withdraw} must end unless it has to wait.
+     *
+     * @param name that is claimed; empty where guesses at a name are no danger, as for a random token.
+     */
+    public synchronized Attempt begin(String address, String name) {
+        long now = nowNs.getAsLong();
+        String peer = network(address);
+        List<Tally> tallies = tallies(peer, name, now);
+        long wait = lockedSeconds(address, name);
+        for (Tally tally : tallies) {
+            if (wait == 0 && tally.failed + tally.running >= tally.limit) {
+                wait = 1; // running attempts may succeed
+            }
+        }
+        if (wait > 0) {
+            return new Attempt(peer, name, List.of(), wait);
+        }
+        for (Tally tally : tallies) {
+            tally.running++;
+            tally.table.put(tally.key, tally);
+            bound(tally.table, now);
+        }
+        return new Attempt(peer, name, tallies, 0);
+    }
+
+    /** What an attempt counts under; tallies that are not in their tables yet are empty. */
+    private List<Tally> tallies(String peer, String name, long now) {
+        if (isFamiliar(peer, name, now)) {
+            return List.of(tally(pairs, peer + " " + name, maxFailures));
+        }
+        List<Tally> tallies = new ArrayList<>(List.of(tally(peers, peer, maxFailures)));
+        if (!name.isEmpty()) {
+            tallies.add(tally(names, name, PEERS_OF_A_NAME * maxFailures));
+        }
+        return tallies;
+    }
+
+    private static Tally tally(Map<String, Tally> table, String key, int limit) {
+        Tally tally = table.get(key);
+        return tally == null ? new Tally(table, key, limit) : tally;
+    }
+
+    /** The key with the fewest failures goes: a flood of new keys does not free one that waits. */
+    private void bound(Map<String, Tally> table, long now) {
+        if (table.size() > MAX_KEYS) {
+            table.values().stream().filter(tally -> tally.running == 0)
+                .min(Comparator.comparingInt(tally -> tally.failed(now, windowNs)))
+                .ifPresent(least -> table.remove(least.key));
         }
     }
 
-    /** Forgets the failures of a peer that has logged in. */
-    public synchronized void succeeded(String address) {
-        peers.remove(network(address));
+    private boolean isFamiliar(String peer, String name, long now) {
+        Long since = familiar.getOrDefault(name, Map.of()).get(peer);
+        return since != null && now - since < FAMILIAR_NS;
+    }
+
+    private void remember(String peer, String name, long now) {
+        Map<String, Long> times = familiar.remove(name);
+        times = times == null ? new LinkedHashMap<>() : times;
+        familiar.put(name, times);
+        times.remove(peer);
+        times.put(peer, now);
+        if (times.size() > MAX_FAMILIAR) {
+            times.remove(times.keySet().iterator().next());
+        }
+        if (familiar.size() > MAX_KEYS) {
+            familiar.remove(familiar.keySet().iterator().next());
+        }
+    }
+
+    /** Keys that are remembered now, of all tables. */
+    synchronized int size() {
+        return peers.size() + names.size() + pairs.size() + familiar.size();
     }
 
     private static String network(String address) {
         try {
             // A literal: nothing is looked up.
-            byte[] bytes = InetAddress.ofLiteral(address).getAddress();
-            return bytes.length == 16 ? Arrays.toString(Arrays.copyOf(bytes, IPV6_NETWORK_BYTES)) : address;
+            return PeerName.of(InetAddress.ofLiteral(address));
         } catch (IllegalArgumentException e) {
             return address;
         }

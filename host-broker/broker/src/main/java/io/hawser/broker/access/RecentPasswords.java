@@ -12,7 +12,8 @@ import java.util.function.LongSupplier;
 
 /**
  * Passwords that were right a moment ago, so that a client which sends one with each request does not cost a comparison
- * each time. They are kept as digests with a key of this process, for a minute. Thread-safe.
+ * each time. They are kept as digests with a key of this process, for a minute, and each for the peer that sent it:
+ * another peer's guesses are compared and counted. Thread-safe.
  */
 final class RecentPasswords {
     private static final int MAX_ENTRIES = 256;
@@ -26,14 +27,13 @@ final class RecentPasswords {
         this.nowNs = nowNs;
     }
 
-    /** Whether it was right for this user with this hash. */
-    synchronized boolean has(UsersFile.User user, char[] password) {
-        Long since = entries.get(digest(user, password));
+    /** Whether what {@link #digest} gave was right. */
+    synchronized boolean has(String digest) {
+        Long since = entries.get(digest);
         return since != null && nowNs.getAsLong() - since < LIFE_NS;
     }
 
-    synchronized void add(UsersFile.User user, char[] password) {
-        String digest = digest(user, password);
+    synchronized void add(String digest) {
         entries.remove(digest);
         entries.put(digest, nowNs.getAsLong());
         if (entries.size() > MAX_ENTRIES) {
@@ -41,11 +41,16 @@ final class RecentPasswords {
         }
     }
 
-    private String digest(UsersFile.User user, char[] password) {
+    /**
+     * What stands for a password of a peer.
+     *
+     * @param hash of the user's password as it is stored; empty for nobody's.
+     */
+    String digest(String peer, String name, String hash, char[] password) {
         try {
             MessageDigest digest = MessageDigest.getInstance("SHA-256");
             digest.update(key);
-            digest.update((user.name() + ":" + user.hash() + ":").getBytes(StandardCharsets.UTF_8));
+            digest.update((peer + "\n" + name + "\n" + hash + "\n").getBytes(StandardCharsets.UTF_8));
             return HexFormat.of().formatHex(digest.digest(new String(password).getBytes(StandardCharsets.UTF_8)));
         } catch (NoSuchAlgorithmException e) {
             throw new IllegalStateException(e);

@@ -160,7 +160,10 @@ public interface BrokerConfig {
         @WithDefault("false")
         boolean loopbackRead();
 
-        /** Wrong passwords of one peer in a minute; then it waits. Stops guessing. */
+        /**
+         * Wrong passwords of one peer in a minute, and four times as many for one name from all peers; then further
+         * attempts wait. Stops guessing. A peer from which the user logged in during the last day counts by itself.
+         */
         @WithDefault("10")
         int maxFailedLogins();
 

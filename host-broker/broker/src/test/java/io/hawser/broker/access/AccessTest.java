@@ -13,7 +13,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Base64;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
@@ -177,14 +180,55 @@ class AccessTest {
     }
 
     @Test
-    void shouldCountAnIpv6NetworkAsOnePeer() {
-        AttemptLimits limits = new AttemptLimits(2, Duration.ofMinutes(1), nowNs::get);
-        limits.failed("2001:db8::1");
-        limits.failed("2001:db8::2");
-        assertTrue(limits.waitSeconds("2001:db8::3") > 0);
-        assertEquals(0, limits.waitSeconds("2001:db8:0:1::3"));
-        limits.succeeded("2001:db8::9");
-        assertEquals(0, limits.waitSeconds("2001:db8::3"));
+    void shouldNotLetTheSuccessOfOneAccountForgetTheFailuresOfAnother() throws IOException {
+        UsersFile.change(users(), "eve", new UsersFile.User("eve", Role.VIEWER, HASH));
+        int compared = 0;
+        for (int i = 0; i < 10; i++) {
+            compared += refused(login("ann", "wrong password").answer()) == 401 ? 1 : 0;
+            login("eve", PASSWORD);
+        }
+        assertEquals(3, compared);
+        assertEquals(429, refused(basic("ann", "wrong password")), "by the other way neither");
+    }
+
+    @Test
+    void shouldCountAttemptsBeforeTheyWaitForTheirComparison() {
+        List<CompletableFuture<Access.LoginResult>> all = new ArrayList<>();
+        for (int i = 0; i < 30; i++) {
+            all.add(access.login("ann", ("wrong password " + i).toCharArray(), PEER).toCompletableFuture());
+        }
+        List<Integer> answers = all.stream().map(one -> refused(one.join().answer())).toList();
+        assertEquals(3, answers.stream().filter(status -> status == 401).count(), answers::toString);
+        assertEquals(27, answers.stream().filter(status -> status == 429).count(), answers::toString);
+    }
+
+    @Test
+    void shouldCompareTheSamePasswordOnceWhenManyRequestsBringItAtOnce() {
+        String header = "Basic " + Base64.getEncoder().encodeToString(("ann:" + PASSWORD)
+            .getBytes(StandardCharsets.UTF_8));
+        List<CompletableFuture<Answer>> all = new ArrayList<>();
+        for (int i = 0; i < 30; i++) {
+            all.add(access.identify(new Credentials("GET", header, null, false, PEER, true)).toCompletableFuture());
+        }
+        all.forEach(one -> assertEquals("ann", known(one.join()).name()));
+    }
+
+    /** A right guess among refused ones must not be told by the passwords that were right a moment ago. */
+    @Test
+    void shouldNotTellAPeerThatMustWaitWhichGuessIsRight() {
+        assertEquals("ann", known(basic("ann", PASSWORD)).name());
+        for (int i = 0; i < 3; i++) {
+            assertEquals(401, refused(basic("ann", "wrong password " + i)));
+        }
+        assertEquals(429, refused(basic("ann", PASSWORD)));
+        String header = "Basic " + Base64.getEncoder().encodeToString(("ann:" + PASSWORD)
+            .getBytes(StandardCharsets.UTF_8));
+        for (int i = 0; i < 3; i++) {
+            assertEquals(401, refused(access.login("bob", "wrong password".toCharArray(), "192.0.2.8")
+                .toCompletableFuture().join().answer()));
+        }
+        assertEquals(429, refused(access.identify(new Credentials("GET", header, null, false, "192.0.2.8", true))
+            .toCompletableFuture().join()), "right at another peer");
     }
 
     @Test
