@@ -1,6 +1,5 @@
 package io.hawser.broker.audit;
 
-import io.hawser.broker.door.LogLimiter;
 import io.hawser.broker.pool.Printable;
 import io.hawser.broker.store.Database;
 import java.sql.SQLException;
@@ -10,21 +9,23 @@ import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.jboss.logging.Logger;
 
 /**
  * Writes administrative acts to the database and to the log category {@code hawser.audit}. {@link #add} never waits: a
  * thread of its own writes, several entries in one transaction; what does not fit into its queue, because the database
- * stands still, is in the log category alone, which says so. Attempts of people without an identity are limited, so
- * that they cannot push the others out of the log. Thread-safe.
+ * stands still, is in the log category alone, with a remark. Acts are never limited. Refused acts, logins and requests
+ * without an identity are limited by identity, and each kind has its own room in the database: no flood of them
+ * displaces an act. Thread-safe.
  */
 public final class AuditLog implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(AuditLog.class);
     private static final Logger LINES = Logger.getLogger("hawser.audit");
     private static final int QUEUE_ENTRIES = 1024;
     private static final int BATCH_ENTRIES = 128;
-    /** Of people without an identity; more are counted in the next entry. */
-    private static final int STRANGERS_A_SECOND = 2;
+    /** Of the queue, for entries that are no acts. */
+    private static final int MAX_OTHERS_QUEUED = QUEUE_ENTRIES / 2;
     private static final int PRUNE_EVERY = 256;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
     /** Who reads does not wait for longer: the database stands still, or the broker ends. */
@@ -34,7 +35,7 @@ public final class AuditLog implements AutoCloseable {
     private final long maxEntries;
     private final Duration closeLimit;
     private final BlockingQueue<AuditEntry> queue = new ArrayBlockingQueue<>(QUEUE_ENTRIES);
-    private final LogLimiter strangers = new LogLimiter(STRANGERS_A_SECOND, System::nanoTime);
+    private final AuditLimits limits;
     private final Object progress = new Object();
     private final Thread writer;
     private long added; // to the queue; this and the next: guarded by progress
@@ -45,15 +46,16 @@ public final class AuditLog implements AutoCloseable {
     /**
      * Starts the writer.
      *
-     * @param maxEntries that are kept; the oldest go.
+     * @param maxEntries acts that are kept, and a quarter of that of each other kind; the oldest go.
      */
     public AuditLog(Database database, long maxEntries) {
-        this(database, maxEntries, CLOSE_LIMIT);
+        this(database, maxEntries, CLOSE_LIMIT, System::nanoTime);
     }
 
-    /** The same that has other time to write when it is closed. */
-    AuditLog(Database database, long maxEntries, Duration closeLimit) {
+    /** The same that has other time to write when it is closed, and limits by another clock. */
+    AuditLog(Database database, long maxEntries, Duration closeLimit, LongSupplier nowNs) {
         this.database = database;
+        limits = new AuditLimits(nowNs);
         this.maxEntries = maxEntries;
         this.closeLimit = closeLimit;
         writer = Thread.ofPlatform().name("hawser-audit").daemon().start(this::write);
@@ -65,22 +67,17 @@ public final class AuditLog implements AutoCloseable {
             given.role(), given.peer(), cut(given.action(), AuditEntry.MAX_TARGET_CHARACTERS),
             cut(given.target(), AuditEntry.MAX_TARGET_CHARACTERS), given.outcome(),
             cut(given.detail(), AuditEntry.MAX_DETAIL_CHARACTERS));
-        if (entry.role().isEmpty()) {
-            synchronized (strangers) {
-                if (!strangers.allows()) {
-                    return;
-                }
-                long dropped = strangers.takeDropped();
-                if (dropped > 0) {
-                    entry = new AuditEntry(0, entry.time(), entry.name(), "", entry.peer(), entry.action(),
-                        entry.target(), entry.outcome(), cut("(and " + dropped + " more not written) "
-                            + entry.detail(), AuditEntry.MAX_DETAIL_CHARACTERS));
-                }
-            }
+        if (AuditKind.of(entry) == AuditKind.ACT) {
+            enqueue(entry);
+        } else {
+            limits.take(entry).ifPresent(this::enqueue);
         }
+    }
+
+    private void enqueue(AuditEntry entry) {
         boolean queued;
         synchronized (progress) { // counted before it can be settled
-            queued = queue.offer(entry);
+            queued = (AuditKind.of(entry) == AuditKind.ACT || queue.size() < MAX_OTHERS_QUEUED) && queue.offer(entry);
             added += queued ? 1 : 0;
         }
         LINES.infof("%s by %s (%s) from %s: %s %s%s%s", entry.outcome(), entry.name().isEmpty() ? "?" : entry.name(),
@@ -121,7 +118,10 @@ public final class AuditLog implements AutoCloseable {
 
     private void write() {
         List<AuditEntry> batch = new ArrayList<>();
-        while (!closing || !queue.isEmpty()) {
+        boolean last = false;
+        while (!last || !queue.isEmpty()) {
+            last = closing;
+            limits.takeSummaries(last).forEach(this::enqueue);
             try {
                 AuditEntry first = queue.poll(100, TimeUnit.MILLISECONDS);
                 if (first == null) {
@@ -154,7 +154,9 @@ public final class AuditLog implements AutoCloseable {
         if (sincePruned >= PRUNE_EVERY) {
             sincePruned = 0;
             database.transact(connection -> {
-                AuditStore.prune(connection, maxEntries);
+                for (AuditKind kind : AuditKind.values()) {
+                    AuditStore.prune(connection, kind, kind.room(maxEntries));
+                }
                 return null;
             });
         }

@@ -16,7 +16,7 @@ final class AuditStore {
 
     static void append(Connection connection, List<AuditEntry> entries) throws SQLException {
         try (PreparedStatement insert = connection.prepareStatement("insert into audit (at, name, role, peer, action, "
-            + "target, outcome, detail) values (?, ?, ?, ?, ?, ?, ?, ?)")) {
+            + "target, outcome, detail, kind) values (?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
             for (AuditEntry entry : entries) {
                 insert.setObject(1, entry.time().atOffset(ZoneOffset.UTC));
                 insert.setString(2, entry.name());
@@ -26,6 +26,7 @@ final class AuditStore {
                 insert.setString(6, entry.target());
                 insert.setString(7, entry.outcome());
                 insert.setString(8, entry.detail());
+                insert.setString(9, AuditKind.of(entry).label());
                 insert.addBatch();
             }
             insert.executeBatch();
@@ -50,11 +51,13 @@ final class AuditStore {
         return found;
     }
 
-    /** Keeps the newest entries only. */
-    static void prune(Connection connection, long keep) throws SQLException {
-        try (PreparedStatement delete = connection.prepareStatement(
-            "delete from audit where seq <= (select max(seq) from audit) - ?")) {
-            delete.setLong(1, keep);
+    /** Keeps the newest entries of a kind only. */
+    static void prune(Connection connection, AuditKind kind, long keep) throws SQLException {
+        try (PreparedStatement delete = connection.prepareStatement("delete from audit where kind = ? and seq <= "
+            + "(select seq from audit where kind = ? order by seq desc offset ? rows fetch first 1 rows only)")) {
+            delete.setString(1, kind.label());
+            delete.setString(2, kind.label());
+            delete.setLong(3, keep);
             delete.executeUpdate();
         }
     }

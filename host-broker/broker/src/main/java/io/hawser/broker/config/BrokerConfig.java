@@ -194,7 +194,10 @@ public interface BrokerConfig {
 
     /** The log of administrative acts. */
     interface Audit {
-        /** Entries that are kept; the oldest go. */
+        /**
+         * Acts that are kept; the oldest go. Refused acts, logins, and requests without an identity have a quarter of
+         * that each.
+         */
         @WithDefault("100000")
         long maxEntries();
     }

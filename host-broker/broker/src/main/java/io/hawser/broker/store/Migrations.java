@@ -21,7 +21,8 @@ import org.flywaydb.core.api.resource.LoadableResource;
  */
 final class Migrations {
     /** Named one by one: the class loader of the packaged broker lists no folders. A test compares. */
-    static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql");
+    static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql",
+        "V4__audit_kinds.sql");
     /** Where they are. */
     static final String FOLDER = "db/migration/";
 
