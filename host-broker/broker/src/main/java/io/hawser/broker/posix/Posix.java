@@ -70,6 +70,11 @@ public final class Posix {
         check("write", NATIVE.write(socket, message, message.length));
     }
 
+    /** The user whose rights this process has. */
+    public static int userId() {
+        return NATIVE.geteuid();
+    }
+
     /** Closes a descriptor; the caller owns it. */
     public static void close(int descriptor) {
         NATIVE.close(descriptor);

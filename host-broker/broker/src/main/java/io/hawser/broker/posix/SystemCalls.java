@@ -24,6 +24,8 @@ public final class SystemCalls {
     private static final long POLL = 7;
     private static final long IOCTL = 16;
     private static final long SOCKET = 41;
+    private static final long SENDTO = 44;
+    private static final long RECVFROM = 45;
     private static final long UNSHARE = 272;
     private static final long OPENAT = 257;
     private static final long PROCESS_VM_READV = 310;
@@ -71,7 +73,22 @@ public final class SystemCalls {
 
     /** A socket in the calling thread's network, closed on exec. */
     public static int socket(int family, int type) throws PosixException {
-        return (int) check("socket", call(SOCKET, family, type | 02000000, 0, 0, 0, 0));
+        return socket(family, type, 0);
+    }
+
+    /** The same for a protocol of the family. */
+    static int socket(int family, int type, int protocol) throws PosixException {
+        return (int) check("socket", call(SOCKET, family, type | 02000000, protocol, 0, 0, 0));
+    }
+
+    /** Sends a message to a socket's peer, the kernel for a netlink socket. */
+    static void send(int socket, MemorySegment message) throws PosixException {
+        check("sendto", call(SENDTO, socket, message.address(), message.byteSize(), 0, 0, 0));
+    }
+
+    /** Receives a message that is there, without waiting; its bytes. */
+    static int receive(int socket, MemorySegment target) throws PosixException {
+        return (int) check("recvfrom", call(RECVFROM, socket, target.address(), target.byteSize(), 0x40, 0, 0));
     }
 
     /** Waits without end for one descriptor's events (poll(2)); the events that are there. */
