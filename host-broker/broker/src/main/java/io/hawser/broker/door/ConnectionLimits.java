@@ -4,7 +4,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Counts connections, over all and by peer address. Thread-safe: the TLS door has several event loops; the front door,
+ * Counts connections, over all and by peer. A refused peer's connection takes no half-open place from others while the
+ * peer reads why. Thread-safe: the TLS door has several event loops; the front door,
  * which has one, never waits here.
  */
 final class ConnectionLimits {
@@ -12,6 +13,7 @@ final class ConnectionLimits {
     private final int maxPerPeer;
     private final Map<String, Integer> perPeer = new HashMap<>();
     private int halfOpen;
+    private int lingering;
 
     ConnectionLimits(int maxHalfOpen, int maxPerPeer) {
         this.maxHalfOpen = maxHalfOpen;
@@ -22,12 +24,13 @@ final class ConnectionLimits {
      * A peer's place, from connect to the end of its session. Each part is given back once, however often it is asked.
      */
     final class Place {
-        private final String address;
+        private final String peer;
         private boolean opening = true;
+        private boolean lingers;
         private boolean held = true;
 
-        private Place(String address) {
-            this.address = address;
+        private Place(String peer) {
+            this.peer = peer;
         }
 
         /** The handshake is over. */
@@ -40,13 +43,25 @@ final class ConnectionLimits {
             }
         }
 
+        /** The last record is on its way; the connection stays while the peer reads it. */
+        void linger() {
+            synchronized (ConnectionLimits.this) {
+                opened();
+                if (held && !lingers) {
+                    lingers = true;
+                    lingering++;
+                }
+            }
+        }
+
         /** The connection, or its session, is over. */
         void release() {
             synchronized (ConnectionLimits.this) {
                 opened();
                 if (held) {
                     held = false;
-                    perPeer.computeIfPresent(address, (peer, count) -> count == 1 ? null : count - 1);
+                    perPeer.computeIfPresent(peer, (name, count) -> count == 1 ? null : count - 1);
+                    lingering -= lingers ? 1 : 0;
                 }
             }
         }
@@ -55,25 +70,25 @@ final class ConnectionLimits {
     /**
      * Takes a place. Refused connections have one too, while they linger.
      *
-     * @param address the peer's IP address.
+     * @param peer as {@link PeerName} has it.
      */
-    synchronized Place enter(String address) {
+    synchronized Place enter(String peer) {
         halfOpen++;
-        perPeer.merge(address, 1, Integer::sum);
-        return new Place(address);
+        perPeer.merge(peer, 1, Integer::sum);
+        return new Place(peer);
     }
 
     /** Why a peer that has just entered is one too many; null when it is not. */
-    synchronized String excess(String address) {
+    synchronized String excess(String peer) {
         if (halfOpen > maxHalfOpen) {
             return "half-open connections must be at most " + maxHalfOpen;
         }
-        return perPeer.get(address) > maxPerPeer ? "connections of one peer must be at most " + maxPerPeer : null;
+        return perPeer.get(peer) > maxPerPeer ? "connections of one peer must be at most " + maxPerPeer : null;
     }
 
-    /** Whether so many linger that the next is closed without a word. */
-    synchronized boolean flooded() {
-        return halfOpen > 2 * maxHalfOpen;
+    /** Whether so many linger, of this peer or of all, that the door closes a refused one without a word. */
+    synchronized boolean flooded(String peer) {
+        return excess(peer) != null && (lingering >= maxHalfOpen || perPeer.get(peer) > 2 * maxPerPeer);
     }
 
     synchronized int halfOpen() {

@@ -69,13 +69,15 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         }
         address = remote.getAddress().getHostAddress();
         port = remote.getPort();
-        place = door.limits().enter(address);
-        if (door.limits().flooded()) {
+        String name = PeerName.of(remote.getAddress());
+        place = door.limits().enter(name);
+        if (door.limits().flooded(name)) {
+            place.release(); // at once: Netty tells of the end only after the next guests
             door.listener().refused(Carrier.TCP, Refusal.CONNECTIONS);
             context.close();
             return;
         }
-        String excess = door.limits().excess(address);
+        String excess = door.limits().excess(name);
         if (excess != null) {
             refuse(context, Refusal.CONNECTIONS, excess);
             return;
@@ -212,6 +214,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     /** The last record: the peer has a time to read it. */
     private void farewell(ChannelHandlerContext context, byte[] record) {
         timeoutOver();
+        place.linger();
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();
         context.writeAndFlush(Unpooled.wrappedBuffer(record)).addListener(written -> {
             if (written.isSuccess()) {

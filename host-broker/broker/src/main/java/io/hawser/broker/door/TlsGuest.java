@@ -49,9 +49,9 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
             return;
         }
         guest = remote;
-        String address = remote.getAddress().getHostAddress();
-        place = door.limits().enter(address);
-        String excess = door.limits().excess(address);
+        String peer = PeerName.of(remote.getAddress());
+        place = door.limits().enter(peer);
+        String excess = door.limits().excess(peer);
         if (excess != null) {
             refuse(context, Refusal.CONNECTIONS, excess);
             return;
@@ -148,6 +148,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
             return;
         }
         over = true;
+        place.linger();
         door.refused(Carrier.TCP, refusal, guest, reason);
         context.close();
     }

@@ -13,10 +13,13 @@ import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.TokenKeys;
 import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -238,6 +241,55 @@ class FrontDoorIT {
             guest.close();
         }
         TestBroker.await("their places to be free", () -> halfOpen() == 0);
+    }
+
+    @Test
+    void shouldServeOthersWhileRefusedConnectionsOfOnePeerLinger(@TempDir Path own) throws Exception {
+        try (TestBroker small = TestBroker.start(own, "normal", Map.of("hawser.listen.max-half-open", "4",
+            "hawser.listen.max-per-peer", "2"))) {
+            String endpoint = small.broker().guestEndpoint();
+            CountDownLatch held = new CountDownLatch(1);
+            CountDownLatch goOn = new CountDownLatch(1);
+            List<TestGuest> attack = new ArrayList<>();
+            // The first refusal holds the event loop until all others wait to be accepted, so that all refusals linger.
+            small.whenRefused(() -> {
+                held.countDown();
+                try {
+                    goOn.await(30, TimeUnit.SECONDS);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            });
+            try {
+                for (int i = 0; i < 3; i++) {
+                    attack.add(new TestGuest(from("127.0.0.2", endpoint)));
+                }
+                assertTrue(held.await(30, TimeUnit.SECONDS));
+                for (int i = 0; i < 8; i++) {
+                    attack.add(new TestGuest(from("127.0.0.2", endpoint)));
+                }
+                try (TestGuest other = new TestGuest(from("127.0.0.1", endpoint))) {
+                    other.send(TestGuest.hello(RecordLayout.PROTOCOL_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
+                    goOn.countDown();
+                    assertEquals(RecordLayout.CONTROL_CHALLENGE, other.receive().opcode());
+                }
+            } finally {
+                small.whenRefused(null);
+                goOn.countDown();
+                for (TestGuest guest : attack) {
+                    guest.close();
+                }
+            }
+        }
+    }
+
+    private static Socket from(String source, String endpoint) throws IOException {
+        int colon = endpoint.lastIndexOf(':');
+        Socket socket = new Socket();
+        socket.bind(new InetSocketAddress(source, 0));
+        socket.connect(new InetSocketAddress(endpoint.substring(0, colon),
+            Integer.parseInt(endpoint.substring(colon + 1))));
+        return socket;
     }
 
     @Test
