@@ -5,19 +5,19 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Guests that come through the TLS door, by the loopback port from which their relay is about to connect; whoever else
- * connects there is not expected. Thread-safe.
+ * Guests that come through the TLS door, by the whole loopback address from which their relay is about to connect. A
+ * process at another loopback address can have the same port. Thread-safe.
  */
 final class Arrivals {
-    private final Map<Integer, InetSocketAddress> expected = new ConcurrentHashMap<>();
+    private final Map<InetSocketAddress, InetSocketAddress> expected = new ConcurrentHashMap<>();
 
-    /** A relay is about to connect from this port for this guest. */
-    void expect(int port, InetSocketAddress guest) {
-        expected.put(port, guest);
+    /** A relay is about to connect from this address for this guest. */
+    void expect(InetSocketAddress relay, InetSocketAddress guest) {
+        expected.put(relay, guest);
     }
 
-    /** The guest whose relay connects from this port, once; null when there is none. */
-    InetSocketAddress take(int port) {
-        return expected.remove(port);
+    /** The guest whose relay connects from this address, once; null when there is none. */
+    InetSocketAddress take(InetSocketAddress relay) {
+        return expected.remove(relay);
     }
 }

@@ -62,9 +62,10 @@ public final class FrontDoor {
             }
             Arrivals arrivals = new Arrivals();
             inner = bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), "inner", channel -> {
-                InetSocketAddress guest = arrivals.take(channel.remoteAddress().getPort());
+                InetSocketAddress relay = channel.remoteAddress();
+                InetSocketAddress guest = relay == null ? null : arrivals.take(relay);
                 if (guest == null) {
-                    // A process of this machine that has found the port.
+                    // A process of this machine that has found the port, or a relay that is gone.
                     channel.close();
                 } else {
                     handshake(channel, guest);

@@ -106,9 +106,9 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
                 return;
             }
             EpollSocketChannel inner = made[0];
-            int port = inner.localAddress().getPort();
-            door.arrivals().expect(port, guest);
-            inner.closeFuture().addListener(closed -> door.arrivals().take(port));
+            InetSocketAddress relay = inner.localAddress();
+            door.arrivals().expect(relay, guest);
+            inner.closeFuture().addListener(closed -> door.arrivals().take(relay));
             inner.connect(door.inner()).addListener(connected -> {
                 if (!connected.isSuccess()) {
                     inner.close();

@@ -17,11 +17,16 @@ import java.io.OutputStream;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -282,12 +287,59 @@ class TlsDoorIT {
     }
 
     @Test
-    void shouldExpectEachRelayOnce() {
+    void shouldExpectEachRelayOnceAndAtItsWholeAddress() {
         Arrivals arrivals = new Arrivals();
-        assertNull(arrivals.take(4711), "a stranger at the inner door");
+        InetSocketAddress relay = new InetSocketAddress("127.0.0.1", 4711);
+        assertNull(arrivals.take(relay), "a stranger at the inner door");
         InetSocketAddress guest = new InetSocketAddress("192.0.2.1", 1);
-        arrivals.expect(4711, guest);
-        assertEquals(guest, arrivals.take(4711));
-        assertNull(arrivals.take(4711));
+        arrivals.expect(relay, guest);
+        assertNull(arrivals.take(new InetSocketAddress("127.0.0.2", 4711)), "a stranger with the relay's port");
+        assertEquals(guest, arrivals.take(relay));
+        assertNull(arrivals.take(relay));
+    }
+
+    /** TCP ports on which this process listens, as every user of the machine can read them. */
+    private static Set<Integer> listening() throws IOException {
+        Set<String> own = new HashSet<>();
+        try (DirectoryStream<Path> descriptors = Files.newDirectoryStream(Path.of("/proc/self/fd"))) {
+            for (Path descriptor : descriptors) {
+                try {
+                    own.add(Files.readSymbolicLink(descriptor).toString());
+                } catch (NoSuchFileException e) {
+                    continue; // closed since the folder was read
+                }
+            }
+        }
+        Set<Integer> ports = new HashSet<>();
+        for (String table : List.of("/proc/self/net/tcp", "/proc/self/net/tcp6")) {
+            for (String line : Files.readAllLines(Path.of(table))) {
+                String[] fields = line.strip().split(" +");
+                if (fields.length > 9 && fields[3].equals("0A") && own.contains("socket:[" + fields[9] + "]")) {
+                    ports.add(Integer.parseInt(fields[1].substring(fields[1].lastIndexOf(':') + 1), 16));
+                }
+            }
+        }
+        return ports;
+    }
+
+    @Test
+    void shouldCloseStrangersAtTheInnerDoor() throws Exception {
+        Set<Integer> inner = listening();
+        for (String known : List.of(broker.broker().guestEndpoint(), broker.broker().guestTlsEndpoint())) {
+            assertTrue(inner.remove(Integer.parseInt(known.substring(known.lastIndexOf(':') + 1))), known);
+        }
+        assertEquals(1, inner.size(), inner::toString);
+        for (String source : List.of("127.0.0.1", "127.0.0.2")) {
+            Socket socket = new Socket();
+            socket.bind(new InetSocketAddress(source, 0));
+            socket.connect(new InetSocketAddress("127.0.0.1", inner.iterator().next()));
+            try (TestGuest stranger = new TestGuest(socket)) {
+                // With the right token, too: the way past TLS is for relays alone.
+                assertThrows(IOException.class, () -> stranger.handshake("default", secret));
+            }
+        }
+        try (TestGuest guest = session()) {
+            assertEquals("127.0.0.1:" + guest.socket().getLocalPort(), sessions().getFirst().guest().peer());
+        }
     }
 }
