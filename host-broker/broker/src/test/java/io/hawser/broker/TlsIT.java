@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -14,6 +15,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.security.GeneralSecurityException;
 import java.security.cert.X509Certificate;
+import java.util.ArrayList;
+import java.util.List;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLParameters;
@@ -83,6 +86,53 @@ class TlsIT {
                     throw new AssertionError(e);
                 }
             });
+        }
+    }
+
+    private static TestClient over(SSLContext context, URI http, String source) throws IOException {
+        return new TestClient(context.getSocketFactory().createSocket(InetAddress.ofLiteral(http.getHost()),
+            http.getPort(), InetAddress.ofLiteral(source), 0));
+    }
+
+    @Test
+    void shouldLimitHandshakesAndRequestsOfOnePeer() throws Exception {
+        TestCertificates certificates = new TestCertificates(folder.resolve("certificates"));
+        Path certificate = certificates.certificate("first", "IP:127.0.0.1", 30);
+        try (RealProcess broker = new RealProcess(folder, "limits", folder.resolve("state"),
+            "-Dhawser.worker.command=" + TestBroker.workerCommand("normal"), "-Dhawser.tls.certificate=" + certificate,
+            "-Dhawser.tls.key=" + certificates.key("first"), "-Dhawser.http.request-timeout=3s",
+            "-Dhawser.http.max-per-peer=5", "-Dhawser.http.max-head-fields=20")) {
+            URI http = URI.create(broker.awaitEndpoints().get("http").asText());
+            List<TestClient> halfOpen = new ArrayList<>();
+            for (int i = 0; i < 6; i++) {
+                // The first bytes of a ClientHello, and none of the rest.
+                halfOpen.add(new TestClient(http, "127.0.0.2").sendWhileOpen("\26\3\1\2\0\1"));
+            }
+            String request = "GET /q/health/live HTTP/1.1\r\nHost: broker\r\n";
+            SSLContext context = certificates.trusting();
+            try (TestClient other = over(context, http, "127.0.0.1")) {
+                assertEquals(200, other.send(request + "\r\n").status());
+            }
+            for (TestClient client : halfOpen) {
+                assertTrue(client.isRefused()); // the sixth at once, the others after their time
+                client.close();
+            }
+            assertTrue(broker.output().contains("reason=peer: "), broker.output());
+            assertTrue(broker.output().contains("reason=timeout: "), broker.output());
+            try (TestClient slow = over(context, http, "127.0.0.2")) {
+                assertEquals("", slow.send(request).rest());
+            }
+            try (TestClient client = over(context, http, "127.0.0.2")) {
+                assertEquals(431, client.send(request + "a:b\r\n".repeat(20)).status());
+            }
+            try (TestClient client = over(context, http, "127.0.0.2")) {
+                assertEquals(400, client.send(request + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    .status());
+            }
+            try (HttpClient client = HttpClient.newBuilder().sslContext(context).build()) {
+                assertEquals(HttpClient.Version.HTTP_1_1, send(client, HttpRequest.newBuilder(
+                    http.resolve("/q/health/live")).version(HttpClient.Version.HTTP_2)).version());
+            }
         }
     }
 

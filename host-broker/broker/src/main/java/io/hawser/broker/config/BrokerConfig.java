@@ -160,6 +160,47 @@ public interface BrokerConfig {
         @WithDefault("false")
         boolean loopbackRead();
 
+        /** Connections of all peers; stops a flood of connects from taking descriptors and the heap. */
+        @WithDefault("256")
+        int maxConnections();
+
+        /**
+         * Connections of one peer; stops one peer from taking every place. An IPv6 network of 64 bits is one peer. A
+         * proxy before the broker needs as many as its clients together.
+         */
+        @WithDefault("64")
+        int maxPerPeer();
+
+        /**
+         * Connections of {@link #maxConnections()} that no stranger gets: half for users of this machine, half for
+         * peers that logged in of late. Stops many peers together from locking out administrators.
+         */
+        @WithDefault("64")
+        int reservedConnections();
+
+        /** Time after its last valid login in which a peer may have reserved places. */
+        @WithDefault("1h")
+        Duration knownPeerTime();
+
+        /**
+         * Time from a request's first byte until the request is there in full; the first request's time begins at
+         * connect and includes the TLS handshake. Stops a slow peer from holding a place.
+         */
+        @WithDefault("10s")
+        Duration requestTimeout();
+
+        /** Bytes of the fields of a request's head; stops heads from filling the heap. */
+        @WithDefault("20K")
+        MemorySize maxHeadSize();
+
+        /** Fields of a request's head; each takes much more of the heap than its bytes. */
+        @WithDefault("100")
+        int maxHeadFields();
+
+        /** Requests of one connection without a whole answer; stops a peer from queueing requests without end. */
+        @WithDefault("2")
+        int maxPipelined();
+
         /**
          * Wrong passwords of one peer in a minute, and four times as many for one name from all peers; then further
          * attempts wait. Stops guessing. A peer from which the user logged in during the last day counts by itself.

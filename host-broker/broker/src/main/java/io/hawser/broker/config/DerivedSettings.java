@@ -49,6 +49,7 @@ public final class DerivedSettings implements ConfigSourceFactory {
         derived.put("quarkus.tls.hawser.key-store.pem.hawser.cert", certificate);
         derived.put("quarkus.tls.hawser.key-store.pem.hawser.key", key);
         derived.put("quarkus.tls.hawser.protocols", "TLSv1.3,TLSv1.2");
+        derived.put("quarkus.tls.hawser.alpn", "false"); // no HTTP/2, see application.properties
         derived.put("quarkus.tls.hawser.reload-period", value(context, "hawser.tls.reload-period", "30s"));
         derived.put("quarkus.http.ssl-port", value(context, "hawser.http.port", "7655"));
         derived.put("quarkus.http.test-ssl-port", "0");

@@ -3,12 +3,14 @@ package io.hawser.broker.rest;
 import io.hawser.broker.access.Access;
 import io.hawser.broker.access.Answer;
 import io.hawser.broker.access.Credentials;
+import io.hawser.broker.access.Identity;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.audit.AuditLog;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.token.AdminToken;
+import io.hawser.broker.web.WebDoor;
 import io.quarkus.vertx.http.runtime.filters.Filters;
 import io.vertx.core.http.Cookie;
 import io.vertx.core.http.HttpHeaders;
@@ -42,6 +44,8 @@ public class Gate {
     BrokerConfig config;
     @Inject
     OidcIssuer issuer;
+    @Inject
+    WebDoor door;
 
     private volatile Access access;
     private volatile AuditLog audit;
@@ -77,7 +81,16 @@ public class Gate {
         Cookie cookie = request.getCookie(COOKIE);
         return access.identify(new Credentials(request.method().name(), request.getHeader(HttpHeaders.AUTHORIZATION),
             cookie == null ? null : cookie.getValue(), "1".equals(request.getHeader(MARK)), peer(request),
-            fromHere(request)));
+            fromHere(request))).thenApply(answer -> noted(answer, peer(request)));
+    }
+
+    /** The same answer; the door knows the peer from now on if the answer is a valid login. */
+    Answer noted(Answer answer, String peer) {
+        if (answer instanceof Answer.Known known && known.identity().via() != Identity.Via.LOOPBACK
+            && !peer.isEmpty()) {
+            door.loggedIn(peer);
+        }
+        return answer;
     }
 
     /** Address of the other end of the connection: a proxy's where there is one. */

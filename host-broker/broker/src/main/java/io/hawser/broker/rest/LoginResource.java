@@ -51,7 +51,7 @@ public class LoginResource implements LoginApi {
         boolean secure = request.isSSL();
         Caller asking = ClientProxy.unwrap(caller);
         return result.thenApply(made -> {
-            asking.is(made.answer());
+            asking.is(gate.noted(made.answer(), peer));
             return switch (made.answer()) {
                 case Answer.Known known -> RestResponse.ResponseBuilder.ok(Me.of(known.identity()))
                     .cookie(cookie(made.cookie(), secure, NewCookie.DEFAULT_MAX_AGE)).build();

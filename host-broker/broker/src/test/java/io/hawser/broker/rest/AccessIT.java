@@ -8,6 +8,7 @@ import static org.hamcrest.Matchers.lessThan;
 import static org.hamcrest.Matchers.not;
 import static org.hamcrest.Matchers.notNullValue;
 import static org.hamcrest.Matchers.nullValue;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -17,13 +18,21 @@ import io.hawser.broker.access.Passwords;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.web.WebDoor;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
+import io.restassured.RestAssured;
 import io.restassured.http.ContentType;
 import io.restassured.http.Cookie;
 import io.restassured.response.Response;
 import jakarta.inject.Inject;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -41,6 +50,8 @@ class AccessIT {
     BrokerLifecycle lifecycle;
     @Inject
     BrokerConfig config;
+    @Inject
+    WebDoor door;
 
     @BeforeEach
     void awaitGpu() {
@@ -122,6 +133,36 @@ class AccessIT {
             .statusCode(415);
         given().contentType(ContentType.JSON).body(login("a", "b".repeat(70_000))).post("/api/v1/login").then()
             .statusCode(413);
+    }
+
+    /** The status of a request from a loopback address of its own. */
+    private static int statusFrom(String source, String request) throws IOException {
+        try (Socket socket = new Socket()) {
+            socket.bind(new InetSocketAddress(InetAddress.ofLiteral(source), 0));
+            socket.connect(new InetSocketAddress("127.0.0.1", RestAssured.port));
+            socket.getOutputStream().write(request.getBytes(StandardCharsets.ISO_8859_1));
+            String status = new BufferedReader(new InputStreamReader(socket.getInputStream(),
+                StandardCharsets.ISO_8859_1)).readLine();
+            return Integer.parseInt(status.split(" ")[1]);
+        }
+    }
+
+    @Test
+    void shouldTellTheDoorWhoLoggedIn() throws IOException {
+        String token = Files.readString(config.stateDir().resolve("admin.token")).strip();
+        String bearer = "GET /api/v1/me HTTP/1.1\r\nHost: broker\r\nAuthorization: Bearer ";
+        assertEquals(401, statusFrom("127.0.0.5", bearer + "wrong\r\n\r\n"));
+        assertFalse(door.knows("127.0.0.5"));
+        assertEquals(200, statusFrom("127.0.0.5", bearer + token + "\r\n\r\n"));
+        assertTrue(door.knows("127.0.0.5"));
+        String login = "POST /api/v1/login HTTP/1.1\r\nHost: broker\r\nContent-Type: application/json\r\n"
+            + "Content-Length: ";
+        String wrong = login("operator-user", "wrong password");
+        assertEquals(401, statusFrom("127.0.0.6", login + wrong.length() + "\r\n\r\n" + wrong));
+        assertFalse(door.knows("127.0.0.6"));
+        String right = login("operator-user", PASSWORD);
+        assertEquals(200, statusFrom("127.0.0.6", login + right.length() + "\r\n\r\n" + right));
+        assertTrue(door.knows("127.0.0.6"));
     }
 
     @Test

@@ -31,7 +31,8 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
             issuer = new TestIssuer();
             return Map.of("hawser.oidc.issuer", issuer.url(), "hawser.state-dir", stateDir.toString(),
                 "hawser.worker.command", TestBroker.workerCommand("normal"), "hawser.worker.pool-size", "1",
-                "hawser.listen.handshake-timeout", TestBroker.HANDSHAKE_TIMEOUT);
+                "hawser.listen.handshake-timeout", TestBroker.HANDSHAKE_TIMEOUT,
+                "hawser.http.max-per-peer", "200"); // all tests are one peer, whose client leaves connections open
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

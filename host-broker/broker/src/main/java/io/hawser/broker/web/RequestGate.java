@@ -1,0 +1,85 @@
+package io.hawser.broker.web;
+
+import io.netty.channel.ChannelDuplexHandler;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelPromise;
+import io.netty.handler.codec.DecoderResult;
+import io.netty.handler.codec.PrematureChannelClosureException;
+import io.netty.handler.codec.TooLongFrameException;
+import io.netty.handler.codec.http.HttpObject;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponse;
+import io.netty.handler.codec.http.HttpStatusClass;
+import io.netty.handler.codec.http.LastHttpContent;
+import io.netty.util.ReferenceCountUtil;
+import java.net.InetSocketAddress;
+import org.jboss.logging.Logger;
+
+/**
+ * Counts the requests of a connection that lack a whole answer, and closes a connection that has too many. An answer
+ * is whole once the socket has the last byte. Vert.x would queue requests without end. Event loop of its connection
+ * only.
+ */
+final class RequestGate extends ChannelDuplexHandler {
+    private static final Logger LOG = Logger.getLogger(RequestGate.class);
+
+    private final WebDoor door;
+    private final InetSocketAddress peer;
+    private final RequestLimits limits;
+    private int unanswered;
+    private boolean over;
+
+    RequestGate(WebDoor door, InetSocketAddress peer, RequestLimits limits) {
+        this.door = door;
+        this.peer = peer;
+        this.limits = limits;
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        if (over) {
+            ReferenceCountUtil.release(message);
+            return;
+        }
+        if (message instanceof HttpRequest) {
+            unanswered++;
+            if (unanswered > limits.maxPipelined()) {
+                over = true;
+                door.refused(WebRefusal.PIPELINED, peer, "requests without an answer must be at most "
+                    + limits.maxPipelined());
+                ReferenceCountUtil.release(message);
+                context.close();
+                return;
+            }
+        }
+        if (message instanceof HttpObject part && part.decoderResult().isFailure()) {
+            note(part.decoderResult());
+        }
+        context.fireChannelRead(message);
+    }
+
+    /** Vert.x answers with the status and closes. */
+    private void note(DecoderResult result) {
+        switch (result.cause()) {
+            case TooLongFrameException tooLong -> door.refused(WebRefusal.HEAD, peer, tooLong.getMessage());
+            case RequestDecoder.MalformedException bad -> door.refused(WebRefusal.MALFORMED, peer, bad.getMessage());
+            case PrematureChannelClosureException left -> LOG.debugf("connection closed in a head: peer=%s", peer);
+            // Netty's message may quote the peer.
+            case Throwable other -> door.refused(WebRefusal.MALFORMED, peer, other.getClass().getSimpleName());
+        }
+    }
+
+    @Override
+    public void write(ChannelHandlerContext context, Object message, ChannelPromise promise) {
+        ChannelPromise written = promise;
+        if (message instanceof LastHttpContent && !isInterim(message)) {
+            written = promise.unvoid();
+            written.addListener(done -> unanswered--);
+        }
+        context.write(message, written);
+    }
+
+    private static boolean isInterim(Object message) {
+        return message instanceof HttpResponse answer && answer.status().codeClass() == HttpStatusClass.INFORMATIONAL;
+    }
+}

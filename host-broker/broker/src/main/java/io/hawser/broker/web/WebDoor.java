@@ -1,0 +1,148 @@
+package io.hawser.broker.web;
+
+import io.hawser.broker.StartException;
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.LogLimiter;
+import io.hawser.broker.door.PeerName;
+import io.hawser.broker.posix.Posix;
+import io.hawser.broker.posix.PosixException;
+import io.hawser.broker.posix.SocketOwner;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import jakarta.enterprise.context.ApplicationScoped;
+import jakarta.inject.Inject;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.EnumMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jboss.logging.Logger;
+
+/**
+ * The door of the REST interface and the page: decides at accept whether a connection gets a place, and counts and logs
+ * what the door refuses. {@link DoorTransport} puts the door into Vert.x's server. Thread-safe.
+ */
+@ApplicationScoped
+public class WebDoor {
+    private static final Logger LOG = Logger.getLogger(WebDoor.class);
+    private static final int LOG_LINES_A_SECOND = 20;
+    private static final int ROOT = 0;
+
+    private final RequestLimits requestLimits;
+    private final Places places;
+    private final KnownPeers known;
+    private final Map<WebRefusal, Counter> refusals = new EnumMap<>(WebRefusal.class);
+    private final LogLimiter logLimiter = new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime);
+    private final AtomicBoolean usersUnknown = new AtomicBoolean();
+    private final int ownUser = Posix.userId();
+
+    /**
+     * Reads the limits.
+     *
+     * @throws StartException when a limit makes no sense; the message names it.
+     */
+    @Inject
+    public WebDoor(BrokerConfig config, MeterRegistry registry) {
+        BrokerConfig.Http http = config.http();
+        atLeastOne("max-per-peer", http.maxPerPeer());
+        atLeastOne("max-head-fields", http.maxHeadFields());
+        atLeastOne("max-head-size", http.maxHeadSize().asLongValue());
+        atLeastOne("max-pipelined", http.maxPipelined());
+        atLeastOne("request-timeout", http.requestTimeout().toMillis());
+        if (http.reservedConnections() < 0 || http.reservedConnections() >= http.maxConnections()) {
+            throw new StartException("hawser.http.reserved-connections must be below hawser.http.max-connections: "
+                + "reserved=" + http.reservedConnections() + " max=" + http.maxConnections());
+        }
+        requestLimits = new RequestLimits(Math.toIntExact(http.maxHeadSize().asLongValue()), http.maxHeadFields(),
+            http.maxPipelined(), http.requestTimeout());
+        places = new Places(http.maxConnections(), http.reservedConnections(), http.maxPerPeer());
+        known = new KnownPeers(http.knownPeerTime().toNanos(), System::nanoTime);
+        for (WebRefusal refusal : WebRefusal.values()) {
+            refusals.put(refusal, Counter.builder("hawser.http.refused.connections")
+                .description("Connections to the REST interface that its door closed").tag("reason", refusal.label())
+                .register(registry));
+        }
+        for (Standing standing : Standing.values()) {
+            Gauge.builder("hawser.http.connections", places, p -> p.count(standing))
+                .description("Connections to the REST interface")
+                .tag("standing", standing.name().toLowerCase(Locale.ROOT)).register(registry);
+        }
+    }
+
+    private static void atLeastOne(String setting, long value) {
+        if (value < 1 || value > Integer.MAX_VALUE) {
+            throw new StartException("hawser.http." + setting + " must be at least 1: value=" + value);
+        }
+    }
+
+    /** Limits of requests. */
+    RequestLimits requestLimits() {
+        return requestLimits;
+    }
+
+    /**
+     * A place for a peer that connects; null when there is none, which the door has logged and counted.
+     *
+     * @param here the broker's end of the connection.
+     */
+    Places.Place enter(InetSocketAddress peer, InetSocketAddress here) {
+        String name = PeerName.of(peer.getAddress());
+        Standing standing = known.has(name) ? Standing.TRUSTED : Standing.STRANGER;
+        if (peer.getAddress().isLoopbackAddress()) {
+            OptionalInt user = user(peer, here);
+            name = user.isEmpty() ? name : name + " uid=" + user.getAsInt();
+            standing = user.isPresent() && (user.getAsInt() == ROOT || user.getAsInt() == ownUser)
+                ? Standing.TRUSTED : Standing.LOCAL;
+        }
+        return switch (places.enter(name, standing)) {
+            case Places.Place place -> place;
+            case Places.Full full -> {
+                refused(full.refusal(), peer, full.detail());
+                yield null;
+            }
+        };
+    }
+
+    /** All users of this machine have the loopback addresses, so each user is a peer of its own there. */
+    private OptionalInt user(InetSocketAddress peer, InetSocketAddress here) {
+        try {
+            return SocketOwner.of(peer, here);
+        } catch (PosixException e) {
+            if (!usersUnknown.getAndSet(true)) {
+                LOG.warnf("users of this machine share their places at the REST interface, as the kernel does not "
+                    + "tell users apart: %s", e.getMessage());
+            }
+            return OptionalInt.empty();
+        }
+    }
+
+    /**
+     * Notes that a request of this peer had a valid login.
+     *
+     * @param address the peer's IP address.
+     */
+    public void loggedIn(String address) {
+        known.add(PeerName.of(InetAddress.ofLiteral(address)));
+    }
+
+    /** Whether a request of this peer had a valid login of late. */
+    public boolean knows(String address) {
+        return known.has(PeerName.of(InetAddress.ofLiteral(address)));
+    }
+
+    /** Logs and counts a connection that the door closes. */
+    void refused(WebRefusal refusal, InetSocketAddress peer, String detail) {
+        synchronized (logLimiter) {
+            if (logLimiter.allows()) {
+                long dropped = logLimiter.takeDropped();
+                LOG.warnf("REST connection refused: peer=%s:%d reason=%s: %s%s", peer.getAddress().getHostAddress(),
+                    peer.getPort(), refusal.label(), detail, dropped == 0 ? "" : " (and " + dropped
+                        + " more not logged)");
+            }
+        }
+        refusals.get(refusal).increment(); // after its line, so that a reader of the count finds the line
+    }
+}

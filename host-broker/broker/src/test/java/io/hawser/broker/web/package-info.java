@@ -1,0 +1,2 @@
+/** Tests of the door in front of the REST interface. */
+package io.hawser.broker.web;
