@@ -267,6 +267,17 @@ class StartQueueTest {
     }
 
     @Test
+    void shouldStartTheNextWorkerForTheVgpuThatHasFewestForItsStarts() {
+        StartQueue<Integer> queue = new StartQueue<>(RULES, vgpu -> 100, () -> false, () -> 0);
+        queue.offer("a", 1);
+        queue.offer("a", 2);
+        queue.offer("b", 3);
+        assertEquals("a", queue.needsMost(List.of()));
+        assertEquals("b", queue.needsMost(List.of("a", "a")));
+        assertNull(queue.needsMost(List.of("a", "b", "a")));
+    }
+
+    @Test
     void shouldNotChargeForALeavingGuestWhoseWorkerServesAnother() {
         SimulatedPool pool = new SimulatedPool(0, MANY, RULES);
         Start first = pool.arrive("a");
