@@ -138,7 +138,8 @@ class AuditLogTest {
             assertEquals(AuditLimits.BURST + 2, targets(log).size());
             nowNs.addAndGet(AuditLimits.PACE.toNanos());
             TestBroker.await("the summary", () -> newest(log).target().equals("id=499"));
-            assertEquals(500 - AuditLimits.BURST + " more refused since " + NOW.truncatedTo(ChronoUnit.SECONDS) + ", the last: why",
+            assertEquals(500 - AuditLimits.BURST + " more refused since " + NOW.truncatedTo(ChronoUnit.SECONDS)
+                + ", the last: why",
                 newest(log).detail());
             assertEquals(List.of("eve", "viewer", "refused"), List.of(newest(log).name(), newest(log).role(),
                 newest(log).outcome()));
