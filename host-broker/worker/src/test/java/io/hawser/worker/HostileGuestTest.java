@@ -3,6 +3,7 @@ package io.hawser.worker;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
@@ -82,6 +83,7 @@ class HostileGuestTest {
         refuse("unknown flags", guest -> guest.sendRaw(patched(allocation(guest), 24, 4)));
         refuse("unknown flags", guest -> guest.sendRaw(patched(allocation(guest), 28, 1)));
         refuse("thread's number", guest -> guest.sendRaw(patched(allocation(guest), 16, -5)));
+        refuse("thread's number", guest -> guest.sendRaw(patched(allocation(guest), 16, (1 << 20) + 1)));
     }
 
     @Test
@@ -133,6 +135,17 @@ class HostileGuestTest {
                 out.i64(16, guest.newId(HandleKind.FUNCTION));
                 out.string(8, "fill");
             }).status());
+        }
+    }
+
+    @Test
+    void shouldFailCallWithHandleWhoseCreationHasFailed() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier)) {
+            Guest guest = rig.guest();
+            long event = guest.newId(HandleKind.EVENT);
+            guest.send(CudaOpcodes.cuEventCreate, 0, event, 0x40); // no flag of CUDA's
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "the error of its creation, deferred");
+            assertEquals(400, guest.call(CudaOpcodes.cuEventQuery, event).status());
         }
     }
 

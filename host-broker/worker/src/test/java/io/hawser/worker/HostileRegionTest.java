@@ -91,7 +91,7 @@ class HostileRegionTest {
             {-8, 8, 0}, {Long.MIN_VALUE, 8, 0}, {own, 8, 0},
             {own, geometry.chunkBytes() + 1, 1}, {own - 1, 8, 1}, {own, 8, 2}, {heap, 8, 1},
             {geometry.chunk(0, 0), 8, 1}, {own, 8, geometry.chunkCount() + 1}, {own, 8, -1},
-            {own, 8, Integer.MIN_VALUE},
+            {own, 8, Integer.MIN_VALUE}, {heap, 8, -1}, {heap, 8, Integer.MIN_VALUE},
         };
         for (long[] each : cases) {
             HostileLaunchTest.refuse("must lie in its heap or its chunk: regionOffset="

@@ -9,6 +9,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** A real process whose calls the watcher answers. */
 @Timeout(300)
@@ -65,6 +67,15 @@ class WatcherIT {
         assertEquals(-13, descriptor(lines.get(6)), lines::toString);
         assertEquals(-1, descriptor(lines.get(7)), lines::toString);
         assertTrue(descriptor(lines.get(8)) > 2, lines::toString);
+    }
+
+    /** A name of the list that leads elsewhere by now: a device's place may be taken by a link. */
+    @Test
+    void shouldFollowNoLink(@TempDir Path folder) throws IOException, PosixException, InterruptedException {
+        Path link = Files.createSymbolicLink(folder.resolve("device"), Path.of("/dev/null"));
+        List<String> lines = watch(Set.of(link.toString(), "/dev/null"), "2:" + link, "2:/dev/null");
+        assertEquals(-13, descriptor(lines.get(0)), lines::toString);
+        assertTrue(descriptor(lines.get(1)) > 2, lines::toString);
     }
 
     @Test

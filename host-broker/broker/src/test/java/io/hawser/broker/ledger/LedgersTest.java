@@ -161,6 +161,18 @@ class LedgersTest {
     }
 
     @Test
+    void shouldKeepTheLedgerOfADeletedVgpuForItsOtherWorkers() throws IOException {
+        Seat first = ledgers.take("one");
+        Seat second = ledgers.take("one");
+        assertTrue(account(second).claim(0, 10));
+        ledgers.forget("one");
+        ledgers.gone(first);
+        assertEquals(10, ledgers.usedBytes("one"), "the other still ends");
+        ledgers.gone(second);
+        assertEquals(0, ledgers.usedBytes("one"));
+    }
+
+    @Test
     void shouldCloseTheLedgerOfADeletedVgpuWithItsLastWorker() throws IOException {
         Seat seat = ledgers.take("one");
         assertTrue(account(seat).claim(0, 10));

@@ -84,6 +84,22 @@ class WorkerMessageTest {
     }
 
     @Test
+    void shouldRefuseADescriptorThatNoProcessHas() throws Exception {
+        assertEquals(new WorkerMessage.Jailed(65535), parse("{\"type\":\"jailed\",\"listener\":65535}"));
+        for (String listener : List.of("65536", "-1", "4294967295", "4294967300", "9223372036854775807")) {
+            assertThrows(WorkerMessage.MalformedException.class,
+                () -> parse("{\"type\":\"jailed\",\"listener\":" + listener + "}"), listener);
+        }
+    }
+
+    @Test
+    void shouldRefuseAMessageThatIsNestedDeeply() {
+        String deep = "{\"type\":\"ended\",\"reason\":\"x\",\"error\":true,\"more\":" + "[".repeat(20)
+            + "]".repeat(20) + "}";
+        assertThrows(WorkerMessage.MalformedException.class, () -> parse(deep));
+    }
+
+    @Test
     void shouldRefuseMoreDevicesThanAMachineHas() {
         String device = "{\"name\":\"G\",\"totalBytes\":5},";
         String json = "{\"type\":\"ready\",\"pid\":7,\"backend\":\"x\",\"devices\":[" + device.repeat(64)

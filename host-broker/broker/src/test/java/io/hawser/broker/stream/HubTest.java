@@ -58,6 +58,15 @@ class HubTest {
     }
 
     @Test
+    void shouldGoOnWithAClientThatAsksForMoreThanThereIs() {
+        Taker taker = watch(Long.MAX_VALUE);
+        taker.subscription.request(Long.MAX_VALUE);
+        hub.givePictures(() -> PICTURE);
+        hub.give(change(1));
+        assertEquals(List.of(PICTURE, change(1)), taker.taken);
+    }
+
+    @Test
     void shouldGiveAPictureFirstAndThenWhatComes() {
         Taker taker = watch(10);
         assertEquals(1, wakes.get(), "it asks for its picture");

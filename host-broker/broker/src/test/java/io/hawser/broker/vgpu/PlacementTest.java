@@ -130,4 +130,13 @@ class PlacementTest {
         assertNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 1000), 5, 0)), "nobody knows what one costs");
         assertNotNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 801), 1, 100)));
     }
+
+    @Test
+    void shouldRefuseAnOvercommitThatIsNone() {
+        for (double overcommit : new double[] {0, 0.99, -1, 16.01, Double.NaN, Double.POSITIVE_INFINITY}) {
+            assertThrows(IllegalArgumentException.class, () -> Placement.of("packed", overcommit), "" + overcommit);
+        }
+        Placement.of("packed", 1);
+        Placement.of("packed", 16);
+    }
 }

@@ -71,5 +71,8 @@ class VgpuDraftTest {
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.NONE, "x", null, null, null, null, null, null));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, "x".repeat(257), null, null, null, null,
             null, null));
+        for (String id : List.of("a\nb", "\u0000", "a\u001b[31m", "\u0085")) { // would forge lines of logs
+            assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, id, null, null, null, null, null, null));
+        }
     }
 }

@@ -163,6 +163,11 @@ class LinkCallsTest {
             complete(guest, 5);
             guest.send(CudaOpcodes.hwsLinkRead, Guest.REPLY, out -> read(out, 5, 100, 1));
         });
+        refuse("inside its image", guest -> {
+            add(guest, 5, "x");
+            complete(guest, 5);
+            guest.send(CudaOpcodes.hwsLinkRead, Guest.REPLY, out -> read(out, 5, -1, 1));
+        });
         refuse("takes no more inputs", guest -> {
             add(guest, 5, "x");
             complete(guest, 5);

@@ -14,6 +14,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -22,6 +23,7 @@ class StreamMemoryCallsTest {
     private static final int WAIT_32 = 1;
     private static final int WRITE_32 = 2;
     private static final int WRITE_64 = 5;
+    private static final int BARRIER = 6;
 
     private static byte[] operation(int type, int flags, long address) {
         return ByteBuffer.allocate(24).order(ByteOrder.LITTLE_ENDIAN).putInt(type).putInt(flags).putLong(address)
@@ -75,6 +77,7 @@ class StreamMemoryCallsTest {
     void shouldEndSessionsThatMakeNoSense() throws IOException {
         refuse("operations are whole", guest -> send(guest, new byte[0]));
         refuse("operations are whole", guest -> send(guest, new byte[23]));
+        refuse("operations are whole", guest -> send(guest, Arrays.copyOf(operation(BARRIER, 0, 0), 32)));
         refuse("that CUDA knows", guest -> send(guest, operation(0, 0, 0)));
         refuse("that CUDA knows", guest -> send(guest, operation(7, 0, 0)));
         refuse("that CUDA knows", guest -> send(guest, operation(WRITE_32, 2, 0)));

@@ -48,7 +48,12 @@ class ControlCodecTest {
             "{\"type\":\"assign\",\"sessionId\":\"7\",\"memoryBytes\":0}",
             "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"pigeon\"}",
             "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"shm\"}",
-            "{\"type\":\"assign\",\"sessionId\":1.5,\"memoryBytes\":0}"}) {
+            "{\"type\":\"assign\",\"sessionId\":1.5,\"memoryBytes\":0}", "7", "\"assign\"", "null",
+            "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"shm\",\"regionBytes\":1048576,"
+                + "\"slotCount\":4294967297,\"slot\":3,\"kind\":1}",
+            "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"shm\",\"regionBytes\":1048576,"
+                + "\"slotCount\":4,\"slot\":2147483648,\"kind\":1}",
+            "{\"type\":\"ledger\",\"slots\":-1,\"slot\":0}"}) {
             assertThrows(IOException.class, () -> decode(json), json);
         }
     }

@@ -101,8 +101,20 @@ class ControlSocketTest {
     void shouldRefuseImpossibleLengths() {
         raw(0, 0, 0, 0);
         assertThrows(IOException.class, far::read);
-        raw(1, 0, 1, 0);
-        assertThrows(IOException.class, far::read);
+    }
+
+    @Test
+    void shouldRefuseALengthBeyondTheLargest() {
+        raw(1, 0, 1, 0); // 65,537
+        near.close();
+        assertTrue(assertThrows(IOException.class, far::read).getMessage().contains("control frame must be"));
+    }
+
+    @Test
+    void shouldRefuseANegativeLength() {
+        raw(255, 255, 255, 255);
+        near.close();
+        assertTrue(assertThrows(IOException.class, far::read).getMessage().contains("control frame must be"));
     }
 
     @Test

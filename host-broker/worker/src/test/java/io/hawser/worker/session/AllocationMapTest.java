@@ -53,6 +53,66 @@ class AllocationMapTest {
     }
 
     @Test
+    void shouldTakeBackOnlyWhatWasAddedInTheSameWay() {
+        Handle memory = new Handle(HandleKind.MEM_ALLOCATION, 3, 3, null, null);
+        assertTrue(map.add(1000, 100, context));
+        assertTrue(map.add(2000, 100, null)); // the guest's own memory
+        assertTrue(map.add(3000, 100, memory));
+        for (long address : new long[] {0, 1000, 1050, 2001, 2099, 2100, 3000, 3050}) {
+            assertThrows(IllegalArgumentException.class, () -> map.removeHost(address), "host " + address);
+        }
+        for (long address : new long[] {0, 1000, 1050, 2000, 2050, 3001, 3099, 3100}) {
+            assertThrows(IllegalArgumentException.class, () -> map.removeMapping(address), "mapping " + address);
+        }
+        for (long address : new long[] {0, 999, 1001, 2000, 3000}) {
+            assertEquals(-1, map.remove(address), "allocation " + address);
+        }
+        map.removeHost(2000);
+        map.removeMapping(3000);
+        assertEquals(100, map.remove(1000));
+        assertFalse(map.contains(1000, 1) || map.contains(2000, 1) || map.contains(3000, 1));
+    }
+
+    @Test
+    void shouldKnowAnAllocationByItsFirstByteOnly() {
+        assertTrue(map.add(1000, 100, context));
+        assertEquals(100, map.lengthAt(1000));
+        assertEquals(context, map.ownerAt(1000));
+        for (long address : new long[] {0, 999, 1001, 1099, 1100, -1}) {
+            assertEquals(-1, map.lengthAt(address));
+            assertNull(map.ownerAt(address));
+            assertNull(map.chargeAt(address));
+        }
+        assertThrows(IllegalArgumentException.class, () -> map.add(5000, 0, context));
+        assertThrows(IllegalArgumentException.class, () -> map.add(5000, -1, context));
+        assertTrue(map.add(5000, 1, context));
+    }
+
+    @Test
+    void shouldForgetWhatGoesWithAModuleOrAContext() {
+        assertTrue(map.add(1000, 100, context));
+        assertTrue(map.add(2000, 100, module));
+        assertTrue(map.add(3000, 100, module));
+        assertTrue(map.add(4000, 100, null));
+        long removals = map.removals();
+        for (long address : new long[] {0, 1000, 2001, 2099, 4000}) {
+            map.removeVariable(address); // none of a module begins there
+        }
+        assertEquals(removals, map.removals());
+        map.removeVariable(2000);
+        assertFalse(map.contains(2000, 1));
+        assertTrue(map.contains(3000, 100));
+        map.removeOwner(module);
+        assertFalse(map.contains(3000, 1));
+        assertTrue(map.contains(1000, 100) && map.contains(4000, 100));
+        map.removeOwner(context);
+        assertFalse(map.contains(1000, 1));
+        assertEquals(0, map.allocatedBytes());
+        assertTrue(map.contains(4000, 100), "the guest's own memory has no owner");
+        assertEquals(removals + 3, map.removals());
+    }
+
+    @Test
     void shouldRefuseLengthsThatWrapAround() {
         assertTrue(map.add(1000, 100, context));
         assertFalse(map.contains(1050, -1));

@@ -1,13 +1,16 @@
 package io.hawser.worker.session;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.CUDA_ARRAY3D_DESCRIPTOR;
 import io.hawser.cuda.generated.CUarray_format;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
 class ArrayShapeTest {
@@ -48,5 +51,40 @@ class ArrayShapeTest {
         assertEquals(new ArrayShape(5, 1, 1, 16, 0, 1, 0), level);
         assertEquals(new ArrayShape(5, 1, 5, 16, LAYERED, 1, 0), shape(40, 6, 5, LAYERED, 4).level(3));
         assertEquals(new ArrayShape(5, 0, 0, 16, 0, 1, 0), shape(40, 0, 0, 0, 4).level(3));
+    }
+
+    @Test
+    void shouldRefuseEachLengthThatNoArrayHas() {
+        long most = 1 << 18;
+        long[][] wrong = {{0, 1, 1}, {-1, 1, 1}, {most + 1, 1, 1}, {Long.MIN_VALUE, 1, 1}, {1, -1, 1}, {1, most + 1, 1},
+            {1, Long.MIN_VALUE, 1}, {1, 1, -1}, {1, 1, most + 1}, {1, 1, Long.MIN_VALUE}};
+        for (long[] lengths : wrong) {
+            assertNull(shape(lengths[0], lengths[1], lengths[2], 0, 1), Arrays.toString(lengths));
+        }
+        for (int levels : new int[] {0, -1, Integer.MIN_VALUE, ArrayShape.MAX_LEVELS + 1}) {
+            assertNull(shape(4, 4, 4, 0, levels), "levels=" + levels);
+        }
+        assertNull(shape(4, 4, 4, 1 << 30, 1), "flags that are none");
+    }
+
+    @Test
+    void shouldHoldOnlyBoxesInsideOfIt() {
+        ArrayShape shape = shape(10, 20, 30, 0, 1); // elements of 16 bytes
+        // x in bytes, y, z, width in bytes, rows, slices
+        long[][] inside = {{0, 0, 0, 160, 20, 30}, {159, 19, 29, 1, 1, 1}, {160, 20, 30, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};
+        for (long[] box : inside) {
+            assertTrue(shape.contains(box[0], box[1], box[2], box[3], box[4], box[5]), Arrays.toString(box));
+        }
+        long[] whole = {0, 0, 0, 160, 20, 30};
+        for (int at = 0; at < whole.length; at++) {
+            for (long wrong : new long[] {-1, whole[at] + 1, Long.MAX_VALUE, Long.MIN_VALUE}) {
+                long[] box = whole.clone();
+                box[at] = wrong;
+                assertFalse(shape.contains(box[0], box[1], box[2], box[3], box[4], box[5]), Arrays.toString(box));
+            }
+        }
+        assertTrue(shape(10, 0, 0, 0, 1).contains(0, 0, 0, 160, 1, 1), "a line is a row");
+        assertFalse(shape(10, 0, 0, 0, 1).contains(0, 1, 0, 160, 1, 1));
+        assertFalse(shape(10, 0, 0, 0, 1).contains(0, 0, 0, 160, 2, 1));
     }
 }

@@ -70,6 +70,31 @@ class BlobStoreTest {
     }
 
     @Test
+    void shouldRefuseADigestOfAnotherLength() {
+        assertEquals(Outcome.MALFORMED, store.stage(1, 5, new byte[31]));
+        assertEquals(Outcome.MALFORMED, store.stage(1, 5, new byte[33]));
+        assertEquals(Outcome.MALFORMED, store.stage(1, 5, new byte[0]));
+    }
+
+    @Test
+    void shouldBoundTheIdsOfAGuest() {
+        put(1);
+        for (long id = 2; id <= BlobStore.MAX_IDS; id++) {
+            assertEquals(Outcome.KNOWN, store.stage(id, content.length, sha256(content)));
+        }
+        assertEquals(Outcome.FULL, store.stage(BlobStore.MAX_IDS + 1, content.length, sha256(content)));
+        assertNotNull(store.consume(7));
+        assertEquals(Outcome.KNOWN, store.stage(BlobStore.MAX_IDS + 1, content.length, sha256(content)));
+    }
+
+    @Test
+    void shouldNotHoldMoreThanAllItsMemory() {
+        assertEquals(Outcome.OK, store.stage(1, content.length, sha256(content)));
+        assertEquals(Outcome.FULL, store.stage(2, BlobStore.MAX_TOTAL_BYTES, sha256(new byte[1])));
+        assertEquals(content.length, store.totalBytes());
+    }
+
+    @Test
     void shouldKeepOneCopyOfTwins() {
         assertEquals(Outcome.OK, store.stage(1, content.length, sha256(content)));
         assertEquals(Outcome.OK, store.stage(2, content.length, sha256(content)));

@@ -38,6 +38,21 @@ class HandleTableTest {
     }
 
     @Test
+    void shouldBoundTheHandlesOfAKind() {
+        for (int number = 1; number < HandleTable.MAX_HANDLES; number++) {
+            add(HandleKind.EVENT, number, null);
+        }
+        Handle last = add(HandleKind.EVENT, HandleTable.MAX_HANDLES, null);
+        Handle more = new Handle(HandleKind.EVENT, HandleTable.id(HandleKind.EVENT, HandleTable.MAX_HANDLES + 1), 7,
+            null, null);
+        assertFalse(table.add(more));
+        assertFalse(table.wasCreated(HandleKind.EVENT, more.id()));
+        add(HandleKind.STREAM, 1, null);
+        table.remove(last);
+        assertTrue(table.add(more));
+    }
+
+    @Test
     void shouldRemoveWhatGoesWithContext() {
         Handle context = add(HandleKind.CONTEXT, 1, null);
         Handle other = add(HandleKind.CONTEXT, 2, null);

@@ -56,5 +56,8 @@ class SharedNamesTest {
         assertEquals(1, answers.size());
         SharedNames.NONE.find("a", answers::add);
         assertEquals(2, answers.size());
+        List<Boolean> shared = new ArrayList<>();
+        names.share("more", new SharedNames.Memory(new byte[64], 5), shared::add);
+        assertEquals(List.of(false), shared);
     }
 }

@@ -1,0 +1,2 @@
+/** Tests of what the carriers share. */
+package io.hawser.worker.channel;

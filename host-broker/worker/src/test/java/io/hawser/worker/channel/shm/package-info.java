@@ -1,0 +1,2 @@
+/** Tests of the shared-memory carrier. */
+package io.hawser.worker.channel.shm;
