@@ -122,7 +122,7 @@ final class BrokerProcess implements AutoCloseable {
             boolean asked = trusted != null || !settings.containsKey("hawser.tls.certificate");
             boolean hasPool = asked && !"0".equals(settings.get("hawser.worker.pool-size"));
             broker.awaitStart(hasPool);
-        } catch (AssertionError | IOException e) {
+        } catch (AssertionError e) {
             broker.expectDefect(); // the first failure is the one to be told
             broker.close();
             throw e;
