@@ -45,8 +45,8 @@ static void pointers(void) {
     CUdeviceptr device = check_device(NULL, 4096), host;
     CU_OK(cuMemAllocHost_v2(&pinned, 4096));
     host = (CUdeviceptr) (uintptr_t) pinned;
-    check_equal("device memory synchronises copies", 1, flag_of(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
-    check_equal("host memory does not", 0, flag_of(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, host));
+    check_equal("device memory does not synchronise copies", 0, flag_of(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
+    check_equal("nor does host memory", 0, flag_of(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, host));
     check_equal("not managed", 0, flag_of(CU_POINTER_ATTRIBUTE_IS_MANAGED, device));
     check_equal("mapped", 1, flag_of(CU_POINTER_ATTRIBUTE_MAPPED, device + 9));
     for (int wanted = 0; wanted <= 512; wanted += 256) {

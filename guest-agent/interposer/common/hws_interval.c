@@ -69,7 +69,6 @@ bool hws_interval_insert(const hws_range_t *range) {
     }
     *copy = *range;
     copy->id = atomic_fetch_add(&last_id, 1) + 1;
-    copy->sync_memops = range->sync_memops || map == &maps[HWS_SIDE_DEVICE]; /* measured on an H200, driver 580 */
     pthread_rwlock_wrlock(&map->lock);
     size_t at = above(map, range->base);
     bool fits = (at == 0 || range->base - map->ranges[at - 1]->base >= map->ranges[at - 1]->bytes)

@@ -34,7 +34,7 @@ typedef struct hws_range {
     unsigned flags;      /* as given when it was made */
     uint64_t owner;      /* the module or pool it belongs to, 0 for none */
     uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID; given by insert */
-    bool sync_memops;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; insert sets it for memory of devices */
+    bool sync_memops;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool shared;         /* host memory that lies in the region's heap */
     uint64_t twin;       /* host memory: where devices see it, mapped memory: where the host does; 0: nowhere */
 } hws_range_t;
