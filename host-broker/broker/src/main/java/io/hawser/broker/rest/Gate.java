@@ -79,9 +79,10 @@ public class Gate {
     /** Who sends a request; the stage does not fail. */
     CompletionStage<Answer> identify(HttpServerRequest request) {
         Cookie cookie = request.getCookie(COOKIE);
+        String peer = peer(request); // now: the request is no longer at hand where a password is compared
         return access.identify(new Credentials(request.method().name(), request.getHeader(HttpHeaders.AUTHORIZATION),
-            cookie == null ? null : cookie.getValue(), "1".equals(request.getHeader(MARK)), peer(request),
-            fromHere(request))).thenApply(answer -> noted(answer, peer(request)));
+            cookie == null ? null : cookie.getValue(), "1".equals(request.getHeader(MARK)), peer,
+            fromHere(request))).thenApply(answer -> noted(answer, peer));
     }
 
     /** The same answer; the door knows the peer from now on if the answer is a valid login. */
