@@ -269,7 +269,7 @@ class FrontDoorIT {
                     attack.add(new TestGuest(from("127.0.0.2", endpoint)));
                 }
                 try (TestGuest other = new TestGuest(from("127.0.0.1", endpoint))) {
-                    other.send(TestGuest.hello(RecordLayout.PROTOCOL_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
+                    other.send(TestGuest.hello(RecordLayout.HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
                     goOn.countDown();
                     assertEquals(RecordLayout.CONTROL_CHALLENGE, other.receive().opcode());
                 }
