@@ -164,6 +164,16 @@ class AccessTest {
         assertEquals(401, refused(ask("GET", null, cookie, false)));
         UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.OPERATOR, HASH));
         assertEquals(401, refused(ask("GET", null, cookie, false)), "it does not come back");
+        String second = login("ann", PASSWORD).cookie();
+        known(ask("GET", null, second, false));
+        UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.OPERATOR,
+            Passwords.store("another one".toCharArray())));
+        assertEquals(401, refused(ask("GET", null, second, false)), "made with a password that is no more");
+        Answer.Known byPassword = assertInstanceOf(Answer.Known.class, basic("ann", "another one"));
+        assertTrue(byPassword.holds().getAsBoolean());
+        UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.VIEWER,
+            Passwords.store("another one".toCharArray())));
+        assertFalse(byPassword.holds().getAsBoolean(), "a stream that was opened with it ends");
     }
 
     @Test
