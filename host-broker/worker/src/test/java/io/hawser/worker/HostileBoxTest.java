@@ -92,8 +92,8 @@ class HostileBoxTest {
     void shouldRefuseBoxesThatLeaveTheGuestsAllocation() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
-            long[][] boxes = {{memory - 1, 64, 64, 0, 0, 0, 64, 1, 1},
-                {memory + ALLOCATED_BYTES, 1, 1, 0, 0, 0, 1, 1, 1},
+            long end = memory + ALLOCATED_BYTES;
+            long[][] boxes = {{memory - 1, 64, 64, 0, 0, 0, 64, 1, 1}, {end, 1, 1, 0, 0, 0, 1, 1, 1},
                 {memory + 1, 64, 64, 0, 0, 0, 64, 64, 1}, {memory, 64, 64, 1, 0, 0, 63, 65, 1},
                 {memory, 64, 64, 0, 1, 0, 64, 64, 1}, {memory, 64, 64, 0, 0, 1, 64, 1, 1},
                 {memory, 128, 64, 0, 0, 0, 64, 33, 1}, {memory, 64, 32, 0, 0, 0, 64, 2, 3},

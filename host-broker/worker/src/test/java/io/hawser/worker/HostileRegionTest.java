@@ -95,8 +95,7 @@ class HostileRegionTest {
         };
         for (long[] each : cases) {
             HostileLaunchTest.refuse("must lie in its heap or its chunk: regionOffset="
-                + Long.toUnsignedString(each[0]) + " bytes="
-                + each[1] + " chunk=" + (int) each[2], (rig, guest) -> {
+                + Long.toUnsignedString(each[0]) + " bytes=" + each[1] + " chunk=" + (int) each[2], (rig, guest) -> {
                     // As much of the device as the copy needs, so that the region is what refuses it.
                     long memory = guest.allocate(geometry.chunkBytes() + 8);
                     guest.send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0, each[2]);

@@ -126,6 +126,9 @@ class VmmCallsTest {
             assertEquals(CudaResult.INVALID_VALUE, map(guest, address, 2 * UNIT, 0, id));
             assertEquals(CudaResult.INVALID_VALUE, unmap(guest, address + UNIT, UNIT));
             assertEquals(CudaResult.INVALID_VALUE, unmap(guest, address, 3 * UNIT));
+            // As long as the mapping that begins inside: a gap before it, and its end behind the range.
+            assertEquals(CudaResult.INVALID_VALUE, unmap(guest, address, 2 * UNIT));
+            assertEquals(CudaResult.INVALID_VALUE, access(guest, address, 2 * UNIT, 0));
             assertEquals(CudaResult.INVALID_VALUE, access(guest, address + UNIT, 3 * UNIT, 0));
             assertEquals(CudaResult.INVALID_DEVICE, access(guest, address + UNIT, 2 * UNIT, -1));
             assertEquals(CudaResult.INVALID_VALUE,
