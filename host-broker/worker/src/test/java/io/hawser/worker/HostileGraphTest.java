@@ -38,7 +38,7 @@ class HostileGraphTest {
     private static final long GUEST = 2;
     private static final long ARRAY = 3;
 
-    /** What CUDA answers to a graph of one node. */
+    /** The CUresult of a graph of one node. */
     private static int outcome(Guest guest, byte[] node) throws IOException {
         long graph = create(guest);
         add(guest, graph, node);
@@ -87,7 +87,7 @@ class HostileGraphTest {
         });
     }
 
-    /** What a session may address changes with its mappings; the memory itself is none here, and no node runs. */
+    /** Mappings change the session's addresses. The memory itself is none here, and no node runs. */
     @Test
     void shouldRefuseMemsetOfWhatIsNoLongerMapped() throws IOException {
         session((rig, guest) -> {
@@ -277,7 +277,7 @@ class HostileGraphTest {
             RegionPipe.SLOTS);
         long heap = region.heapOffset();
         long end = heap + region.heapBytes();
-        // offset, width, rows, pitch: what lies before the heap is other processes' rings and the host's pages
+        // offset, width, rows, pitch: other processes' rings and the host's pages lie before the heap
         long[][] places = {{0, 64, 1, 64}, {heap - 1, 64, 1, 64}, {heap - 64, 64, 1, 64}, {end - 63, 64, 1, 64},
             {end, 1, 1, 1}, {end - 64, 64, 2, 64}, {end - 128, 64, 2, 128}, {-64, 64, 1, 64},
             {Long.MIN_VALUE, 64, 1, 64}, {heap, region.heapBytes() + 1, 1, region.heapBytes() + 1}};

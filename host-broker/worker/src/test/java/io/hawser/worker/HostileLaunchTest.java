@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Timeout;
 
 /**
  * Launches, and nodes of graphs, whose parameters are too short or whose addresses are none of the guest's. One carrier
- * serves: what is checked comes from a record, whichever way that came.
+ * serves: the checks read a record, whichever carrier brought it.
  */
 @Timeout(300)
 class HostileLaunchTest {

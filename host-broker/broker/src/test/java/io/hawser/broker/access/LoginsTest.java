@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 class LoginsTest {
     private final Logins logins = new Logins(Duration.ofHours(1), Duration.ofHours(2), System::nanoTime);
 
-    /** What a copy of the broker's memory would have of a login. */
+    /** The part of a login that a copy of the broker's memory would show. */
     private Map<?, ?> kept() throws ReflectiveOperationException {
         Field field = Logins.class.getDeclaredField("logins");
         field.setAccessible(true);

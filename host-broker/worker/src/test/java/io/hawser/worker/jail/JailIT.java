@@ -79,7 +79,7 @@ class JailIT {
         }
     }
 
-    /** What a test sees of a prisoner from outside, in its folder of /proc. */
+    /** A look at a prisoner from outside, in its folder of /proc. */
     @FunctionalInterface
     private interface Look {
         void at(Path process) throws IOException;
@@ -90,7 +90,7 @@ class JailIT {
     }
 
     /**
-     * Runs a prisoner to its end. One that hangs ends here, with the reason, and none outlives this.
+     * Runs a prisoner to its end. A prisoner that hangs ends here, with the reason; no process outlives this.
      *
      * @param look done when the prisoner waits, if it does.
      */
@@ -244,7 +244,7 @@ class JailIT {
             .collect(Collectors.toMap(field -> field[0], field -> field.length > 1 ? field[1].strip() : ""));
     }
 
-    /** From outside: what the report says is one thing, what the kernel has another. */
+    /** The report is the process's own word; this asks the kernel. */
     private static void assertHasNothing(Path process) throws IOException {
         Map<String, String> status = fields(process.resolve("status"));
         String user = String.join("\t", Collections.nCopies(4, Integer.toString(USER)));
