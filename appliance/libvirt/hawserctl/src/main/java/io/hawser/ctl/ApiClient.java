@@ -12,18 +12,26 @@ import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLException;
 
 /** Asks a broker. Each failure is a {@link CtlException} with the broker's own reason. */
 public final class ApiClient implements AutoCloseable {
     private static final Duration CONNECT_LIMIT = Duration.ofSeconds(5);
+    /**
+     * Requests at a time, a connection each. hawserd follows hundreds of domains at once, and a broker gives one peer
+     * 64 connections (hawser.http.max-per-peer).
+     */
+    private static final int MAX_REQUESTS = 16;
     /** The longest that a broker takes: it waits for the end of a session's worker, or for a GPU. */
     private static final Duration ANSWER_LIMIT = Duration.ofSeconds(60);
 
     private final Endpoint endpoint;
     private final Duration answerLimit;
     private final HttpClient client;
+    private final Semaphore turns = new Semaphore(MAX_REQUESTS, true);
 
     /** Asks this broker; connects when it is first asked. */
     public ApiClient(Endpoint endpoint) {
@@ -97,13 +105,31 @@ public final class ApiClient implements AutoCloseable {
         if (body != null) {
             request.header("Content-Type", "application/json");
         }
-        HttpResponse<String> response = exchange(request.method(method, body == null
-            ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(Json.line(body))).build(),
-            HttpResponse.BodyHandlers.ofString());
+        HttpRequest whole = request.method(method, body == null ? HttpRequest.BodyPublishers.noBody()
+            : HttpRequest.BodyPublishers.ofString(Json.line(body))).build();
+        takeTurn();
+        HttpResponse<String> response;
+        try {
+            response = exchange(whole, HttpResponse.BodyHandlers.ofString());
+        } finally {
+            turns.release();
+        }
         if (response.statusCode() / 100 != 2) {
             throw refusal(response.statusCode(), response.body());
         }
         return response;
+    }
+
+    private void takeTurn() {
+        try {
+            if (!turns.tryAcquire(answerLimit.toNanos(), TimeUnit.NANOSECONDS)) {
+                throw new CtlException(ExitCode.NOT_REACHABLE, "no answer from " + endpoint.url()
+                    + " in time to earlier requests");
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new CtlException(ExitCode.REFUSED, "interrupted");
+        }
     }
 
     private <T> HttpResponse<T> exchange(HttpRequest request, HttpResponse.BodyHandler<T> handler) {
