@@ -1,15 +1,24 @@
 package io.hawser.broker;
 
+import io.hawser.broker.admin.Acts;
+import io.hawser.broker.admin.GpuWatch;
+import io.hawser.broker.admin.TokenService;
+import io.hawser.broker.admin.VgpuLoader;
+import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
-import io.hawser.broker.door.Refusal;
 import io.hawser.broker.image.ImageStore;
-import io.hawser.broker.ledger.Amount;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.ledger.OutsideLook;
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.PoolState;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.StartException;
 import io.hawser.broker.nvml.GpuMonitor;
-import io.hawser.broker.pool.PoolState;
 import io.hawser.broker.pool.StartRules;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
@@ -20,25 +29,18 @@ import io.hawser.broker.region.MadeSockets;
 import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.RegionFolders;
 import io.hawser.broker.region.Regions;
-import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.SessionRegistry;
-import io.hawser.broker.session.SessionView;
 import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.status.StatusText;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.token.AdminToken;
-import io.hawser.broker.token.TokenService;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
 import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.turns.TurnRules;
 import io.hawser.broker.turns.TurnScheduler;
-import io.hawser.broker.vgpu.Acts;
-import io.hawser.broker.vgpu.GpuWatch;
 import io.hawser.broker.vgpu.Placement;
-import io.hawser.broker.vgpu.VgpuLoader;
-import io.hawser.broker.vgpu.VgpuService;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
 import io.netty.channel.epoll.Epoll;
@@ -220,12 +222,12 @@ public final class Broker {
         return pools.isFailing(uuid);
     }
 
-    private List<WorkerMessage.Device> devices() {
+    private List<Device> devices() {
         return pools.state().devices();
     }
 
     /** These GPUs there are. Event loop only. */
-    void gpus(List<WorkerMessage.Device> devices) {
+    void gpus(List<Device> devices) {
         gpuWatch.told(devices);
     }
 
@@ -334,12 +336,12 @@ public final class Broker {
         }
 
         @Override
-        public List<WorkerMessage.Device> devices() {
+        public List<Device> devices() {
             return Broker.this.devices();
         }
 
         @Override
-        public Amount amount(String vgpu, WorkerMessage.Device device) {
+        public Amount amount(String vgpu, Device device) {
             return vgpus.amount(vgpu, device);
         }
 
@@ -362,7 +364,7 @@ public final class Broker {
     /** What the figures of the GPUs need to know. */
     private final class Monitored implements GpuMonitor.Watched {
         @Override
-        public List<WorkerMessage.Device> devices() {
+        public List<Device> devices() {
             return pools.state().devices();
         }
 

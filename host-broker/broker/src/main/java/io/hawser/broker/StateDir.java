@@ -1,6 +1,7 @@
 package io.hawser.broker;
 
-import io.hawser.broker.token.PrivateFile;
+import io.hawser.broker.machine.PrivateFile;
+import io.hawser.broker.model.StartException;
 import io.hawser.shm.os.FileStatus;
 import io.hawser.shm.os.Folder;
 import java.io.IOException;

@@ -11,6 +11,7 @@ import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -79,7 +80,7 @@ class LauncherIT {
             }
             awaitHealth(broker, "ready", "\"UP\"");
             TestGuest guest = new TestGuest(endpoints.get("guest").asText());
-            guest.handshake("default", TestGuest.secret(stateDir), ApiDescription.HASH);
+            guest.handshake("default", TestGuest.secret(stateDir), Description.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
             List<ProcessHandle> workers = children(broker.pid());
             assertFalse(workers.isEmpty());
@@ -105,11 +106,11 @@ class LauncherIT {
             "-Dhawser.gpu.backend=software")) {
             JsonNode endpoints = broker.awaitEndpoints();
             try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-                guest.handshake("default", TestGuest.secret(stateDir), ApiDescription.HASH);
+                guest.handshake("default", TestGuest.secret(stateDir), Description.HASH);
                 TestGuest.Answer welcome = guest.receive();
                 assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
                 assertEquals(1, welcome.words().getLong(RecordLayout.WELCOME_SESSION_ID_OFFSET));
-                assertEquals(ApiDescription.HASH,
+                assertEquals(Description.HASH,
                     welcome.words().getLong(RecordLayout.WELCOME_DESCRIPTION_HASH_OFFSET));
             }
             broker.terminate();

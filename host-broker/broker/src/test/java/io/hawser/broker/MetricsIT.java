@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
@@ -53,7 +54,7 @@ class MetricsIT {
         endpoints = broker.awaitEndpoints();
         TestBroker.await("figures of the GPUs", () -> scrape().contains("hawser_gpu_power_watts{"));
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-            guest.handshake("default", TestGuest.secret(stateDir), ApiDescription.HASH);
+            guest.handshake("default", TestGuest.secret(stateDir), Description.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
             TestBroker.await("the session's totals", () -> scrape().contains(
                 "hawser_vgpu_calls_total{vgpu=\"default\"} 10.0"));

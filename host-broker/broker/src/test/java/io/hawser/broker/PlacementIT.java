@@ -7,11 +7,12 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.token.TokenService;
-import io.hawser.broker.vgpu.VgpuState;
-import io.hawser.broker.vgpu.VgpuView;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -46,7 +47,7 @@ class PlacementIT {
         String[] token = request(endpoints, 201, "POST", "/api/v1/vgpus/" + vgpu + "/tokens", "{}").get("token")
             .asText().split("\\.", 2);
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-            guest.handshake(token[0], token[1], ApiDescription.HASH);
+            guest.handshake(token[0], token[1], Description.HASH);
             TestGuest.Answer welcome = guest.receive();
             assertEquals(RecordLayout.CONTROL_WELCOME, welcome.opcode());
             return welcome.words().getInt(RecordLayout.WELCOME_DEVICE_COUNT_OFFSET);
@@ -94,7 +95,7 @@ class PlacementIT {
         try (TestBroker test = TestBroker.start(folder, "gpus", Map.of())) {
             Broker broker = test.broker();
             TestBroker.await("the GPUs", () -> broker.vgpus().gpus().size() == 2);
-            List<WorkerMessage.Device> both = broker.pool().devices();
+            List<Device> both = broker.pool().devices();
             VgpuView fixed = test.vgpu("fixed", 400, "1");
             VgpuView any = test.vgpu("any", 400, "any");
             VgpuView other = test.vgpu("other", 400, "any");

@@ -3,6 +3,7 @@ package io.hawser.broker;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.net.URI;
@@ -135,7 +136,7 @@ final class RealProcess implements AutoCloseable {
     TestGuest guest(String token) throws IOException {
         String[] parts = token.split("\\.", 2);
         TestGuest guest = new TestGuest(awaitEndpoints().get("guest").asText());
-        guest.handshake(parts[0], parts[1], ApiDescription.HASH);
+        guest.handshake(parts[0], parts[1], Description.HASH);
         return guest;
     }
 

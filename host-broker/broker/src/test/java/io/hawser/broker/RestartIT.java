@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.net.URI;
@@ -121,7 +122,7 @@ class RestartIT {
     private static void assertLetsIn(JsonNode endpoints, String token) throws Exception {
         String[] parts = token.split("\\.", 2);
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-            guest.handshake(parts[0], parts[1], ApiDescription.HASH);
+            guest.handshake(parts[0], parts[1], Description.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
         }
     }

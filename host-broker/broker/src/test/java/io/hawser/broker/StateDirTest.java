@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.hawser.broker.model.StartException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,13 +1,13 @@
 package io.hawser.broker;
 
+import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.door.Refusal;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.pool.FakeWorker;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.token.TokenService;
 import io.hawser.broker.vgpu.VgpuDraft;
-import io.hawser.broker.vgpu.VgpuException;
-import io.hawser.broker.vgpu.VgpuView;
 import io.smallrye.config.PropertiesConfigSource;
 import io.smallrye.config.SmallRyeConfigBuilder;
 import java.nio.file.Path;

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.Guest;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.cuda.generated.Description;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -129,7 +131,7 @@ class VgpuBenchmark {
         long beganNs = System.nanoTime();
         for (int i = 0; i < HANDSHAKES; i++) {
             try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
-                guest.handshake(token[0], token[1], ApiDescription.HASH);
+                guest.handshake(token[0], token[1], Description.HASH);
                 guest.receive().refusedMessage();
             }
         }
@@ -166,7 +168,7 @@ class VgpuBenchmark {
                 Session session = sessions.admit(guests[i % VGPUS], () -> { });
                 sessions.abandon(session);
             }
-        } catch (SessionRegistry.RefusedException e) {
+        } catch (RefusedException e) {
             throw new AssertionError(e);
         }
         return System.nanoTime() - beganNs;

@@ -1,6 +1,6 @@
 package io.hawser.broker.access;
 
-import io.hawser.broker.door.PeerName;
+import io.hawser.broker.model.PeerName;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.ArrayList;

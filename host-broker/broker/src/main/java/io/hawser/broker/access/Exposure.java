@@ -1,7 +1,7 @@
 package io.hawser.broker.access;
 
-import io.hawser.broker.StartException;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.model.StartException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.file.Files;

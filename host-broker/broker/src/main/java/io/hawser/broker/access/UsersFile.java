@@ -1,6 +1,6 @@
 package io.hawser.broker.access;
 
-import io.hawser.broker.token.PrivateFile;
+import io.hawser.broker.machine.PrivateFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;

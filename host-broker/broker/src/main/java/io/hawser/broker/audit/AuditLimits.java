@@ -1,8 +1,8 @@
 package io.hawser.broker.audit;
 
-import io.hawser.broker.door.LogLimiter;
-import io.hawser.broker.door.PeerName;
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.machine.LogLimiter;
+import io.hawser.broker.model.PeerName;
+import io.hawser.broker.model.Printable;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.time.Instant;

@@ -1,6 +1,6 @@
 package io.hawser.broker.audit;
 
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.model.Printable;
 import io.hawser.broker.store.Database;
 import java.sql.SQLException;
 import java.time.Duration;

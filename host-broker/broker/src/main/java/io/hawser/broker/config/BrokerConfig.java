@@ -1,6 +1,6 @@
 package io.hawser.broker.config;
 
-import io.hawser.broker.jail.JailMode;
+import io.hawser.broker.model.JailMode;
 import io.quarkus.runtime.configuration.MemorySize;
 import io.smallrye.config.ConfigMapping;
 import io.smallrye.config.WithDefault;

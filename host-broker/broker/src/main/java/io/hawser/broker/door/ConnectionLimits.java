@@ -1,5 +1,6 @@
 package io.hawser.broker.door;
 
+import io.hawser.broker.model.PeerName;
 import java.util.HashMap;
 import java.util.Map;
 

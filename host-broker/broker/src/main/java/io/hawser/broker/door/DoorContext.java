@@ -1,5 +1,6 @@
 package io.hawser.broker.door;
 
+import io.hawser.broker.machine.LogLimiter;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusSource;

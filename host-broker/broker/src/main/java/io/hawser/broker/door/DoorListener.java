@@ -1,6 +1,7 @@
 package io.hawser.broker.door;
 
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
 import java.time.Duration;
 
 /** Told which guests come, on the event loop. */

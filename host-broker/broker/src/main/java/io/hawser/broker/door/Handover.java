@@ -1,10 +1,11 @@
 package io.hawser.broker.door;
 
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
-import io.hawser.broker.session.Carrier;
 import io.hawser.broker.session.Session;
 import io.netty.channel.epoll.EpollSocketChannel;
 import java.io.IOException;

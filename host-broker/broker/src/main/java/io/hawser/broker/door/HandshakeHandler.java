@@ -1,10 +1,12 @@
 package io.hawser.broker.door;
 
-import io.hawser.broker.pool.Printable;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.Guest;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.PeerName;
+import io.hawser.broker.model.Printable;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.session.Session;
-import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusText;
 import io.hawser.broker.token.Token;
 import io.hawser.shm.HandshakeProof;
@@ -155,7 +157,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             Printable.text(hello.program(), 256), Printable.text(hello.host(), 256));
         try {
             session = door.sessions().admit(guest, place::release);
-        } catch (SessionRegistry.RefusedException e) {
+        } catch (RefusedException e) {
             refuse(context, Refusal.CAPACITY, e.getMessage());
             return;
         }

@@ -1,5 +1,6 @@
 package io.hawser.broker.door;
 
+import io.hawser.broker.model.Refusal;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RecordReader;

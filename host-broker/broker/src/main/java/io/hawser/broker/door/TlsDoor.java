@@ -1,7 +1,9 @@
 package io.hawser.broker.door;
 
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.machine.LogLimiter;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelInitializer;

@@ -1,6 +1,8 @@
 package io.hawser.broker.door;
 
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.PeerName;
+import io.hawser.broker.model.Refusal;
 import io.netty.bootstrap.Bootstrap;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelFuture;

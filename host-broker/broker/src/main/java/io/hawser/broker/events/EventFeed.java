@@ -1,10 +1,10 @@
 package io.hawser.broker.events;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.door.Refusal;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.Guest;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.SessionView;
 import java.time.Duration;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;

@@ -1,6 +1,6 @@
 package io.hawser.broker.events;
 
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.model.Printable;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

@@ -1,7 +1,7 @@
 package io.hawser.broker.health;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import jakarta.inject.Inject;
 import java.time.Duration;
 import org.eclipse.microprofile.health.HealthCheck;
@@ -18,11 +18,11 @@ public class BrokerLiveness implements HealthCheck {
     static final Duration LOOP_LIMIT = Duration.ofSeconds(30);
 
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
 
     @Override
     public HealthCheckResponse call() {
-        Broker broker = lifecycle.broker();
+        Broker broker = running.find().orElse(null);
         if (broker == null) {
             return HealthCheckResponse.named("event-loop").up().withData("reason", "the broker is starting").build();
         }

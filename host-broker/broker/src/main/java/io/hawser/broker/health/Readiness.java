@@ -1,9 +1,9 @@
 package io.hawser.broker.health;
 
 import io.hawser.broker.Broker;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.PoolState;
 import io.hawser.broker.nvml.GpuReading;
-import io.hawser.broker.pool.PoolState;
-import io.hawser.broker.pool.WorkerMessage;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -57,7 +57,7 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
     /** What is wrong with each GPU that cannot be used. */
     private static Map<String, String> gpus(Broker broker, PoolState pool) {
         Map<String, String> problems = new LinkedHashMap<>();
-        for (WorkerMessage.Device device : pool.devices()) {
+        for (Device device : pool.devices()) {
             GpuReading reading = broker.gpuMonitor().reading(device.uuid());
             if (reading.health() != GpuReading.Health.OK) {
                 problems.put(device.uuid(), reading.healthDetail());

@@ -1,6 +1,6 @@
 package io.hawser.broker.history;
 
-import io.hawser.broker.rest.SessionInfo;
+import io.hawser.broker.view.SessionInfo;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.hawser.broker.jail;
 
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.model.Printable;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.posix.SystemCalls;

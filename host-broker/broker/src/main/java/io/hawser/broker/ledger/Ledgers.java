@@ -1,7 +1,9 @@
 package io.hawser.broker.ledger;
 
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.broker.pool.Worker;
-import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.Descriptors;
@@ -29,7 +31,7 @@ public final class Ledgers implements AutoCloseable {
     @FunctionalInterface
     public interface Quotas {
         /** What a vGPU has of a GPU now; {@link Amount#NONE} when it has nothing of it. */
-        Amount of(String vgpu, WorkerMessage.Device device);
+        Amount of(String vgpu, Device device);
     }
 
     /** One vGPU's. */
@@ -48,11 +50,11 @@ public final class Ledgers implements AutoCloseable {
     }
 
     private final int slotCount;
-    private final Supplier<List<WorkerMessage.Device>> devices;
+    private final Supplier<List<Device>> devices;
     private final Quotas quotas;
     private final ToLongFunction<String> contextBytes;
     private final Map<String, Book> books = new ConcurrentHashMap<>();
-    private final Map<Worker, Seat> seats = new HashMap<>();
+    private final Map<Worker, LedgerSlot> seats = new HashMap<>();
 
     /**
      * Keeps none yet.
@@ -62,7 +64,7 @@ public final class Ledgers implements AutoCloseable {
      * @param quotas asked when a session begins, and by {@link #refresh}.
      * @param contextBytes what a context costs on a GPU, by its UUID; 0 while that is not known.
      */
-    public Ledgers(int maxSessions, Supplier<List<WorkerMessage.Device>> devices, Quotas quotas,
+    public Ledgers(int maxSessions, Supplier<List<Device>> devices, Quotas quotas,
             ToLongFunction<String> contextBytes) {
         this.contextBytes = contextBytes;
         slotCount = (int) Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS);
@@ -75,13 +77,13 @@ public final class Ledgers implements AutoCloseable {
      *
      * @throws IOException when there is none; says why.
      */
-    public Seat take(Worker worker, String vgpu) throws IOException {
-        Seat seat = take(vgpu);
+    public LedgerSlot take(Worker worker, String vgpu) throws IOException {
+        LedgerSlot seat = take(vgpu);
         seats.put(worker, seat);
         return seat;
     }
 
-    Seat take(String vgpu) throws IOException {
+    LedgerSlot take(String vgpu) throws IOException {
         Book book = books.get(vgpu);
         if (book == null) {
             book = open(vgpu);
@@ -95,7 +97,7 @@ public final class Ledgers implements AutoCloseable {
         }
         book.ledger.clear(slot); // whoever had it may have left a child that still writes
         book.taken.set(slot);
-        return new Seat(vgpu, book.descriptor, book.ledger, slot, book.gpus,
+        return new LedgerSlot(vgpu, book.descriptor, book.ledger, slot, book.gpus,
             book.gpus.stream().map(contextBytes::applyAsLong).toList());
     }
 
@@ -112,13 +114,13 @@ public final class Ledgers implements AutoCloseable {
 
     /** The worker's process is gone. */
     public void gone(Worker worker) {
-        Seat seat = seats.remove(worker);
+        LedgerSlot seat = seats.remove(worker);
         if (seat != null) {
             gone(seat);
         }
     }
 
-    void gone(Seat seat) {
+    void gone(LedgerSlot seat) {
         Book book = books.get(seat.vgpu());
         book.ledger.clear(seat.slot());
         book.taken.clear(seat.slot());
@@ -149,15 +151,15 @@ public final class Ledgers implements AutoCloseable {
     }
 
     private void refresh(String vgpu, Book book) {
-        List<WorkerMessage.Device> present = devices.get();
+        List<Device> present = devices.get();
         List<String> gpus = new ArrayList<>(book.gpus);
-        for (WorkerMessage.Device device : present) {
+        for (Device device : present) {
             if (!gpus.contains(device.uuid()) && gpus.size() < LedgerLayout.MAX_COLUMNS) {
                 gpus.add(device.uuid());
             }
         }
         book.gpus = List.copyOf(gpus);
-        for (WorkerMessage.Device device : present) {
+        for (Device device : present) {
             int column = gpus.indexOf(device.uuid());
             if (column >= 0) {
                 Amount amount = quotas.of(vgpu, device);
@@ -184,7 +186,7 @@ public final class Ledgers implements AutoCloseable {
         Book book = books.get(vgpu);
         long sum = 0;
         for (int column = 0; book != null && column < book.gpus.size(); column++) {
-            sum = Math.min(Seat.MAX_BYTES, sum + Math.min(Seat.MAX_BYTES, book.ledger.usedBytes(column)));
+            sum = Math.min(LedgerSlot.MAX_BYTES, sum + Math.min(LedgerSlot.MAX_BYTES, book.ledger.usedBytes(column)));
         }
         return sum;
     }
@@ -193,7 +195,7 @@ public final class Ledgers implements AutoCloseable {
     public long usedBytes(String vgpu, String gpu) {
         Book book = books.get(vgpu);
         int column = book == null ? -1 : book.gpus.indexOf(gpu);
-        return column < 0 ? 0 : Math.min(Seat.MAX_BYTES, book.ledger.usedBytes(column));
+        return column < 0 ? 0 : Math.min(LedgerSlot.MAX_BYTES, book.ledger.usedBytes(column));
     }
 
     /** Whether no session holds anything and no lock is held. */

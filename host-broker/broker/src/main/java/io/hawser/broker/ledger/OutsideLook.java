@@ -1,7 +1,8 @@
 package io.hawser.broker.ledger;
 
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.SessionView;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -39,10 +40,10 @@ public final class OutsideLook {
         List<SessionView> sessions();
 
         /** The GPUs. */
-        List<WorkerMessage.Device> devices();
+        List<Device> devices();
 
         /** What a vGPU has of a GPU now. */
-        Amount amount(String vgpu, WorkerMessage.Device device);
+        Amount amount(String vgpu, Device device);
 
         /** What a process has of a GPU as the driver says; empty where it does not. */
         OptionalLong processBytes(String gpu, long pid);
@@ -79,7 +80,7 @@ public final class OutsideLook {
         }
         Set<Place> stillOver = new HashSet<>();
         Set<Place> stillFarOver = new HashSet<>();
-        for (WorkerMessage.Device device : watched.devices()) {
+        for (Device device : watched.devices()) {
             seen.forEach((place, workers) -> {
                 if (place.gpu.equals(device.uuid())) {
                     look(place, device, workers, stillOver, stillFarOver);
@@ -90,7 +91,7 @@ public final class OutsideLook {
         farOver.keySet().retainAll(stillFarOver);
     }
 
-    private void look(Place place, WorkerMessage.Device device, List<Seen> workers, Set<Place> stillOver,
+    private void look(Place place, Device device, List<Seen> workers, Set<Place> stillOver,
             Set<Place> stillFarOver) {
         long limitBytes = watched.amount(place.vgpu, device).limitBytes();
         long context = watched.contextBytes(place.gpu);

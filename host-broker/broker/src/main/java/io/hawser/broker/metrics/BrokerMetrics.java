@@ -1,15 +1,15 @@
 package io.hawser.broker.metrics;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.door.Refusal;
-import io.hawser.broker.pool.PoolState;
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.PoolState;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.region.RegionView;
-import io.hawser.broker.rest.VgpuInfo;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.SessionState;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.view.VgpuInfo;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
@@ -103,7 +103,7 @@ public class BrokerMetrics implements Broker.Listener {
         workers(broker, "ready", PoolState::ready);
         workers(broker, "starting", PoolState::starting);
         workers(broker, "assigned", PoolState::assigned);
-        memory(broker, "total", b -> b.pool().devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum());
+        memory(broker, "total", b -> b.pool().devices().stream().mapToLong(Device::totalBytes).sum());
         memory(broker, "used", b -> b.sessions().totals().deviceBytes());
         memory(broker, "reserved", b -> b.sessions().list().stream().mapToLong(s -> s.memoryBytes()).sum());
     }

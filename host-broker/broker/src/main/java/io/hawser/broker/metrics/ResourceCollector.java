@@ -1,9 +1,9 @@
 package io.hawser.broker.metrics;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.pool.WorkerStats;
-import io.hawser.broker.rest.GpuInfo;
-import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.broker.model.WorkerStats;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.VgpuInfo;
 import io.hawser.shm.RecordLayout;
 import io.prometheus.client.Collector;
 import java.util.ArrayList;

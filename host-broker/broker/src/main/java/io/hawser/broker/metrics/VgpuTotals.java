@@ -1,7 +1,7 @@
 package io.hawser.broker.metrics;
 
-import io.hawser.broker.pool.WorkerStats;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.WorkerStats;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;

@@ -1,8 +1,8 @@
 package io.hawser.broker.nvml;
 
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.SessionView;
 import io.hawser.broker.nvml.GpuReading.Health;
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.session.SessionView;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -29,7 +29,7 @@ public final class GpuMonitor {
     /** What it looks at; answers at once, from any thread. */
     public interface Watched {
         /** The GPUs as workers tell them. */
-        List<WorkerMessage.Device> devices();
+        List<Device> devices();
 
         /** The sessions. */
         List<SessionView> sessions();
@@ -69,7 +69,7 @@ public final class GpuMonitor {
     }
 
     private Set<String> known() {
-        return watched.devices().stream().map(WorkerMessage.Device::uuid).collect(Collectors.toSet());
+        return watched.devices().stream().map(Device::uuid).collect(Collectors.toSet());
     }
 
     /** Reads from this source from now on, which is made, used and closed by the thread that reads. */

@@ -1,7 +1,7 @@
 package io.hawser.broker.nvml;
 
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.SessionView;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -15,13 +15,13 @@ import java.util.function.Supplier;
  * each with its part.
  */
 final class SoftwareSource implements GpuSource {
-    private final Supplier<List<WorkerMessage.Device>> devices;
+    private final Supplier<List<Device>> devices;
     private final Supplier<List<SessionView>> sessions;
     private final int processors = Runtime.getRuntime().availableProcessors();
     private Map<Long, Duration> cpuBefore = Map.of(); // by worker's process
     private long beforeNs;
 
-    SoftwareSource(Supplier<List<WorkerMessage.Device>> devices, Supplier<List<SessionView>> sessions) {
+    SoftwareSource(Supplier<List<Device>> devices, Supplier<List<SessionView>> sessions) {
         this.devices = devices;
         this.sessions = sessions;
         beforeNs = System.nanoTime();
@@ -54,7 +54,7 @@ final class SoftwareSource implements GpuSource {
         cpuBefore = cpu;
         beforeNs = nowNs;
         Map<String, GpuReading> readings = new HashMap<>();
-        for (WorkerMessage.Device device : devices.get()) {
+        for (Device device : devices.get()) {
             int percent = (int) Math.clamp(Math.round(100 * shares.getOrDefault(device.uuid(), 0.0)), 0, 100);
             readings.put(device.uuid(), new GpuReading(device.uuid(), GpuReading.Health.OK, "",
                 bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of()));

@@ -1,7 +1,6 @@
 package io.hawser.broker.pool;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.hawser.broker.ledger.Seat;
 import java.util.List;
 
 /**
@@ -17,7 +16,7 @@ import java.util.List;
  * @param seat in the ledger of the share.
  */
 public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
-    List<String> images, Place place, Seat seat) {
+    List<String> images, Place place, LedgerSlot seat) {
 
     /**
      * A slot of a region.

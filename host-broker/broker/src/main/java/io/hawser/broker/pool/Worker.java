@@ -4,7 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.hawser.broker.jail.Confinement;
-import io.hawser.broker.ledger.Seat;
+import io.hawser.broker.model.Device;
 import io.hawser.broker.posix.ChildProcess;
 import io.hawser.broker.posix.ExitStatus;
 import io.hawser.broker.posix.Posix;
@@ -176,7 +176,7 @@ public final class Worker implements ImagePeer {
      * @throws PosixException when the worker does not take it; it is of no further use then.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
-        Seat seat = assignment.seat();
+        LedgerSlot seat = assignment.seat();
         ObjectNode ledger = JSON.createObjectNode().put("type", "ledger").put("slots", seat.slots())
             .put("slot", seat.slot());
         seat.gpus().forEach(ledger.putArray("gpus")::add);
@@ -366,7 +366,7 @@ public final class Worker implements ImagePeer {
             if (message instanceof WorkerMessage.Ready ready && !isReady) {
                 isReady = true;
                 backend = ready.backend();
-                totalBytes = ready.devices().stream().mapToLong(WorkerMessage.Device::totalBytes).sum();
+                totalBytes = ready.devices().stream().mapToLong(Device::totalBytes).sum();
             }
             if (message instanceof WorkerMessage.Ended) {
                 killAfterTimeout();

@@ -1,5 +1,6 @@
 package io.hawser.broker.pool;
 
+import io.hawser.broker.model.Printable;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;

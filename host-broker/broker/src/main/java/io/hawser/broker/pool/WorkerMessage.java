@@ -4,6 +4,9 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Printable;
+import io.hawser.broker.model.WorkerStats;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -64,9 +67,6 @@ public sealed interface WorkerMessage {
 
     /** Its guest looks for memory that another session has shared. */
     record Find(String name) implements OfMemory { }
-
-    /** A device as the worker describes it; {@code totalBytes} is 0 or more. */
-    record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
 
     /**
      * Parses a message.

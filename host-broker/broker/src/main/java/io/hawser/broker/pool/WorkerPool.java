@@ -1,5 +1,8 @@
 package io.hawser.broker.pool;
 
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.PoolState;
+import io.hawser.broker.model.WorkerKind;
 import io.hawser.broker.posix.PosixException;
 import io.netty.channel.EventLoop;
 import io.netty.util.concurrent.ScheduledFuture;
@@ -80,7 +83,7 @@ public final class WorkerPool {
     private ScheduledFuture<?> backOff;
     private boolean stopping;
     private String backend = "";
-    private List<WorkerMessage.Device> devices = List.of();
+    private List<Device> devices = List.of();
     private volatile PoolState state;
     private volatile List<Integer> idlePids = List.of();
 

@@ -1,7 +1,9 @@
 package io.hawser.broker.pool;
 
-import io.hawser.broker.session.Session;
-import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.PoolState;
+import io.hawser.broker.model.RefusedException;
+import io.hawser.broker.model.WorkerKind;
 import io.netty.channel.EventLoop;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -35,7 +37,7 @@ public final class WorkerPools {
     private final WorkerPool.Listener listener;
     private final ToIntFunction<String> percentages;
     private final ToIntFunction<String> weights;
-    private final Consumer<List<WorkerMessage.Device>> told;
+    private final Consumer<List<Device>> told;
     private final WorkerPool whole;
     private final Map<WorkerKind, WorkerPool> byKind = new LinkedHashMap<>();
     private List<String> all = List.of(); // UUIDs, once they are known
@@ -52,7 +54,7 @@ public final class WorkerPools {
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
         WorkerPool.Listener listener, ToIntFunction<String> percentages,
-        ToIntFunction<String> weights, Consumer<List<WorkerMessage.Device>> told) {
+        ToIntFunction<String> weights, Consumer<List<Device>> told) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
@@ -108,34 +110,34 @@ public final class WorkerPools {
      * it. Completes exceptionally with {@link WorkerPool.NoWorkerException}. Cancelling the future gives up the place
      * in the queue.
      */
-    public CompletableFuture<Worker> take(Session session) {
+    public CompletableFuture<Worker> take(WorkerRequest request) {
         try {
-            List<String> gpus = session.gpus();
-            return gpus.isEmpty() ? takeFirst(session) : pool(kind(session, gpus)).take(vgpu(session));
-        } catch (SessionRegistry.RefusedException e) {
+            List<String> gpus = request.gpus();
+            return gpus.isEmpty() ? takeFirst(request) : pool(kind(request, gpus)).take(request.vgpu());
+        } catch (RefusedException e) {
             return CompletableFuture.failedFuture(new WorkerPool.NoWorkerException(e.getMessage()));
         }
     }
 
     /** Before the GPUs are known: the worker that tells serves this session, if it is one for its GPUs. */
-    private CompletableFuture<Worker> takeFirst(Session session) {
+    private CompletableFuture<Worker> takeFirst(WorkerRequest request) {
         CompletableFuture<Worker> result = new CompletableFuture<>();
-        CompletableFuture<Worker> first = whole.take(vgpu(session));
+        CompletableFuture<Worker> first = whole.take(request.vgpu());
         pass(first, result, worker -> {
             List<String> gpus;
             try {
-                gpus = session.gpus();
-            } catch (SessionRegistry.RefusedException e) {
+                gpus = request.gpus();
+            } catch (RefusedException e) {
                 worker.kill("its session is refused");
                 result.completeExceptionally(new WorkerPool.NoWorkerException(e.getMessage()));
                 return;
             }
-            WorkerPool pool = gpus.isEmpty() ? whole : pool(kind(session, gpus));
+            WorkerPool pool = gpus.isEmpty() ? whole : pool(kind(request, gpus));
             if (pool == whole) {
                 give(worker, result);
             } else {
                 worker.kill("it has GPUs, or parts of them, that its session does not have");
-                pass(pool.take(vgpu(session)), result, next -> give(next, result));
+                pass(pool.take(request.vgpu()), result, next -> give(next, result));
             }
         });
         return result;
@@ -173,12 +175,8 @@ public final class WorkerPools {
             .forEach(pool -> pool.renew(reason));
     }
 
-    private static String vgpu(Session session) {
-        return session.view().guest().vgpu();
-    }
-
-    private WorkerKind kind(Session session, List<String> gpus) {
-        return new WorkerKind(gpus, percentages.applyAsInt(vgpu(session)));
+    private WorkerKind kind(WorkerRequest request, List<String> gpus) {
+        return new WorkerKind(gpus, percentages.applyAsInt(request.vgpu()));
     }
 
     private WorkerPool pool(WorkerKind kind) {
@@ -198,9 +196,9 @@ public final class WorkerPools {
     }
 
     /** The first worker has told which GPUs there are: from now on there is a pool for each set that is needed. */
-    private void learn(List<WorkerMessage.Device> devices) {
+    private void learn(List<Device> devices) {
         known = true;
-        all = devices.stream().map(WorkerMessage.Device::uuid).toList();
+        all = devices.stream().map(Device::uuid).toList();
         several = devices.size() > 1;
         if (several && (Set.copyOf(all).size() < all.size()
             || !all.stream().allMatch(uuid -> UUID.matcher(uuid).matches()))) {

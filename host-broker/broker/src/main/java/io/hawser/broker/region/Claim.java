@@ -1,7 +1,7 @@
 package io.hawser.broker.region;
 
-import io.hawser.broker.door.Refusal;
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.model.Printable;
+import io.hawser.broker.model.Refusal;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionHeader;
 import io.hawser.shm.RegionLayout;

@@ -1,6 +1,6 @@
 package io.hawser.broker.region;
 
-import io.hawser.broker.token.PrivateFile;
+import io.hawser.broker.machine.PrivateFile;
 import io.hawser.shm.os.FileStatus;
 import io.hawser.shm.os.PinnedFile;
 import java.io.IOException;

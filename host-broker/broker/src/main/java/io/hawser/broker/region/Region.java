@@ -1,6 +1,6 @@
 package io.hawser.broker.region;
 
-import io.hawser.broker.vgpu.VgpuView;
+import io.hawser.broker.model.VgpuView;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionHeader;

@@ -1,7 +1,7 @@
 package io.hawser.broker.region;
 
 import io.hawser.broker.door.DoorListener;
-import io.hawser.broker.door.LogLimiter;
+import io.hawser.broker.machine.LogLimiter;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusSource;

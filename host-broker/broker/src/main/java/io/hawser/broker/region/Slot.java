@@ -1,13 +1,13 @@
 package io.hawser.broker.region;
 
-import io.hawser.broker.door.Refusal;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerPool;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.Guest;
 import io.hawser.broker.session.Session;
-import io.hawser.broker.session.SessionRegistry;
 import io.hawser.shm.RegionLayout;
 import java.io.IOException;
 import java.time.Duration;
@@ -147,7 +147,7 @@ final class Slot {
         try {
             session = context.sessions().admit(new Guest("", region.settings().vgpu(), Carrier.SHM, peer(), claim.pid(),
                 claim.program(), claim.host()), this::over);
-        } catch (SessionRegistry.RefusedException e) {
+        } catch (RefusedException e) {
             refuse(Refusal.CAPACITY, e.getMessage());
             return;
         }

@@ -2,6 +2,10 @@ package io.hawser.broker.rest;
 
 import io.hawser.broker.access.Needs;
 import io.hawser.broker.access.Role;
+import io.hawser.broker.view.BrokerInfo;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.RegionInfo;
+import io.hawser.broker.view.SessionInfo;
 import jakarta.ws.rs.Consumes;
 import jakarta.ws.rs.DELETE;
 import jakarta.ws.rs.GET;

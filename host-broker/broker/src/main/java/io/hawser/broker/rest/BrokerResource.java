@@ -1,12 +1,16 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.ApiDescription;
 import io.hawser.broker.Broker;
-import io.hawser.broker.BrokerLifecycle;
-import io.hawser.broker.pool.PoolState;
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.RunningBroker;
+import io.hawser.broker.model.PoolState;
+import io.hawser.broker.model.Printable;
 import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.RegionSettings;
+import io.hawser.broker.view.BrokerInfo;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.RegionInfo;
+import io.hawser.broker.view.SessionInfo;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
@@ -28,41 +32,41 @@ public class BrokerResource implements BrokerApi {
     private static final RegionRequest NOTHING = new RegionRequest(null, null, null, null, null, null, null, null);
 
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @ConfigProperty(name = "quarkus.application.version")
     String version;
 
     @Override
     public BrokerInfo getBroker() {
-        Broker broker = lifecycle.broker();
+        Broker broker = running.broker();
         PoolState pool = broker.pool();
-        return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(ApiDescription.HASH),
-            broker.started(), broker.guestEndpoint(), broker.guestTlsEndpoint(), lifecycle.httpEndpoint(),
+        return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(Description.HASH),
+            broker.started(), broker.guestEndpoint(), broker.guestTlsEndpoint(), running.httpEndpoint(),
             pool.backend(), broker.config().sessions().max(), broker.jail(), broker.config().placement(),
             broker.config().overcommit(), broker.turnMode().label(), broker.database().kind().label(),
-            lifecycle.httpEndpoint().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
+            running.httpEndpoint().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
                 pool.waiting().values().stream().mapToInt(Integer::intValue).sum()));
     }
 
     @Override
     public List<GpuInfo> listGpus() {
-        return GpuInfo.list(lifecycle.broker());
+        return GpuInfo.list(running.broker());
     }
 
     @Override
     public List<SessionInfo> listSessions() {
-        return lifecycle.broker().sessions().list().stream().map(SessionInfo::of).toList();
+        return running.broker().sessions().list().stream().map(SessionInfo::of).toList();
     }
 
     @Override
     public SessionInfo getSession(long id) {
-        return lifecycle.broker().sessions().find(id).map(SessionInfo::of).orElseThrow(() -> missing(id));
+        return running.broker().sessions().find(id).map(SessionInfo::of).orElseThrow(() -> missing(id));
     }
 
     @Override
     public CompletionStage<Void> endSession(long id) {
-        return lifecycle.broker().sessions().end(id, "the administrator ended the session").thenAccept(existed -> {
+        return running.broker().sessions().end(id, "the administrator ended the session").thenAccept(existed -> {
             if (!existed) {
                 throw missing(id);
             }
@@ -71,7 +75,7 @@ public class BrokerResource implements BrokerApi {
 
     @Override
     public List<RegionInfo> listRegions() {
-        return lifecycle.broker().regions().list().stream().map(RegionInfo::of).toList();
+        return running.broker().regions().list().stream().map(RegionInfo::of).toList();
     }
 
     @Override
@@ -82,18 +86,18 @@ public class BrokerResource implements BrokerApi {
         } catch (IllegalArgumentException e) {
             throw new BadRequestException(e.getMessage());
         }
-        return told(lifecycle.broker().regions().create(settings).thenApply(RegionInfo::of));
+        return told(running.broker().regions().create(settings).thenApply(RegionInfo::of));
     }
 
     @Override
     public RegionInfo getRegion(String name) {
-        return lifecycle.broker().regions().find(name).map(RegionInfo::of)
+        return running.broker().regions().find(name).map(RegionInfo::of)
             .orElseThrow(() -> new NotFoundException("there is no such region: region=" + Printable.text(name, 64)));
     }
 
     @Override
     public CompletionStage<Void> deleteRegion(String name) {
-        return told(lifecycle.broker().regions().remove(name, "the administrator has removed the region"));
+        return told(running.broker().regions().remove(name, "the administrator has removed the region"));
     }
 
     private static <T> CompletionStage<T> told(CompletionStage<T> stage) {

@@ -1,6 +1,6 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.token.TokenService;
+import io.hawser.broker.admin.TokenService;
 import java.time.Instant;
 
 /** A token that was made, this once with its secret; see openapi.yml. */

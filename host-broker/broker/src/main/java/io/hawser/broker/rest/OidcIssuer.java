@@ -5,7 +5,7 @@ import io.hawser.broker.access.Identity;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.TokenIssuer;
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.model.Printable;
 import io.quarkus.oidc.AccessTokenCredential;
 import io.quarkus.oidc.TenantIdentityProvider;
 import io.quarkus.security.identity.SecurityIdentity;

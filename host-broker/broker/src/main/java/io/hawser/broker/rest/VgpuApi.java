@@ -2,6 +2,8 @@ package io.hawser.broker.rest;
 
 import io.hawser.broker.access.Needs;
 import io.hawser.broker.access.Role;
+import io.hawser.broker.view.TokenInfo;
+import io.hawser.broker.view.VgpuInfo;
 import jakarta.ws.rs.Consumes;
 import jakarta.ws.rs.DELETE;
 import jakarta.ws.rs.DefaultValue;

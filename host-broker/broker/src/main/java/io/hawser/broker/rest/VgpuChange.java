@@ -1,9 +1,10 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.vgpu.Labelled;
-import io.hawser.broker.vgpu.Owner;
+import io.hawser.broker.model.Labelled;
+import io.hawser.broker.model.Owner;
+import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.vgpu.VgpuDraft;
-import io.hawser.broker.vgpu.VgpuException;
+import io.hawser.broker.view.VgpuInfo;
 import java.util.List;
 
 /** What a vGPU is to be from now on; see openapi.yml. What is null stays. */

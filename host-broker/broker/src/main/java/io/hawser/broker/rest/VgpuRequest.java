@@ -1,5 +1,6 @@
 package io.hawser.broker.rest;
 
+import io.hawser.broker.view.VgpuInfo;
 import java.util.List;
 
 /** A vGPU that is asked for; see openapi.yml. What is null has its default. */

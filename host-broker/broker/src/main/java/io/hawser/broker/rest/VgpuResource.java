@@ -1,8 +1,10 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.BrokerLifecycle;
-import io.hawser.broker.vgpu.VgpuException;
-import io.hawser.broker.vgpu.VgpuView;
+import io.hawser.broker.RunningBroker;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.view.TokenInfo;
+import io.hawser.broker.view.VgpuInfo;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
 import jakarta.ws.rs.WebApplicationException;
@@ -17,11 +19,11 @@ import java.util.concurrent.CompletionStage;
 @NonBlocking
 public class VgpuResource implements VgpuApi {
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
 
     @Override
     public List<VgpuInfo> listVgpus() {
-        return VgpuInfo.list(lifecycle.broker());
+        return VgpuInfo.list(running.broker());
     }
 
     @Override
@@ -30,7 +32,7 @@ public class VgpuResource implements VgpuApi {
             throw problem(new VgpuException(VgpuException.Kind.INVALID, "a vGPU must have a name"));
         }
         try {
-            return told(lifecycle.broker().vgpuService().create(request.name(), request.wishes().draft())
+            return told(running.broker().vgpuService().create(request.name(), request.wishes().draft())
                 .thenApply(this::info));
         } catch (VgpuException e) {
             throw problem(e);
@@ -39,7 +41,7 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public VgpuInfo getVgpu(String name) {
-        return lifecycle.broker().vgpus().find(name).map(this::info)
+        return running.broker().vgpus().find(name).map(this::info)
             .orElseThrow(() -> problem(VgpuException.missing(name)));
     }
 
@@ -47,7 +49,7 @@ public class VgpuResource implements VgpuApi {
     public CompletionStage<VgpuInfo> changeVgpu(String name, VgpuChange change) {
         try {
             VgpuChange wished = Objects.requireNonNullElse(change, VgpuChange.NOTHING);
-            return told(lifecycle.broker().vgpuService().change(name, wished.draft(), wished.expectedOwner())
+            return told(running.broker().vgpuService().change(name, wished.draft(), wished.expectedOwner())
                 .thenApply(this::info));
         } catch (VgpuException e) {
             throw problem(e);
@@ -56,13 +58,13 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public CompletionStage<Void> deleteVgpu(String name, boolean force, String expectedOwner) {
-        return told(lifecycle.broker().vgpuService().delete(name, force, expectedOwner));
+        return told(running.broker().vgpuService().delete(name, force, expectedOwner));
     }
 
     @Override
     public List<TokenInfo> listTokens(String name) {
         try {
-            return lifecycle.broker().tokenService().list(name).stream().map(TokenInfo::of).toList();
+            return running.broker().tokenService().list(name).stream().map(TokenInfo::of).toList();
         } catch (VgpuException e) {
             throw problem(e);
         }
@@ -70,24 +72,24 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public List<TokenInfo> listAllTokens(Boolean acceptsOldProof) {
-        return lifecycle.broker().tokenService().all().stream()
+        return running.broker().tokenService().all().stream()
             .filter(token -> acceptsOldProof == null || token.acceptsOldProof() == acceptsOldProof)
             .map(TokenInfo::of).toList();
     }
 
     @Override
     public CompletionStage<NewToken> createToken(String name, TokenRequest request) {
-        return told(lifecycle.broker().tokenService().create(name, request == null ? null : request.note(),
+        return told(running.broker().tokenService().create(name, request == null ? null : request.note(),
             request == null ? null : request.expires()).thenApply(NewToken::of));
     }
 
     @Override
     public CompletionStage<Void> revokeToken(String name, String keyId) {
-        return told(lifecycle.broker().tokenService().revoke(name, keyId));
+        return told(running.broker().tokenService().revoke(name, keyId));
     }
 
     private VgpuInfo info(VgpuView view) {
-        return VgpuInfo.of(view, lifecycle.broker());
+        return VgpuInfo.of(view, running.broker());
     }
 
     private static <T> CompletionStage<T> told(CompletionStage<T> stage) {

@@ -1,9 +1,14 @@
 package io.hawser.broker.session;
 
-import io.hawser.broker.ledger.Seat;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.RefusedException;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.pool.Assignment;
+import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.broker.pool.Worker;
-import io.hawser.broker.pool.WorkerStats;
+import io.hawser.broker.pool.WorkerRequest;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -11,7 +16,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /** A session. Changed on the event loop only; {@link #view()} from any thread. */
-public final class Session {
+public final class Session implements WorkerRequest {
     private final long id;
     private final Guest guest;
     private final long memoryBytes;
@@ -21,7 +26,7 @@ public final class Session {
     private final Runnable freed;
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
-    private volatile Seat seat; // of its worker; null while it has none
+    private volatile LedgerSlot seat; // of its worker; null while it has none
     private Consumer<String> cancel = reason -> { };
     private boolean told;
     private boolean lost;
@@ -33,7 +38,7 @@ public final class Session {
     @FunctionalInterface
     interface Placing {
         /** UUIDs; empty while the GPUs are not known. */
-        List<String> place() throws SessionRegistry.RefusedException;
+        List<String> place() throws RefusedException;
     }
 
     Session(long id, Guest guest, long memoryBytes, Placing placing, Supplier<List<String>> images, Runnable freed) {
@@ -58,9 +63,10 @@ public final class Session {
      * UUIDs of its GPUs, which are chosen when they are first known. Event loop only.
      *
      * @return empty while the broker does not know its GPUs.
-     * @throws SessionRegistry.RefusedException when there are none for it; the message says why.
+     * @throws RefusedException when there are none for it; the message says why.
      */
-    public List<String> gpus() throws SessionRegistry.RefusedException {
+    @Override
+    public List<String> gpus() throws RefusedException {
         if (view.gpus().isEmpty()) {
             List<String> chosen = placing.place();
             view = new SessionView(id, guest, view.workerPid(), started, view.state(), chosen, memoryBytes,
@@ -69,13 +75,8 @@ public final class Session {
         return view.gpus();
     }
 
-    /** UUIDs of its GPUs, as far as they have been chosen. */
-    List<String> gpusNow() {
-        return view.gpus();
-    }
-
-    /** Name of its share. */
-    String vgpu() {
+    @Override
+    public String vgpu() {
         return guest.vgpu();
     }
 
@@ -86,7 +87,7 @@ public final class Session {
 
     /** A picture of now, with the memory that it holds; any thread. */
     public SessionView view() {
-        Seat here = seat;
+        LedgerSlot here = seat;
         return here == null ? view : view.holding(here.heldBytes());
     }
 
@@ -141,7 +142,7 @@ public final class Session {
         }
     }
 
-    void run(Worker taken, Seat place) {
+    void run(Worker taken, LedgerSlot place) {
         worker = taken;
         seat = place;
         view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, view.gpus(), memoryBytes,

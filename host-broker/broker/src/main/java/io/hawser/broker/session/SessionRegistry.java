@@ -1,16 +1,21 @@
 package io.hawser.broker.session;
 
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.ipc.SharedMemory;
 import io.hawser.broker.ledger.Ledgers;
-import io.hawser.broker.memory.SharedMemory;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.RefusedException;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.pool.WorkerStats;
 import io.hawser.broker.turns.SessionTurns;
-import io.hawser.broker.vgpu.Vgpu;
-import io.hawser.broker.vgpu.VgpuState;
 import io.hawser.broker.vgpu.VgpuTable;
-import io.hawser.broker.vgpu.VgpuView;
 import java.io.IOException;
 import java.time.Instant;
 import java.util.Collections;
@@ -30,15 +35,6 @@ import org.jboss.logging.Logger;
  */
 public final class SessionRegistry {
     private static final Logger LOG = Logger.getLogger(SessionRegistry.class);
-
-    /** A guest is not let in; the message says why and is for the guest too. */
-    public static final class RefusedException extends Exception {
-        private static final long serialVersionUID = 1L;
-
-        RefusedException(String message) {
-            super(message);
-        }
-    }
 
     /** Told of sessions on the event loop, once each. */
     public interface Listener {

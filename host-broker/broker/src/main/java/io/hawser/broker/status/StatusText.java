@@ -1,13 +1,13 @@
 package io.hawser.broker.status;
 
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Printable;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.nvml.GpuReading;
-import io.hawser.broker.pool.Printable;
-import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.session.SessionRegistry;
-import io.hawser.broker.session.SessionView;
-import io.hawser.broker.vgpu.Vgpu;
 import io.hawser.broker.vgpu.VgpuTable;
-import io.hawser.broker.vgpu.VgpuView;
 import io.hawser.shm.RecordLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -34,7 +34,7 @@ public final class StatusText implements StatusSource {
 
     private final VgpuTable vgpus;
     private final SessionRegistry sessions;
-    private final Supplier<List<WorkerMessage.Device>> devices;
+    private final Supplier<List<Device>> devices;
     private final Function<String, GpuReading> readings;
     private final ToLongBiFunction<String, String> usedBytes;
 
@@ -45,7 +45,7 @@ public final class StatusText implements StatusSource {
      * @param readings what is measured of a GPU, by its UUID.
      * @param usedBytes device memory that a vGPU holds on a GPU, by name and UUID.
      */
-    public StatusText(VgpuTable vgpus, SessionRegistry sessions, Supplier<List<WorkerMessage.Device>> devices,
+    public StatusText(VgpuTable vgpus, SessionRegistry sessions, Supplier<List<Device>> devices,
         Function<String, GpuReading> readings, ToLongBiFunction<String, String> usedBytes) {
         this.vgpus = vgpus;
         this.sessions = sessions;
@@ -74,7 +74,7 @@ public final class StatusText implements StatusSource {
     }
 
     private void gpu(StringBuilder text, int index, String uuid, Vgpu vgpu) {
-        Optional<WorkerMessage.Device> device = devices.get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
+        Optional<Device> device = devices.get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
         if (device.isEmpty()) {
             return; // gone since the vGPU was placed on it
         }

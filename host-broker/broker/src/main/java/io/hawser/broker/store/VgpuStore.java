@@ -1,13 +1,13 @@
 package io.hawser.broker.store;
 
-import io.hawser.broker.pool.GpuChoice;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.vgpu.Labelled;
-import io.hawser.broker.vgpu.Origin;
-import io.hawser.broker.vgpu.Owner;
-import io.hawser.broker.vgpu.Sharing;
-import io.hawser.broker.vgpu.Vgpu;
-import io.hawser.broker.vgpu.VgpuException;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.GpuChoice;
+import io.hawser.broker.model.Labelled;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.Owner;
+import io.hawser.broker.model.Sharing;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;

@@ -1,11 +1,11 @@
 package io.hawser.broker.stream;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
-import io.hawser.broker.rest.BrokerInfo;
-import io.hawser.broker.rest.GpuInfo;
-import io.hawser.broker.rest.RegionInfo;
-import io.hawser.broker.rest.SessionInfo;
-import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.broker.view.BrokerInfo;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.RegionInfo;
+import io.hawser.broker.view.SessionInfo;
+import io.hawser.broker.view.VgpuInfo;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -2,9 +2,9 @@ package io.hawser.broker.stream;
 
 import io.hawser.broker.events.Event;
 import io.hawser.broker.events.EventLog;
-import io.hawser.broker.rest.GpuInfo;
-import io.hawser.broker.rest.RegionInfo;
-import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.RegionInfo;
+import io.hawser.broker.view.VgpuInfo;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

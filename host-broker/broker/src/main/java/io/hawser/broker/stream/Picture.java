@@ -1,10 +1,10 @@
 package io.hawser.broker.stream;
 
-import io.hawser.broker.rest.BrokerInfo;
-import io.hawser.broker.rest.GpuInfo;
-import io.hawser.broker.rest.RegionInfo;
-import io.hawser.broker.rest.SessionInfo;
-import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.broker.view.BrokerInfo;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.RegionInfo;
+import io.hawser.broker.view.SessionInfo;
+import io.hawser.broker.view.VgpuInfo;
 import java.time.Instant;
 import java.util.List;
 

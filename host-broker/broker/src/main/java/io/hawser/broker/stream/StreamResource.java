@@ -1,10 +1,10 @@
 package io.hawser.broker.stream;
 
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import io.hawser.broker.events.Event;
 import io.hawser.broker.history.History;
 import io.hawser.broker.history.HistoryInfo;
-import io.hawser.broker.pool.Printable;
+import io.hawser.broker.model.Printable;
 import io.hawser.broker.rest.Caller;
 import io.quarkus.arc.ClientProxy;
 import io.smallrye.common.annotation.NonBlocking;
@@ -30,7 +30,7 @@ public class StreamResource implements StreamApi {
     @Inject
     Watch watch;
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @Inject
     Caller caller;
     @jakarta.ws.rs.core.Context
@@ -67,10 +67,10 @@ public class StreamResource implements StreamApi {
         if (gpu != null && vgpu != null) {
             throw new BadRequestException("history is of a GPU or of a vGPU, not of both");
         }
-        if (gpu != null && lifecycle.broker().pool().devices().stream().noneMatch(d -> d.uuid().equals(gpu))) {
+        if (gpu != null && running.broker().pool().devices().stream().noneMatch(d -> d.uuid().equals(gpu))) {
             throw new NotFoundException("there is no such GPU: gpu=" + Printable.text(gpu, 64));
         }
-        if (vgpu != null && lifecycle.broker().vgpus().find(vgpu).isEmpty()) {
+        if (vgpu != null && running.broker().vgpus().find(vgpu).isEmpty()) {
             throw new NotFoundException("there is no such vGPU: vgpu=" + Printable.text(vgpu, 64));
         }
         return watch.history(gpu != null ? new History.Key(History.Kind.GPU, gpu)

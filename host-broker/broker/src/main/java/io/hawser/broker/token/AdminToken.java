@@ -1,5 +1,6 @@
 package io.hawser.broker.token;
 
+import io.hawser.broker.machine.PrivateFile;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

@@ -1,5 +1,6 @@
 package io.hawser.broker.token;
 
+import io.hawser.broker.machine.PrivateFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,7 +25,7 @@ public final class Secrets {
     }
 
     /** Public part of a new token: so much chance that none is there twice. */
-    static String keyId() {
+    public static String keyId() {
         return HexFormat.of().formatHex(random(KEY_ID_BYTES));
     }
 
@@ -36,7 +37,7 @@ public final class Secrets {
     }
 
     /** A secret as a text of 43 characters. */
-    static String text() {
+    public static String text() {
         return Base64.getUrlEncoder().withoutPadding().encodeToString(random(SECRET_BYTES));
     }
 }

@@ -28,7 +28,7 @@ public record Token(String keyId, String vgpu, Keys keys, String note, Instant c
      */
     public record Keys(TokenKeys.Verifier verifier, byte[] digest, Instant oldProofUsed) {
         /** The keys of a new token, which takes no old proof. */
-        static Keys of(TokenKeys keys) {
+        public static Keys of(TokenKeys keys) {
             return new Keys(keys.verifier(), null, null);
         }
 

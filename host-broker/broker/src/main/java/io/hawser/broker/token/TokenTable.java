@@ -48,7 +48,7 @@ public final class TokenTable {
     }
 
     /** A new one; how many its vGPU has now. */
-    int add(Token token) {
+    public int add(Token token) {
         byKeyId.put(token.keyId(), token);
         Set<String> all = byVgpu.computeIfAbsent(token.vgpu(), name -> new HashSet<>());
         all.add(token.keyId());
@@ -56,12 +56,12 @@ public final class TokenTable {
     }
 
     /** How many a vGPU has. */
-    int count(String vgpu) {
+    public int count(String vgpu) {
         return byVgpu.getOrDefault(vgpu, Set.of()).size();
     }
 
     /** One is no more; how many its vGPU has left. */
-    int remove(Token token) {
+    public int remove(Token token) {
         byKeyId.remove(token.keyId());
         usedSince.remove(token.keyId());
         Set<String> all = byVgpu.getOrDefault(token.vgpu(), new HashSet<>());
@@ -82,7 +82,7 @@ public final class TokenTable {
     }
 
     /** Those that have been used since this was asked last. */
-    List<Token> takeUsed() {
+    public List<Token> takeUsed() {
         List<Token> used = usedSince.stream().map(byKeyId::get).toList();
         usedSince.clear();
         return used;

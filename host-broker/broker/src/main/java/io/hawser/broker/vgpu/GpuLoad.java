@@ -1,6 +1,6 @@
 package io.hawser.broker.vgpu;
 
-import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.model.Device;
 
 /**
  * What is promised of one GPU.
@@ -15,7 +15,7 @@ import io.hawser.broker.pool.WorkerMessage;
  * @param shared name of one that is placed on it; empty when none is.
  * @param failing whether workers for it do not start.
  */
-public record GpuLoad(WorkerMessage.Device device, int vgpus, int shares, long reservedBytes, int contexts,
+public record GpuLoad(Device device, int vgpus, int shares, long reservedBytes, int contexts,
     long contextBytes, String exclusive, String shared, boolean failing) {
 
     /** Memory that is spoken for. */

@@ -1,7 +1,11 @@
 package io.hawser.broker.vgpu;
 
-import io.hawser.broker.pool.GpuChoice;
-import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.GpuChoice;
+import io.hawser.broker.model.Labelled;
+import io.hawser.broker.model.Sharing;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -91,12 +95,12 @@ public record Placement(Policy policy, double overcommit) {
     }
 
     private static List<String> named(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
-        List<WorkerMessage.Device> devices = gpus.stream().map(GpuLoad::device).toList();
+        List<Device> devices = gpus.stream().map(GpuLoad::device).toList();
         if (devices.isEmpty()) {
             throw new NoPlaceException("a vGPU's GPU must be there: vgpu=" + vgpu.name() + ": there is none any more");
         }
         try {
-            return vgpu.gpus().named(devices).stream().map(WorkerMessage.Device::uuid).toList();
+            return vgpu.gpus().named(devices).stream().map(Device::uuid).toList();
         } catch (GpuChoice.NoGpuException e) {
             throw new NoPlaceException(e.getMessage());
         }

@@ -1,8 +1,15 @@
 package io.hawser.broker.vgpu;
 
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.pool.GpuChoice;
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.GpuChoice;
+import io.hawser.broker.model.Labelled;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.Owner;
+import io.hawser.broker.model.Sharing;
+import io.hawser.broker.model.Texts;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;

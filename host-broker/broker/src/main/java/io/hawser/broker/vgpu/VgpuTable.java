@@ -1,10 +1,15 @@
 package io.hawser.broker.vgpu;
 
-import io.hawser.broker.ledger.Amount;
-import io.hawser.broker.pool.GpuChoice;
-import io.hawser.broker.pool.WorkerKind;
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.GpuChoice;
+import io.hawser.broker.model.Sharing;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.model.WorkerKind;
 import io.hawser.broker.store.VgpuStore;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -22,8 +27,9 @@ import java.util.function.ToLongFunction;
 import org.jboss.logging.Logger;
 
 /**
- * The vGPUs: what guests are let in by, and where each is placed. Nothing here waits or writes; {@link VgpuService}
- * keeps it and the database alike. Event loop only, except {@link #list}, {@link #find} and {@link #gpus}.
+ * The vGPUs in memory: how guests are admitted to each, and its place on the GPUs. No method waits or writes to the
+ * database; {@code VgpuService} changes both together. Event loop only, except {@link #list}, {@link #find} and
+ * {@link #gpus}.
  */
 public final class VgpuTable {
     private static final Logger LOG = Logger.getLogger(VgpuTable.class);
@@ -49,10 +55,10 @@ public final class VgpuTable {
      * @param moved UUIDs by name of those that have other GPUs than before.
      * @param lost names of those whose sessions have lost their GPUs.
      */
-    record Settled(Map<String, List<String>> moved, Set<String> lost) { }
+    public record Settled(Map<String, List<String>> moved, Set<String> lost) { }
 
     /** A vGPU as it is to be, and its GPUs. */
-    record Planned(Vgpu vgpu, List<String> home) { }
+    public record Planned(Vgpu vgpu, List<String> home) { }
 
     private static final class Entry {
         private Vgpu vgpu;
@@ -84,7 +90,7 @@ public final class VgpuTable {
     private final Map<String, Entry> entries = new LinkedHashMap<>(); // the oldest first
     private final ConcurrentSkipListMap<String, VgpuView> pictures = new ConcurrentSkipListMap<>();
     private final Map<String, Long> contextBytes = new HashMap<>();
-    private List<WorkerMessage.Device> devices = List.of();
+    private List<Device> devices = List.of();
     private boolean known; // which GPUs there are
     private boolean byPercentage; // workers have their vGPU's part of a GPU from their start
     private volatile List<GpuLoad> gpuPicture = List.of();
@@ -233,12 +239,12 @@ public final class VgpuTable {
     }
 
     /** What the database is to have, the oldest first. */
-    List<VgpuStore.Kept> kept() {
+    public List<VgpuStore.Kept> kept() {
         return entries.values().stream().map(entry -> new VgpuStore.Kept(entry.vgpu, entry.home)).toList();
     }
 
-    /** One that is in the database; settled by {@link #gpus(List)}. */
-    void load(Vgpu vgpu, List<String> home) {
+    /** One that is in the database; settled by {@link #settle}. */
+    public void load(Vgpu vgpu, List<String> home) {
         Entry entry = new Entry(vgpu, home);
         entries.put(vgpu.name(), entry);
         publish(entry);
@@ -249,7 +255,7 @@ public final class VgpuTable {
      *
      * @param present in the workers' order; empty when all are lost.
      */
-    Settled gpus(List<WorkerMessage.Device> present) {
+    public Settled settle(List<Device> present) {
         devices = List.copyOf(present);
         known = true;
         return settle();
@@ -268,7 +274,7 @@ public final class VgpuTable {
         List<Entry> homeless = new ArrayList<>();
         for (Entry entry : known ? some : List.<Entry>of()) {
             boolean all = entry.vgpu.gpus().kind() == GpuChoice.Kind.ALL
-                && !entry.home.equals(devices.stream().map(WorkerMessage.Device::uuid).toList());
+                && !entry.home.equals(devices.stream().map(Device::uuid).toList());
             boolean present = !entry.home.isEmpty() && uuids.containsAll(entry.home);
             if (present && entry.state != VgpuState.UNPLACED && (!all || entry.sessions > 0)) {
                 is(entry, VgpuState.READY, ""); // without a look at the rules: it was promised
@@ -336,7 +342,7 @@ public final class VgpuTable {
     }
 
     /** What a vGPU has of a GPU's memory now. */
-    public Amount amount(String name, WorkerMessage.Device device) {
+    public Amount amount(String name, Device device) {
         Entry entry = entries.get(name);
         if (entry == null || !entry.on(device.uuid())) {
             return Amount.NONE;
@@ -355,7 +361,7 @@ public final class VgpuTable {
     }
 
     /** Where a new one would go. */
-    Planned plan(Vgpu vgpu) throws VgpuException {
+    public Planned plan(Vgpu vgpu) throws VgpuException {
         if (entries.containsKey(vgpu.name())) {
             throw VgpuException.conflict("there is a vGPU of this name: vgpu=" + vgpu.name());
         }
@@ -378,7 +384,7 @@ public final class VgpuTable {
     }
 
     /** A planned one is in the database. */
-    Settled add(Planned planned) {
+    public Settled add(Planned planned) {
         load(planned.vgpu, planned.home);
         return settle(List.of(entries.get(planned.vgpu.name())));
     }
@@ -388,7 +394,7 @@ public final class VgpuTable {
      *
      * @param usedBytes memory that its sessions hold on a GPU, by its UUID.
      */
-    Planned planChange(String name, Vgpu after, ToLongFunction<String> usedBytes) throws VgpuException {
+    public Planned planChange(String name, Vgpu after, ToLongFunction<String> usedBytes) throws VgpuException {
         Entry entry = existing(name);
         Vgpu before = entry.vgpu;
         boolean placedAnew = !after.gpus().equals(before.gpus()) || after.mode() != before.mode();
@@ -429,7 +435,7 @@ public final class VgpuTable {
     }
 
     /** A planned change is in the database. */
-    Settled change(Planned planned) {
+    public Settled change(Planned planned) {
         Entry entry = entries.get(planned.vgpu.name());
         entry.vgpu = planned.vgpu;
         entry.closed = "";
@@ -442,12 +448,12 @@ public final class VgpuTable {
     }
 
     /** Lets nobody in any more, since it is to be deleted. */
-    void close(String name) throws VgpuException {
+    public void close(String name) throws VgpuException {
         existing(name).closed = "the vGPU is being deleted: vgpu=" + name;
     }
 
     /** It stays after all. */
-    void open(String name) {
+    public void open(String name) {
         Entry entry = entries.get(name);
         if (entry != null) {
             entry.closed = "";
@@ -455,7 +461,7 @@ public final class VgpuTable {
     }
 
     /** It is not in the database any more. */
-    Settled remove(String name) {
+    public Settled remove(String name) {
         Entry entry = entries.remove(name);
         pictures.remove(name);
         VgpuView before = entry.view();
@@ -486,7 +492,7 @@ public final class VgpuTable {
     private List<GpuLoad> loads(Entry except) {
         List<GpuLoad> loads = new ArrayList<>(devices.size());
         Set<WorkerKind> kinds = kinds(except);
-        for (WorkerMessage.Device device : devices) {
+        for (Device device : devices) {
             int vgpus = 0;
             int shares = 0;
             long reserved = 0;

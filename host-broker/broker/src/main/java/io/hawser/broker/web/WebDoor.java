@@ -1,9 +1,9 @@
 package io.hawser.broker.web;
 
-import io.hawser.broker.StartException;
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.door.LogLimiter;
-import io.hawser.broker.door.PeerName;
+import io.hawser.broker.machine.LogLimiter;
+import io.hawser.broker.model.PeerName;
+import io.hawser.broker.model.StartException;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.posix.SocketOwner;

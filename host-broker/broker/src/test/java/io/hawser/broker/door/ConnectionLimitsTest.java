@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.broker.model.PeerName;
 import java.net.InetAddress;
 import org.junit.jupiter.api.Test;
 

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.hawser.broker.machine.LogLimiter;
 import io.hawser.shm.RecordLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -8,7 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.TestCertificates;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.SessionView;
 import io.hawser.shm.RecordLayout;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.io.IOException;

@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.door.Refusal;
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

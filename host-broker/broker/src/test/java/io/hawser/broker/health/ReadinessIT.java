@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
-import io.hawser.broker.door.Refusal;
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;

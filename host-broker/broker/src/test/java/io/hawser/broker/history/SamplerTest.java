@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.rest.SessionInfo;
+import io.hawser.broker.view.SessionInfo;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;

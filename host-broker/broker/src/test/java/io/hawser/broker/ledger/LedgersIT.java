@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.SessionView;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

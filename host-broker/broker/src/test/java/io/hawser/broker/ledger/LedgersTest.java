@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerAccount;
 import io.hawser.shm.ledger.LedgerLayout;
@@ -24,13 +26,13 @@ import org.junit.jupiter.api.Test;
 class LedgersTest {
     private static final long LOCK_OFFSET = 0; // of LedgerLayout
 
-    private final List<WorkerMessage.Device> devices = new ArrayList<>(List.of(device("a", 1000)));
+    private final List<Device> devices = new ArrayList<>(List.of(device("a", 1000)));
     private final Map<String, Amount> amounts = new HashMap<>(Map.of("one a", Amount.quota(600, 1000)));
     private final Ledgers ledgers = new Ledgers(8, () -> devices,
         (vgpu, device) -> amounts.getOrDefault(vgpu + " " + device.uuid(), Amount.NONE), gpu -> 7);
 
-    private static WorkerMessage.Device device(String uuid, long bytes) {
-        return new WorkerMessage.Device("GPU", uuid, bytes, "", "");
+    private static Device device(String uuid, long bytes) {
+        return new Device("GPU", uuid, bytes, "", "");
     }
 
     @AfterEach
@@ -39,18 +41,18 @@ class LedgersTest {
     }
 
     /** As the seat's worker maps it. */
-    private static MemorySegment map(Seat seat) throws IOException {
+    private static MemorySegment map(LedgerSlot seat) throws IOException {
         return SharedMemory.mapWhileReachable(seat.descriptor(), LedgerLayout.bytes(seat.slots()));
     }
 
-    private static LedgerAccount account(Seat seat) throws IOException {
+    private static LedgerAccount account(LedgerSlot seat) throws IOException {
         return new LedgerAccount(new Ledger(map(seat), seat.slots()), seat.slot());
     }
 
     @Test
     void shouldHaveOneQuotaForAllWorkersOfAVgpu() throws IOException {
-        Seat first = ledgers.take("one");
-        Seat second = ledgers.take("one");
+        LedgerSlot first = ledgers.take("one");
+        LedgerSlot second = ledgers.take("one");
         assertNotEquals(first.slot(), second.slot());
         LedgerAccount held = account(first);
         assertTrue(held.claim(0, 500));
@@ -80,10 +82,10 @@ class LedgersTest {
 
     @Test
     void shouldAddAColumnForAGpuThatComesLater() throws IOException {
-        Seat before = ledgers.take("one");
+        LedgerSlot before = ledgers.take("one");
         devices.addFirst(device("b", 2000));
         amounts.put("one b", Amount.quota(2500, 2000));
-        Seat after = ledgers.take("one");
+        LedgerSlot after = ledgers.take("one");
         assertEquals(List.of("a"), before.gpus());
         assertEquals(List.of("a", "b"), after.gpus(), "columns keep their places");
         assertEquals(List.of(7L, 7L), after.contextBytes());
@@ -103,8 +105,8 @@ class LedgersTest {
 
     @Test
     void shouldFreeALockOfAWorkerThatIsGoneAtOnceAndOneThatStandsStillLater() throws IOException {
-        Seat dead = ledgers.take("one");
-        Seat live = ledgers.take("one");
+        LedgerSlot dead = ledgers.take("one");
+        LedgerSlot live = ledgers.take("one");
         MemorySegment memory = map(live);
         long token = 5L << 16 | dead.slot() + 1;
         memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, token);
@@ -119,17 +121,17 @@ class LedgersTest {
 
     @Test
     void shouldTakeBackWhatAHostileWorkerHasWrittenOver() throws IOException {
-        Seat hostile = ledgers.take("one");
+        LedgerSlot hostile = ledgers.take("one");
         MemorySegment memory = map(hostile);
         for (long at = 0; at < memory.byteSize(); at += Long.BYTES) {
             memory.set(ValueLayout.JAVA_LONG, at, Long.MAX_VALUE);
         }
-        assertEquals(Seat.MAX_BYTES, ledgers.usedBytes("one"), "a bounded lie");
-        assertEquals(Seat.MAX_BYTES, hostile.heldBytes());
+        assertEquals(LedgerSlot.MAX_BYTES, ledgers.usedBytes("one"), "a bounded lie");
+        assertEquals(LedgerSlot.MAX_BYTES, hostile.heldBytes());
         ledgers.gone(hostile);
         ledgers.sweep();
         ledgers.sweep();
-        Seat next = ledgers.take("one");
+        LedgerSlot next = ledgers.take("one");
         assertEquals(0, next.heldBytes());
         LedgerAccount honest = account(next);
         assertEquals(600, honest.ledger().totalBytes(0));
@@ -138,11 +140,11 @@ class LedgersTest {
 
     @Test
     void shouldStartFromZeroWhenASlotIsUsedAgain() throws IOException {
-        Seat first = ledgers.take("one");
+        LedgerSlot first = ledgers.take("one");
         LedgerAccount left = account(first);
         ledgers.gone(first);
         assertTrue(left.claim(0, 300)); // a process that outlived its worker
-        Seat second = ledgers.take("one");
+        LedgerSlot second = ledgers.take("one");
         assertEquals(first.slot(), second.slot());
         assertEquals(0, second.heldBytes());
     }
@@ -150,7 +152,7 @@ class LedgersTest {
     @Test
     void shouldRefuseMoreWorkersThanSlots() throws IOException {
         Ledgers small = new Ledgers(0, () -> devices, (vgpu, device) -> Amount.NONE, gpu -> 0);
-        List<Seat> taken = new ArrayList<>();
+        List<LedgerSlot> taken = new ArrayList<>();
         for (int i = 0; i < 64; i++) {
             taken.add(small.take("one"));
         }
@@ -162,8 +164,8 @@ class LedgersTest {
 
     @Test
     void shouldKeepTheLedgerOfADeletedVgpuForItsOtherWorkers() throws IOException {
-        Seat first = ledgers.take("one");
-        Seat second = ledgers.take("one");
+        LedgerSlot first = ledgers.take("one");
+        LedgerSlot second = ledgers.take("one");
         assertTrue(account(second).claim(0, 10));
         ledgers.forget("one");
         ledgers.gone(first);
@@ -174,14 +176,14 @@ class LedgersTest {
 
     @Test
     void shouldCloseTheLedgerOfADeletedVgpuWithItsLastWorker() throws IOException {
-        Seat seat = ledgers.take("one");
+        LedgerSlot seat = ledgers.take("one");
         assertTrue(account(seat).claim(0, 10));
         ledgers.forget("one");
         assertEquals(10, ledgers.usedBytes("one"), "its worker still ends");
         ledgers.gone(seat);
         assertEquals(0, ledgers.usedBytes("one"));
         assertEquals(0, ledgers.usedBytes("one", "a"));
-        Seat again = ledgers.take("one"); // made anew under the same name
+        LedgerSlot again = ledgers.take("one"); // made anew under the same name
         assertEquals(0, again.heldBytes());
     }
 }

@@ -3,12 +3,13 @@ package io.hawser.broker.ledger;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.pool.WorkerStats;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.Guest;
-import io.hawser.broker.session.SessionState;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.WorkerStats;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -34,12 +35,12 @@ class OutsideLookTest {
         }
 
         @Override
-        public List<WorkerMessage.Device> devices() {
-            return List.of(new WorkerMessage.Device("GPU", GPU, 100 * GIB, "", ""));
+        public List<Device> devices() {
+            return List.of(new Device("GPU", GPU, 100 * GIB, "", ""));
         }
 
         @Override
-        public Amount amount(String vgpu, WorkerMessage.Device device) {
+        public Amount amount(String vgpu, Device device) {
             return amount;
         }
 

@@ -7,13 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.nvml.GpuReading.Health;
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.pool.WorkerStats;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.Guest;
-import io.hawser.broker.session.SessionState;
-import io.hawser.broker.session.SessionView;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
@@ -31,9 +31,9 @@ class GpuMonitorTest {
     private static GpuMonitor.Watched watched(List<SessionView> sessions, List<Integer> idle) {
         return new GpuMonitor.Watched() {
             @Override
-            public List<WorkerMessage.Device> devices() {
-                return List.of(new WorkerMessage.Device("one", GPU_0, 5000, "", ""),
-                    new WorkerMessage.Device("two", GPU_1, 6000, "", ""));
+            public List<Device> devices() {
+                return List.of(new Device("one", GPU_0, 5000, "", ""),
+                    new Device("two", GPU_1, 6000, "", ""));
             }
 
             @Override

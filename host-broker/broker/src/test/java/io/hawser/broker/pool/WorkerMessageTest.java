@@ -3,6 +3,8 @@ package io.hawser.broker.pool;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.WorkerStats;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Locale;
@@ -19,7 +21,7 @@ class WorkerMessageTest {
     @Test
     void shouldReadWhatWorkersSay() throws Exception {
         assertEquals(new WorkerMessage.Ready(7, "software", "",
-            List.of(new WorkerMessage.Device("G", "u", 5, "0", "9.0"))),
+            List.of(new Device("G", "u", 5, "0", "9.0"))),
             parse(READY));
         assertEquals(new WorkerMessage.Ended("left", false),
             parse("{\"type\":\"ended\",\"reason\":\"left\",\"error\":false}"));

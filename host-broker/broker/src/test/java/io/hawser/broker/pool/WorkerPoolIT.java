@@ -6,10 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
-import io.hawser.broker.door.Refusal;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.StartException;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Files;

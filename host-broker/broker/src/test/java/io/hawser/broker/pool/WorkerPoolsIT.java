@@ -5,11 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.broker.session.SessionView;
-import io.hawser.broker.token.TokenService;
+import io.hawser.broker.model.PoolState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.StartException;
 import io.hawser.broker.vgpu.VgpuDraft;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;

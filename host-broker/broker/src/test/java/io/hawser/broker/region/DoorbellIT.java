@@ -7,8 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.model.StartException;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;

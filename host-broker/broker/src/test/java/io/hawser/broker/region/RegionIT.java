@@ -6,10 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
-import io.hawser.broker.door.Refusal;
-import io.hawser.broker.session.Carrier;
-import io.hawser.broker.session.SessionState;
-import io.hawser.broker.session.SessionView;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionGeometry;
 import io.hawser.shm.RegionLayout;

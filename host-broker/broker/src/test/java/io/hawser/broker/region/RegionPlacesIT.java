@@ -7,8 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.model.StartException;
 import io.hawser.shm.os.Descriptors;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -4,12 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
 import io.hawser.broker.pool.FakeWorker;
-import io.hawser.broker.rest.VgpuInfo;
-import io.hawser.broker.session.SessionState;
-import io.hawser.broker.session.SessionView;
-import io.hawser.broker.token.TokenService;
+import io.hawser.broker.view.VgpuInfo;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.RegionLayout;
 import java.io.IOException;

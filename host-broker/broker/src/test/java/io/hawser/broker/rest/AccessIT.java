@@ -12,7 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.access.Passwords;
 import io.hawser.broker.access.Role;
@@ -47,7 +47,7 @@ class AccessIT {
     private final TestIssuer issuer = FakeWorkers.issuer();
 
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @Inject
     BrokerConfig config;
     @Inject
@@ -55,7 +55,7 @@ class AccessIT {
 
     @BeforeEach
     void awaitGpu() {
-        TestBroker.await("the GPU", () -> !lifecycle.broker().vgpus().gpus().isEmpty());
+        TestBroker.await("the GPU", () -> !running.broker().vgpus().gpus().isEmpty());
     }
 
     @BeforeEach

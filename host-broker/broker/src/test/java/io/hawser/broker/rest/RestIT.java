@@ -16,11 +16,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
-import io.hawser.broker.ApiDescription;
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.cuda.generated.Description;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
 import io.restassured.http.ContentType;
@@ -38,13 +38,13 @@ import org.junit.jupiter.api.Test;
 @QuarkusTestResource(FakeWorkers.class)
 class RestIT {
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @Inject
     BrokerConfig config;
 
     @BeforeEach
     void awaitWorker() {
-        FakeWorkers.awaitIdle(lifecycle.broker());
+        FakeWorkers.awaitIdle(running.broker());
     }
 
     private RequestSpecification admin() throws IOException {
@@ -52,8 +52,8 @@ class RestIT {
     }
 
     private TestGuest guest() throws IOException {
-        TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
-        guest.handshake("default", TestGuest.secret(config.stateDir()), ApiDescription.HASH);
+        TestGuest guest = new TestGuest(running.broker().guestEndpoint());
+        guest.handshake("default", TestGuest.secret(config.stateDir()), Description.HASH);
         guest.receive();
         return guest;
     }
@@ -71,12 +71,12 @@ class RestIT {
     @Test
     void shouldTellOfTheBrokerAndItsGpus() throws IOException {
         admin().get("/api/v1/broker").then().statusCode(200).body("guestEndpoint",
-            equalTo(lifecycle.broker().guestEndpoint())).body("httpEndpoint", startsWith("http://127.0.0.1:"))
+            equalTo(running.broker().guestEndpoint())).body("httpEndpoint", startsWith("http://127.0.0.1:"))
             .body("backend", equalTo("fake")).body("pool.size", equalTo(1)).body("pool.ready", equalTo(1));
         admin().get("/api/v1/gpus").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("Fake GPU"))
             .body("[0].totalBytes", equalTo(1073741824)).body("[0].health", equalTo("ok"))
             .body("[0].index", equalTo(0));
-        TestBroker.await("figures", () -> lifecycle.broker().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
+        TestBroker.await("figures", () -> running.broker().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
         admin().get("/api/v1/gpus").then().body("[0].memoryUsedBytes", equalTo(0))
             .body("[0].utilizationPercent", equalTo(0)).body("[0]", hasKey("powerWatts"))
             .body("[0].powerWatts", nullValue());
@@ -90,7 +90,7 @@ class RestIT {
                 .body("[0].vgpu", equalTo("default"))
                 .body("[0].program", equalTo("vector?add")).body("[0].workerPid", greaterThan(0))
                 .extract().path("[0].id");
-            TestBroker.await("statistics", () -> lifecycle.broker().sessions().find(id).orElseThrow().statistics()
+            TestBroker.await("statistics", () -> running.broker().sessions().find(id).orElseThrow().statistics()
                 .calls() > 0);
             admin().get("/api/v1/sessions/" + id).then().statusCode(200).body("statistics.calls", equalTo(10));
             admin().delete("/api/v1/sessions/" + id).then().statusCode(204);
@@ -111,7 +111,7 @@ class RestIT {
             .body(containsString("hawser_session_start_seconds_bucket"))
             .body(containsString("hawser_refused_connections_total{carrier=\"tcp\",reason=\"token\"} "))
             .body(containsString("hawser_device_memory_bytes{kind=\"total\"} 1.073741824E9"));
-        assertTrue(lifecycle.broker().sessions().totals().calls() >= 10, "totals outlive their session");
+        assertTrue(running.broker().sessions().totals().calls() >= 10, "totals outlive their session");
     }
 
     @Test
@@ -211,7 +211,7 @@ class RestIT {
         } catch (IOException e) {
             throw new AssertionError(e);
         }
-        assertEquals(lifecycle.broker().guestEndpoint(), endpoints.get("guest").asText());
+        assertEquals(running.broker().guestEndpoint(), endpoints.get("guest").asText());
         given().baseUri(endpoints.get("http").asText()).get("/q/health/live").then().statusCode(200);
     }
 }

@@ -12,11 +12,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.ApiDescription;
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.cuda.generated.Description;
 import io.hawser.shm.RecordLayout;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
@@ -36,13 +36,13 @@ class VgpuRestIT {
     private static final String VGPUS = "/api/v1/vgpus";
 
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @Inject
     BrokerConfig config;
 
     @BeforeEach
     void awaitGpu() {
-        TestBroker.await("the GPU", () -> !lifecycle.broker().vgpus().gpus().isEmpty());
+        TestBroker.await("the GPU", () -> !running.broker().vgpus().gpus().isEmpty());
     }
 
     private RequestSpecification admin() throws IOException {
@@ -56,8 +56,8 @@ class VgpuRestIT {
 
     private TestGuest guest(String token) throws IOException {
         String[] parts = token.split("\\.", 2);
-        TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
-        guest.handshake(parts[0], parts[1], ApiDescription.HASH);
+        TestGuest guest = new TestGuest(running.broker().guestEndpoint());
+        guest.handshake(parts[0], parts[1], Description.HASH);
         return guest;
     }
 

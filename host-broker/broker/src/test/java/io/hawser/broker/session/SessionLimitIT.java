@@ -4,9 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
-import io.hawser.broker.door.Refusal;
+import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.broker.token.TokenService;
+import io.hawser.broker.model.Refusal;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -7,8 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
-import io.hawser.broker.door.Refusal;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.model.Refusal;
 import io.hawser.broker.token.Token;
 import io.hawser.shm.HandshakeProof.Purpose;
 import io.hawser.shm.RecordLayout;

@@ -9,13 +9,13 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.hawser.broker.StartException;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.TokenService;
+import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.broker.token.TokenService;
-import io.hawser.broker.vgpu.VgpuException;
-import io.hawser.broker.vgpu.VgpuService;
-import io.hawser.broker.vgpu.VgpuView;
+import io.hawser.broker.model.StartException;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.model.VgpuView;
 import io.hawser.shm.HandshakeProof;
 import io.hawser.shm.RecordLayout;
 import io.hawser.shm.TokenKeys;

@@ -3,9 +3,9 @@ package io.hawser.broker.stream;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.hawser.broker.events.EventLog;
-import io.hawser.broker.rest.GpuInfo;
-import io.hawser.broker.rest.RegionInfo;
-import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.RegionInfo;
+import io.hawser.broker.view.VgpuInfo;
 import java.time.Instant;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -1,8 +1,8 @@
 package io.hawser.broker.stream;
 
 import io.hawser.broker.rest.BrokerResource;
-import io.hawser.broker.rest.SessionInfo;
-import io.hawser.broker.rest.VgpuInfo;
+import io.hawser.broker.view.SessionInfo;
+import io.hawser.broker.view.VgpuInfo;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.enterprise.inject.Alternative;
 import jakarta.inject.Inject;

@@ -2,7 +2,7 @@ package io.hawser.broker.stream;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.events.Event;
@@ -50,7 +50,7 @@ class StreamBenchmark {
     }
 
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @Inject
     BrokerConfig config;
     @Inject
@@ -60,7 +60,7 @@ class StreamBenchmark {
 
     @Test
     void measure() throws Exception {
-        TestBroker.await("a worker", () -> lifecycle.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> running.broker().pool().ready() > 0);
         System.out.printf("vGPUs %d, sessions %d (all busy)%n", SimulatedPictures.VGPUS, SimulatedPictures.SESSIONS);
         cpu(0);
         for (int clients : new int[] {0, 1, 16, 60}) {
@@ -68,7 +68,7 @@ class StreamBenchmark {
             try {
                 for (int i = 0; i < clients; i++) {
                     watchers.add(new ProcessBuilder("curl", "-sN", "-H", "Authorization: Bearer " + token(),
-                        lifecycle.httpEndpoint() + "/api/v1/stream").redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                        running.httpEndpoint() + "/api/v1/stream").redirectOutput(ProcessBuilder.Redirect.DISCARD)
                         .start());
                 }
                 TestBroker.await("those who watch", () -> watch.clients() == clients);
@@ -110,7 +110,7 @@ class StreamBenchmark {
 
     /** From an event being added to a client having it, and how large pictures and changes are. */
     private void latency() throws Exception {
-        HttpURLConnection connection = (HttpURLConnection) URI.create(lifecycle.httpEndpoint() + "/api/v1/stream")
+        HttpURLConnection connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream")
             .toURL().openConnection();
         connection.setRequestProperty("Authorization", "Bearer " + token());
         assertEquals(200, connection.getResponseCode());

@@ -10,12 +10,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.hawser.broker.ApiDescription;
-import io.hawser.broker.BrokerLifecycle;
+import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.rest.FakeWorkers;
+import io.hawser.cuda.generated.Description;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
 import io.restassured.specification.RequestSpecification;
@@ -43,7 +43,7 @@ class StreamIT {
     private static final int LIMIT_MS = 60_000;
 
     @Inject
-    BrokerLifecycle lifecycle;
+    RunningBroker running;
     @Inject
     BrokerConfig config;
     @Inject
@@ -56,7 +56,7 @@ class StreamIT {
         private final List<JsonNode> seen = new ArrayList<>();
 
         Watcher() throws IOException {
-            connection = (HttpURLConnection) URI.create(lifecycle.httpEndpoint() + "/api/v1/stream").toURL()
+            connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream").toURL()
                 .openConnection();
             connection.setRequestProperty("Authorization", "Bearer " + adminToken());
             connection.setReadTimeout(LIMIT_MS);
@@ -111,7 +111,7 @@ class StreamIT {
 
     @BeforeEach
     void awaitWorker() {
-        FakeWorkers.awaitIdle(lifecycle.broker());
+        FakeWorkers.awaitIdle(running.broker());
     }
 
     private String adminToken() throws IOException {
@@ -123,8 +123,8 @@ class StreamIT {
     }
 
     private TestGuest guest() throws IOException {
-        TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint());
-        guest.handshake("default", TestGuest.secret(config.stateDir()), ApiDescription.HASH);
+        TestGuest guest = new TestGuest(running.broker().guestEndpoint());
+        guest.handshake("default", TestGuest.secret(config.stateDir()), Description.HASH);
         guest.receive();
         return guest;
     }
@@ -135,7 +135,7 @@ class StreamIT {
             JsonNode picture = watcher.next();
             assertEquals("picture", picture.get("is").asText());
             assertEquals("Fake GPU", picture.get("of").get("gpus").get(0).get("name").asText());
-            assertEquals(lifecycle.broker().guestEndpoint(), picture.at("/of/broker/guestEndpoint").asText());
+            assertEquals(running.broker().guestEndpoint(), picture.at("/of/broker/guestEndpoint").asText());
             long id;
             try (TestGuest guest = guest()) {
                 JsonNode event = watcher.any("event", e -> e.get("text").asText().contains("started: vector?add"));
@@ -155,8 +155,8 @@ class StreamIT {
 
     @Test
     void shouldTellWhyGuestsWereRefused() throws Exception {
-        try (TestGuest guest = new TestGuest(lifecycle.broker().guestEndpoint())) {
-            guest.challenge("nobody", ApiDescription.HASH);
+        try (TestGuest guest = new TestGuest(running.broker().guestEndpoint())) {
+            guest.challenge("nobody", Description.HASH);
             guest.send(TestGuest.proof(new byte[32]));
             guest.receive();
         }
@@ -171,8 +171,8 @@ class StreamIT {
     @Test
     void shouldKeepHistory() throws Exception {
         try (TestGuest guest = guest()) {
-            TestBroker.await("statistics", () -> lifecycle.broker().sessions().totals().calls() >= 10);
-            for (String of : new String[] {"", "&vgpu=default", "&gpu=" + lifecycle.broker().pool().devices().getFirst()
+            TestBroker.await("statistics", () -> running.broker().sessions().totals().calls() >= 10);
+            for (String of : new String[] {"", "&vgpu=default", "&gpu=" + running.broker().pool().devices().getFirst()
                 .uuid()}) {
                 TestBroker.await("a point with a session" + of, () -> {
                     try {
@@ -204,7 +204,7 @@ class StreamIT {
     void shouldEndWithTheLoginOfWhoWatches() throws Exception {
         String cookie = given().contentType("application/json").body(JSON.createObjectNode().put("token", adminToken())
             .toString()).post("/api/v1/login").then().statusCode(200).extract().cookie("hawser_session");
-        HttpURLConnection connection = (HttpURLConnection) URI.create(lifecycle.httpEndpoint() + "/api/v1/stream")
+        HttpURLConnection connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream")
             .toURL().openConnection();
         connection.setRequestProperty("Cookie", "hawser_session=" + cookie);
         connection.setReadTimeout(LIMIT_MS);

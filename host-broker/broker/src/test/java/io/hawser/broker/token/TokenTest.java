@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.broker.admin.TokenService;
 import io.hawser.shm.TokenKeys;
 import java.time.Duration;
 import java.time.Instant;

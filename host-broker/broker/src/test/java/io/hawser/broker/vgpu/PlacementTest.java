@@ -6,7 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -17,7 +20,7 @@ class PlacementTest {
     private static final String SECOND = "bbbbbbbb-0000-4000-8000-000000000002";
 
     private static GpuLoad gpu(String uuid, int vgpus, int shares, long reservedBytes) {
-        return new GpuLoad(new WorkerMessage.Device("GPU", uuid, 1000, "", ""), vgpus, shares, reservedBytes, 0, 0, "",
+        return new GpuLoad(new Device("GPU", uuid, 1000, "", ""), vgpus, shares, reservedBytes, 0, 0, "",
             vgpus > 0 ? "other" : "", false);
     }
 

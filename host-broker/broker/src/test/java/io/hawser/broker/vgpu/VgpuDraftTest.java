@@ -4,7 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.Owner;
+import io.hawser.broker.model.Sharing;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
 import java.time.Instant;
 import java.util.List;
 import java.util.Set;

@@ -8,9 +8,15 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.TokenService;
+import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.door.TestGuest;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.Owner;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.token.Token;
-import io.hawser.broker.token.TokenService;
 import io.hawser.shm.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Files;

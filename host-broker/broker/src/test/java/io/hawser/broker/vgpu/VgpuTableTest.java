@@ -6,10 +6,15 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.ledger.Amount;
-import io.hawser.broker.pool.WorkerKind;
-import io.hawser.broker.pool.WorkerMessage;
-import io.hawser.broker.session.Carrier;
+import io.hawser.broker.model.Amount;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.model.WorkerKind;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -17,14 +22,14 @@ import org.junit.jupiter.api.Test;
 
 /** The table without database, sessions or workers. */
 class VgpuTableTest {
-    private static final WorkerMessage.Device FIRST = device("aaaaaaaa-0000-4000-8000-000000000001");
-    private static final WorkerMessage.Device SECOND = device("bbbbbbbb-0000-4000-8000-000000000002");
-    private static final List<WorkerMessage.Device> BOTH = List.of(FIRST, SECOND);
+    private static final Device FIRST = device("aaaaaaaa-0000-4000-8000-000000000001");
+    private static final Device SECOND = device("bbbbbbbb-0000-4000-8000-000000000002");
+    private static final List<Device> BOTH = List.of(FIRST, SECOND);
 
     private final VgpuTable table = new VgpuTable(Placement.of("least-loaded", 1), 1, uuid -> false);
 
-    private static WorkerMessage.Device device(String uuid) {
-        return new WorkerMessage.Device("GPU", uuid, 1000, "", "");
+    private static Device device(String uuid) {
+        return new Device("GPU", uuid, 1000, "", "");
     }
 
     private static Vgpu vgpu(String name, long memoryBytes, String gpus) throws VgpuException {
@@ -56,13 +61,13 @@ class VgpuTableTest {
         assertNull(table.objection("a", Carrier.TCP), "its guest waits with it");
         VgpuException unknown = assertThrows(VgpuException.class, () -> table.plan(vgpu("c", 0, "any")));
         assertEquals(VgpuException.Kind.UNAVAILABLE, unknown.kind());
-        VgpuTable.Settled settled = table.gpus(BOTH);
+        VgpuTable.Settled settled = table.settle(BOTH);
         assertEquals(Map.of("b", List.of(FIRST.uuid())), settled.moved(), "what is new is to be noted");
         assertEquals(SECOND.uuid(), uuid("a"), "though the first has more room");
         assertEquals(Set.of(whole(FIRST), whole(SECOND)), table.kinds());
     }
 
-    private static WorkerKind whole(WorkerMessage.Device gpu) {
+    private static WorkerKind whole(Device gpu) {
         return new WorkerKind(List.of(gpu.uuid()), WorkerKind.WHOLE);
     }
 
@@ -77,7 +82,7 @@ class VgpuTableTest {
     @Test
     void shouldKeepWorkersForThePercentagesThatMostVgpusHaveUnderMps() throws VgpuException {
         table.shareByPercentage();
-        table.gpus(BOTH);
+        table.settle(BOTH);
         addShares("shared", "0", 10, 20, 30, 40, 50, 20, 50, 50);
         addShares("exclusive", "1", 10);
         assertEquals(Set.of(new WorkerKind(List.of(FIRST.uuid()), 50), new WorkerKind(List.of(FIRST.uuid()), 20),
@@ -89,7 +94,7 @@ class VgpuTableTest {
 
     @Test
     void shouldKnowNoPercentagesWithoutMps() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         addShares("shared", "0", 10, 20, 30);
         assertEquals(Set.of(whole(FIRST)), table.kinds());
         assertEquals(WorkerKind.WHOLE, table.percentage("v0"));
@@ -97,36 +102,36 @@ class VgpuTableTest {
 
     @Test
     void shouldMoveAnyAndKeepAListWhenAGpuIsGone() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         add("any", 400, "any");
         add("fixed", 300, "1");
-        table.gpus(List.of(SECOND, FIRST));
+        table.settle(List.of(SECOND, FIRST));
         assertEquals(SECOND.uuid(), uuid("fixed"), "its number is another GPU's now");
-        table.gpus(BOTH);
-        VgpuTable.Settled gone = table.gpus(List.of(SECOND));
+        table.settle(BOTH);
+        VgpuTable.Settled gone = table.settle(List.of(SECOND));
         assertEquals(Map.of("any", List.of(SECOND.uuid())), gone.moved());
         assertEquals(Set.of("any"), gone.lost(), "its sessions are over");
-        VgpuTable.Settled other = table.gpus(List.of(FIRST));
+        VgpuTable.Settled other = table.settle(List.of(FIRST));
         assertEquals(Set.of("any", "fixed"), other.lost());
         assertEquals(VgpuState.UNPLACED, find("fixed").state());
         assertEquals(List.of(), find("fixed").placedGpus());
         assertTrue(table.objection("fixed", Carrier.TCP).contains("must be there: vgpu=fixed gpu=" + SECOND.uuid()));
         assertEquals(Amount.NONE, table.amount("fixed", SECOND));
-        table.gpus(BOTH);
+        table.settle(BOTH);
         assertEquals(SECOND.uuid(), uuid("fixed"), "it is back");
         assertEquals(FIRST.uuid(), uuid("any"), "and this one stays");
     }
 
     @Test
     void shouldHaveNothingToGiveWhenAllGpusAreLost() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         add("any", 400, "any");
         add("all", 0, "all");
-        assertEquals(Set.of("any", "all"), table.gpus(List.of()).lost());
+        assertEquals(Set.of("any", "all"), table.settle(List.of()).lost());
         assertTrue(table.objection("any", Carrier.TCP).contains("there is none any more"));
         VgpuException none = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 0, "all")));
         assertEquals(VgpuException.Kind.CONFLICT, none.kind(), "known to be none is not unknown");
-        table.gpus(BOTH);
+        table.settle(BOTH);
         assertEquals(VgpuState.READY, find("any").state());
         assertEquals(List.of(FIRST.uuid(), SECOND.uuid()), find("all").placedGpus());
     }
@@ -135,7 +140,7 @@ class VgpuTableTest {
     void shouldPlaceTheUnplacedWhenThereIsRoom() throws VgpuException {
         table.load(vgpu("a", 900, "any"), List.of());
         table.load(vgpu("b", 900, "any"), List.of());
-        table.gpus(List.of(FIRST));
+        table.settle(List.of(FIRST));
         assertEquals(VgpuState.READY, find("a").state());
         assertEquals(VgpuState.UNPLACED, find("b").state());
         assertTrue(find("b").problem().contains("freeBytes=100"), find("b").problem());
@@ -145,21 +150,21 @@ class VgpuTableTest {
 
     @Test
     void shouldFollowAllGpus() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         add("all", 10, "all");
         table.enter("all");
-        assertEquals(Set.of("all"), table.gpus(List.of(FIRST)).lost());
+        assertEquals(Set.of("all"), table.settle(List.of(FIRST)).lost());
         assertEquals(List.of(FIRST.uuid()), find("all").placedGpus());
-        table.gpus(BOTH);
+        table.settle(BOTH);
         assertEquals(List.of(FIRST.uuid()), find("all").placedGpus(), "not while it has sessions");
         table.leave("all");
-        table.gpus(BOTH);
+        table.settle(BOTH);
         assertEquals(List.of(FIRST.uuid(), SECOND.uuid()), find("all").placedGpus());
     }
 
     @Test
     void shouldRefuseAQuotaBelowWhatIsUsed() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         add("a", 500, "all");
         Vgpu before = find("a").vgpu();
         Vgpu less = memory(399).change(before, Vgpu.now());
@@ -179,7 +184,7 @@ class VgpuTableTest {
 
     @Test
     void shouldMoveOnlyWithoutSessions() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         add("a", 500, "0");
         add("b", 500, "0");
         table.enter("a");
@@ -198,7 +203,7 @@ class VgpuTableTest {
 
     @Test
     void shouldLetNobodyIntoWhatIsBeingDeleted() throws VgpuException {
-        table.gpus(BOTH);
+        table.settle(BOTH);
         add("a", 0, "any");
         table.close("a");
         assertNotNull(table.objection("a", Carrier.SHM));
@@ -210,7 +215,7 @@ class VgpuTableTest {
 
     @Test
     void shouldCountContextsWhereTheyCost() throws VgpuException {
-        table.gpus(List.of(FIRST));
+        table.settle(List.of(FIRST));
         table.contextCost(FIRST.uuid(), 100);
         add("a", 500, "any"); // a spare worker, and its first session
         assertEquals(700, table.gpus().getFirst().spokenForBytes());

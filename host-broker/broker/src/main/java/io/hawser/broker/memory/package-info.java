@@ -1,2 +1,0 @@
-/** Device memory that sessions of one vGPU share with each other. */
-package io.hawser.broker.memory;

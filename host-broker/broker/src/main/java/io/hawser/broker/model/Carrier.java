@@ -1,0 +1,23 @@
+package io.hawser.broker.model;
+
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Optional;
+
+/** How a session's records travel. */
+public enum Carrier {
+    /** A socket that the front door has accepted. */
+    TCP,
+    /** A region of shared memory. */
+    SHM;
+
+    /** Its name in REST, metrics and messages to workers. */
+    public String label() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+
+    /** The carrier of a label. */
+    public static Optional<Carrier> of(String label) {
+        return Arrays.stream(values()).filter(carrier -> carrier.label().equals(label)).findFirst();
+    }
+}

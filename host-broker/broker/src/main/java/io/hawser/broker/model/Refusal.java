@@ -1,0 +1,39 @@
+package io.hawser.broker.model;
+
+import io.hawser.shm.RecordLayout;
+
+/** Why a connection is refused: the code of REFUSED and the label of the metric. */
+public enum Refusal {
+    /** The token is unknown or the proof does not fit it. */
+    TOKEN(RecordLayout.REFUSED_TOKEN),
+    /** Another protocol or another description. */
+    VERSION(RecordLayout.REFUSED_VERSION),
+    /** No session, quota or worker is free. */
+    CAPACITY(RecordLayout.REFUSED_NO_CAPACITY),
+    /** Too many connections of one peer, or too many half-open ones. */
+    CONNECTIONS(RecordLayout.REFUSED_NO_CAPACITY),
+    /** A record that the handshake does not expect. */
+    PROTOCOL(RecordLayout.REFUSED_PROTOCOL),
+    /** The handshake took too long. */
+    TIMEOUT(RecordLayout.REFUSED_PROTOCOL),
+    /** The TLS handshake failed; the guest sees an alert, not REFUSED. */
+    TLS(RecordLayout.REFUSED_PROTOCOL),
+    /** The broker failed. */
+    INTERNAL(RecordLayout.REFUSED_INTERNAL);
+
+    private final int code;
+
+    Refusal(int code) {
+        this.code = code;
+    }
+
+    /** Code of REFUSED. */
+    public int code() {
+        return code;
+    }
+
+    /** Value of the metric's label. */
+    public String label() {
+        return name().toLowerCase(java.util.Locale.ROOT);
+    }
+}

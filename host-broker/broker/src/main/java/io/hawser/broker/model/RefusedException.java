@@ -1,0 +1,11 @@
+package io.hawser.broker.model;
+
+/** The broker admits no session for a guest. The message gives the reason, also to the guest. */
+public final class RefusedException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    /** Carries the reason, in words for people. */
+    public RefusedException(String message) {
+        super(message);
+    }
+}

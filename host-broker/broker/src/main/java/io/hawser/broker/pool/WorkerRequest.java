@@ -1,0 +1,18 @@
+package io.hawser.broker.pool;
+
+import io.hawser.broker.model.RefusedException;
+import java.util.List;
+
+/** A session that waits for a worker, as the pools see it. Event loop only. */
+public interface WorkerRequest {
+    /** Name of its vGPU. */
+    String vgpu();
+
+    /**
+     * Chooses the session's GPUs once the broker knows its GPUs; later calls return the same choice.
+     *
+     * @return UUIDs; empty while the broker does not know its GPUs.
+     * @throws RefusedException when no GPU fits; the message gives the reason.
+     */
+    List<String> gpus() throws RefusedException;
+}

@@ -1,9 +1,0 @@
-package io.hawser.broker.vgpu;
-
-/** Whether a vGPU shares its GPUs: its {@code mode}. */
-public enum Sharing implements Labelled {
-    /** Others may be placed on its GPUs. */
-    SHARED,
-    /** No other is. */
-    EXCLUSIVE
-}

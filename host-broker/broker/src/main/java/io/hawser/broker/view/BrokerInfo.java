@@ -1,0 +1,13 @@
+package io.hawser.broker.view;
+
+import java.time.Instant;
+
+/** The broker itself; see openapi.yml. */
+public record BrokerInfo(String version, int protocolVersion, String descriptionHash, Instant started,
+    String guestEndpoint, String guestTlsEndpoint, String httpEndpoint, String backend, int maxSessions, String jail,
+    String placement, double overcommit, String turns, String database, boolean tls, Pool pool) {
+
+    /** Its workers; see openapi.yml. */
+    public record Pool(int size, int ready, int starting, int assigned, int failures, String lastFailure,
+        int waiting) { }
+}

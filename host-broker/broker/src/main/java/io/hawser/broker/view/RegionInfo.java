@@ -1,0 +1,21 @@
+package io.hawser.broker.view;
+
+import io.hawser.broker.region.RegionSettings;
+import io.hawser.broker.region.RegionView;
+import java.util.Locale;
+
+/** A region; see openapi.yml. */
+public record RegionInfo(String name, String path, String doorbellSocket, int vectors, boolean connected, String vgpu,
+    long sizeBytes, long heapBytes, int slots, int slotsInUse, int sessions, long guestTimeoutMs, String state,
+    String problem) {
+
+    /** As the interface shows it. */
+    public static RegionInfo of(RegionView view) {
+        RegionSettings settings = view.settings();
+        return new RegionInfo(settings.name(), settings.hasDoorbell() ? "" : settings.place(),
+            settings.hasDoorbell() ? settings.place() : "", settings.vectors(), view.connected(), settings.vgpu(),
+            view.geometry().regionBytes(), view.geometry().heapBytes(), view.geometry().slotCount(), view.slotsInUse(),
+            view.sessions(), settings.guestTimeout().toMillis(), view.state().name().toLowerCase(Locale.ROOT),
+            view.problem());
+    }
+}

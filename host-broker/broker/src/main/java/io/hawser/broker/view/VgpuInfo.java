@@ -1,0 +1,43 @@
+package io.hawser.broker.view;
+
+import io.hawser.broker.Broker;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuView;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+
+/** A vGPU; see openapi.yml. */
+public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, int computeShare, String mode,
+    String gpus, List<String> carriers, int maxSessions, String origin, Instant created, Instant changed, String state,
+    String problem, List<String> placedGpus, int sessions, int startsWaiting, long usedBytes,
+    int tokens) {
+
+    /** Whose it is; see openapi.yml. */
+    public record Owner(String kind, String id) { }
+
+    /**
+     * As the interface shows it.
+     *
+     * @param broker knows what its sessions have and wait for.
+     */
+    public static VgpuInfo of(VgpuView view, Broker broker) {
+        return of(view, broker, broker.pool().waiting());
+    }
+
+    private static VgpuInfo of(VgpuView view, Broker broker, Map<String, Integer> waiting) {
+        Vgpu vgpu = view.vgpu();
+        return new VgpuInfo(vgpu.name(), vgpu.id().toString(), new Owner(vgpu.owner().kind().label(),
+            vgpu.owner().id()), vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().label(), vgpu.gpus().toString(),
+            vgpu.carriers().stream().map(Carrier::label).sorted().toList(), vgpu.maxSessions(), vgpu.origin().label(),
+            vgpu.created(), vgpu.changed(), view.state().label(), view.problem(), view.placedGpus(), view.sessions(),
+            waiting.getOrDefault(vgpu.name(), 0), broker.ledgers().usedBytes(vgpu.name()), view.tokens());
+    }
+
+    /** The vGPUs by name, from pictures; any thread. */
+    public static List<VgpuInfo> list(Broker broker) {
+        Map<String, Integer> waiting = broker.pool().waiting();
+        return broker.vgpus().list().stream().map(view -> of(view, broker, waiting)).toList();
+    }
+}

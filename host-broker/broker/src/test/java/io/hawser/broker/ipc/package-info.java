@@ -1,0 +1,2 @@
+/** Tests of shared memory. */
+package io.hawser.broker.ipc;

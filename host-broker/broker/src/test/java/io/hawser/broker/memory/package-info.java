@@ -1,2 +1,0 @@
-/** Tests of shared memory. */
-package io.hawser.broker.memory;
