@@ -1,0 +1,2 @@
+/** The check that packages use only packages on lower floors. */
+package io.hawser.floors;

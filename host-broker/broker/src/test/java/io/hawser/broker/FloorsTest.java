@@ -1,0 +1,28 @@
+package io.hawser.broker;
+
+import io.hawser.floors.Floors;
+import org.junit.jupiter.api.Test;
+
+class FloorsTest {
+    @Test
+    void shouldUseOnlyPackagesOnLowerFloors() {
+        Floors.of("io.hawser.broker")
+            .floor("model", "posix", "machine") // values, system calls, what the machine has
+            .floor("config", "nvml", "token")
+            .floor("jail", "store", "access")
+            .floor("pool", "vgpu")
+            .floor("ledger", "turns", "image", "ipc")
+            .floor("session")
+            .floor("status", "audit")
+            .floor("door", "web")
+            .floor("region")
+            .floor("admin") // the use cases of operators
+            .floor("") // Broker: assembly
+            .floor("view", "health")
+            .floor("events", "history", "metrics")
+            .floor("rest")
+            .floor("stream")
+            .floor("app")
+            .check();
+    }
+}
