@@ -1,0 +1,19 @@
+package io.hawser.worker;
+
+import io.hawser.floors.Floors;
+import org.junit.jupiter.api.Test;
+
+class FloorsTest {
+    @Test
+    void shouldUseOnlyPackagesOnLowerFloors() {
+        Floors.of("io.hawser.worker")
+            .floor("memory", "jail")
+            .floor("channel")
+            .floor("channel.shm", "channel.tcp")
+            .floor("control")
+            .floor("session")
+            .floor("calls")
+            .floor("")
+            .check();
+    }
+}

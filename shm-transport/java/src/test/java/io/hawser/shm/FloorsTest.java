@@ -1,0 +1,15 @@
+package io.hawser.shm;
+
+import io.hawser.floors.Floors;
+import org.junit.jupiter.api.Test;
+
+class FloorsTest {
+    @Test
+    void shouldUseOnlyPackagesOnLowerFloors() {
+        Floors.of("io.hawser.shm")
+            .floor("", "ledger", "os", "layout") // layout writes this module's constants at build time
+            .floor("ring")
+            .floor("turns")
+            .check();
+    }
+}
