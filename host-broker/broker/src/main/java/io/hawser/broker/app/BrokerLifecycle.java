@@ -31,6 +31,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.stream.Collectors;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
+import org.eclipse.microprofile.health.Readiness;
 import org.jboss.logging.Logger;
 
 /** Ties the broker to the life of the application. */
@@ -49,6 +50,7 @@ public class BrokerLifecycle {
     @Inject
     RunningBroker running;
     @Inject
+    @Readiness
     BrokerReadiness readiness;
     @Inject
     HttpServer httpServer;
