@@ -72,11 +72,17 @@ extern _Atomic int hws_gate;
 /* What a _ptsz or _ptds variant makes of a stream: the default stream is the calling thread's own there. */
 #define HWS_PTSZ(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
 
+/* The parts of the library above common/ that a session calls. */
+typedef struct hws_session_hooks {
+    CUresult (*load_devices)(uint32_t count);               /* once, during hws_session_start(), with the connection open */
+    void (*run_callback)(uint64_t callback_id, int status); /* on the channel's callback thread */
+} hws_session_hooks_t;
+
 /*
- * Connects to the broker and asks for the devices, once in a process: cuInit. A failure is remembered, said in one
- * line on stderr, and answered again at once by later calls.
+ * Connects to the broker and loads the devices, once in a process: cuInit. A failure writes one line to stderr; later
+ * calls return the same error at once.
  */
-CUresult hws_session_start(void);
+CUresult hws_session_start(const hws_session_hooks_t *hooks);
 
 /* Names a function without an implementation once on stderr. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult hws_unsupported(const char *name);

@@ -4,9 +4,7 @@
 #include "hws_broker.h"
 #include "hws_config.h"
 #include "hws_cuda_opcodes.h"
-#include "hws_device.h"
 #include "hws_hint.h"
-#include "hws_hostcall.h"
 #include "shm/hws_shm.h"
 
 #include <pthread.h>
@@ -124,7 +122,7 @@ static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t 
 }
 
 /* Connects, shakes hands, opens the channel. A failure is logged here, where its cause is known. */
-static CUresult connect_session(void) {
+static CUresult connect_session(const hws_session_hooks_t *session_hooks) {
     hws_config_t config;
     char error[512];
     if (hws_config_load(&config, error, sizeof error) != 0) {
@@ -136,7 +134,9 @@ static CUresult connect_session(void) {
     if (carrier == NULL) {
         return CUDA_ERROR_NO_DEVICE;
     }
-    const hws_channel_hooks_t hooks = {.run_callback = hws_hostcall_run, .failed = on_failed, .error = on_error};
+    const hws_channel_hooks_t hooks = {
+        .run_callback = session_hooks->run_callback, .failed = on_failed, .error = on_error,
+    };
     if (hws_channel_open(carrier, &welcome, &hooks) != 0) {
         hws_log(HWS_ERROR, "no GPU: no memory or threads for the connection");
         carrier->ops->close(carrier);
@@ -145,14 +145,14 @@ static CUresult connect_session(void) {
     return CUDA_SUCCESS;
 }
 
-static CUresult start_locked(void) {
+static CUresult start_locked(const hws_session_hooks_t *hooks) {
     pthread_atfork(NULL, NULL, in_child);
     started = true;
-    CUresult result = connect_session();
+    CUresult result = connect_session(hooks);
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    result = hws_devices_load(hws_channel_welcome()->device_count);
+    result = hooks->load_devices(hws_channel_welcome()->device_count);
     if (result != CUDA_SUCCESS) {
         hws_channel_close(result);
         return result;
@@ -166,7 +166,7 @@ static CUresult start_locked(void) {
     return (CUresult) atomic_load(&hws_lifecycle);
 }
 
-CUresult hws_session_start(void) {
+CUresult hws_session_start(const hws_session_hooks_t *hooks) {
     if (atomic_load_explicit(&hws_lifecycle, memory_order_acquire) == 0) {
         return CUDA_SUCCESS;
     }
@@ -178,7 +178,7 @@ CUresult hws_session_start(void) {
     }
     pthread_mutex_lock(&start_lock);
     if (!started) {
-        start_result = start_locked();
+        start_result = start_locked(hooks);
     }
     CUresult result = start_result != CUDA_SUCCESS ? start_result : (CUresult) atomic_load(&hws_lifecycle);
     pthread_mutex_unlock(&start_lock);

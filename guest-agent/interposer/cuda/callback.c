@@ -1,11 +1,11 @@
 /* Host functions in streams: kept here under an id, run on the channel's callback thread when the worker says so. */
-#include "hws_driver.h"
+#include "callback.h"
 
 #include "capture.h"
 #include "graph_call.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_hostcall.h"
+#include "hws_driver.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* Stream capture: beginning, ending, and what is asked about it. */
 #include "capture_state.h"
 
+#include "stream.h"
+
 #include <stdlib.h>
 #include <string.h>
 

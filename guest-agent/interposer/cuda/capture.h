@@ -98,10 +98,4 @@ CUresult hws_capture_wait(CUstream stream, CUevent event, bool external, bool re
 /* A stream is destroyed. What it has captured stays in the graph; a capture that began in it is over. */
 void hws_capture_destroy_stream(CUstream stream);
 
-/* stream.c: whether the stream and the legacy default stream wait for each other. */
-bool hws_stream_is_blocking(CUstream stream);
-
-/* Whether all work of this context issued from now on, in whatever stream, comes behind the stream's work so far. */
-bool hws_stream_is_ordered(CUstream stream);
-
 #endif

@@ -2,10 +2,10 @@
 #include "context.h"
 
 #include "capture.h"
+#include "device.h"
 #include "occupancy.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 #include "hws_interval.h"
 #include "hws_quiet.h"
 

@@ -9,9 +9,10 @@
 #include "copy.h"
 
 #include "capture.h"
-#include "hws_quiet.h"
+#include "stream.h"
 
 #include "hws_cuda_calls.h"
+#include "hws_quiet.h"
 #include "shm/hws_bulk.h"
 #include "shm/hws_shm.h"
 

@@ -1,10 +1,11 @@
 /* Devices: a snapshot taken at cuInit, so that no query travels. */
+#include "device.h"
+
 #include "array.h"
-#include "hws_device.h"
+#include "managed.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_driver.h"
-#include "managed.h"
 #include "shm/hws_shm.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
 
 #include "capture.h"
 #include "context.h"
+#include "device.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 
 #include <stdlib.h>
 

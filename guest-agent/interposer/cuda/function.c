@@ -1,9 +1,10 @@
 /* Kernels: what is asked of them is known since they were looked up. */
 #include "module.h"
+
+#include "device.h"
 #include "occupancy.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 
 /* Sets `kept`, or leaves the calling function: not a kernel. */
 #define ENTER_FUNCTION(function, kept)                    \

@@ -1,9 +1,9 @@
 #include "graph_memory.h"
 
 #include "context.h"
+#include "device.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 #include "hws_interval.h"
 
 #include <pthread.h>

@@ -1,10 +1,9 @@
 /* Parameters of nodes: taken from the program's structures, copied deeply, checked as far as CUDA checks at once. */
 #include "context.h"
 #include "copy.h"
+#include "device.h"
 #include "graph_call.h"
 #include "unseen.h"
-
-#include "hws_device.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
 /* Initialisation, the version, and profilers. */
+#include "callback.h"
+#include "device.h"
 #include "private_tables.h"
 
 #define DRIVER_VERSION 13000 /* CUDA 13.0: the interface that the description covers */
@@ -6,7 +8,8 @@
 HWS_EXPORT CUresult cuInit(unsigned int Flags) {
     hws_private_tables_note_init(__builtin_return_address(0));
     HWS_REQUIRE(Flags == 0);
-    return hws_session_start();
+    static const hws_session_hooks_t hooks = {.load_devices = hws_devices_load, .run_callback = hws_hostcall_run};
+    return hws_session_start(&hooks);
 }
 
 HWS_EXPORT CUresult cuDriverGetVersion(int *driverVersion) {

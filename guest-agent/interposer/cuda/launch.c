@@ -2,11 +2,11 @@
 #include "launch.h"
 
 #include "capture.h"
+#include "device.h"
 #include "occupancy.h"
 #include "unseen.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Checks of the attributes of launches and kernel nodes. The answers are those of driver 580 on an H200. */
 #include "launch.h"
 
-#include "hws_device.h"
+#include "device.h"
 
 #define PORTABLE_CLUSTER_BLOCKS 8u /* CUDA programming guide: on every device that has clusters */
 #define LARGEST_CLUSTER_BLOCKS 16u /* of the devices that have the largest: compute capability 9.0 and 10.0 */

@@ -7,8 +7,8 @@
 #include "managed.h"
 
 #include "context.h"
+#include "device.h"
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 #include "hws_interval.h"
 #include "pinned.h"
 #include "shm/hws_shm.h"

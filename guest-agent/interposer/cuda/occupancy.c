@@ -5,10 +5,10 @@
 #include "occupancy.h"
 
 #include "context.h"
+#include "device.h"
 #include "module.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 
 #include <stdatomic.h>
 

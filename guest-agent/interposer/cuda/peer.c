@@ -1,6 +1,7 @@
 /* What one GPU can do with another's memory: asked at the worker, since it depends on how they are connected. */
+#include "device.h"
+
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 #include "hws_driver.h"
 
 HWS_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {

@@ -1,6 +1,6 @@
 /* Primary contexts: one a device, counted in the guest. */
 #include "context.h"
-#include "hws_device.h"
+#include "device.h"
 
 #include <pthread.h>
 

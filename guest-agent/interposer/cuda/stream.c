@@ -1,7 +1,8 @@
 /* Streams: what is asked of one is answered from what its creation said. */
-#include "context.h"
+#include "stream.h"
 
 #include "capture.h"
+#include "context.h"
 #include "event.h"
 
 #include "hws_cuda_calls.h"

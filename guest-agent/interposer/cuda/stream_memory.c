@@ -2,9 +2,9 @@
 #include "capture.h"
 #include "context.h"
 #include "copy.h"
+#include "device.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 
 #define MAX_OPERATIONS 256u /* memops.yaml, hwsStreamMemOps; as CUDA documents */
 

@@ -6,9 +6,9 @@
  * they export (PyTorch's expandable segments do); the export itself is refused.
  */
 #include "context.h"
+#include "device.h"
 
 #include "hws_cuda_calls.h"
-#include "hws_device.h"
 #include "hws_interval.h"
 
 #include <pthread.h>

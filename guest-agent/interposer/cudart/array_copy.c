@@ -136,7 +136,7 @@ HWS_API cudaError_t cudaMemcpy2DToArray_ptds(HWS_TO_ARRAY) {
 HWS_API cudaError_t cudaMemcpy2DToArrayAsync(HWS_TO_ARRAY, cudaStream_t stream) {
     return hws_2d_to_array(dst, wOffset, hOffset, src, spitch, width, height, kind, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpy2DToArrayAsync, (HWS_TO_ARRAY, cudaStream_t stream),
+HWS_TWIN(cudaMemcpy2DToArrayAsync, (HWS_TO_ARRAY, cudaStream_t stream),
          (dst, wOffset, hOffset, src, spitch, width, height, kind, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemcpy2DFromArray(HWS_FROM_ARRAY) {
@@ -151,7 +151,7 @@ HWS_API cudaError_t cudaMemcpy2DFromArray_ptds(HWS_FROM_ARRAY) {
 HWS_API cudaError_t cudaMemcpy2DFromArrayAsync(HWS_FROM_ARRAY, cudaStream_t stream) {
     return hws_2d_from_array(dst, dpitch, src, wOffset, hOffset, width, height, kind, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpy2DFromArrayAsync, (HWS_FROM_ARRAY, cudaStream_t stream),
+HWS_TWIN(cudaMemcpy2DFromArrayAsync, (HWS_FROM_ARRAY, cudaStream_t stream),
          (dst, dpitch, src, wOffset, hOffset, width, height, kind, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemcpy2DArrayToArray(HWS_BETWEEN_ARRAYS) {

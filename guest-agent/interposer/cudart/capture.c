@@ -9,7 +9,7 @@ HWS_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCa
     *pCaptureStatus = (enum cudaStreamCaptureStatus)status;
     return cudaSuccess;
 }
-HWS_PTSZ(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus),
+HWS_TWIN(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus),
          (hws_stream_ptsz(stream), pCaptureStatus))
 
 static cudaError_t hws_capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
@@ -44,7 +44,7 @@ HWS_API cudaError_t cudaStreamGetCaptureInfo HWS_CAPTURE_INFO {
     return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
                             numDependencies_out);
 }
-HWS_PTSZ(cudaStreamGetCaptureInfo, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
+HWS_TWIN(cudaStreamGetCaptureInfo, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
 
 #else
 
@@ -54,7 +54,7 @@ HWS_API cudaError_t cudaStreamGetCaptureInfo_v3 HWS_CAPTURE_INFO {
     return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
                             numDependencies_out);
 }
-HWS_PTSZ(cudaStreamGetCaptureInfo_v3, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
+HWS_TWIN(cudaStreamGetCaptureInfo_v3, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
 
 #define HWS_CAPTURE_INFO_V2                                                                                            \
     (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,                 \
@@ -65,7 +65,7 @@ HWS_API cudaError_t cudaStreamGetCaptureInfo_v2 HWS_CAPTURE_INFO_V2 {
     return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, NULL,
                             numDependencies_out);
 }
-HWS_PTSZ(cudaStreamGetCaptureInfo_v2, HWS_CAPTURE_INFO_V2,
+HWS_TWIN(cudaStreamGetCaptureInfo_v2, HWS_CAPTURE_INFO_V2,
          (hws_stream_ptsz(stream), captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
 
 HWS_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
@@ -74,7 +74,7 @@ HWS_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStrea
                                              unsigned long long *id_out) {
     return hws_capture_info(stream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
 }
-HWS_PTSZ(cudaStreamGetCaptureInfo,
+HWS_TWIN(cudaStreamGetCaptureInfo,
          (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out),
          (hws_stream_ptsz(stream), captureStatus_out, id_out))
 
@@ -84,7 +84,7 @@ HWS_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamC
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
 }
-HWS_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
+HWS_TWIN(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
          (hws_stream_ptsz(stream), mode))
 
 HWS_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) {
@@ -92,7 +92,7 @@ HWS_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGrap
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamEndCapture(stream, pGraph));
 }
-HWS_PTSZ(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *pGraph), (hws_stream_ptsz(stream), pGraph))
+HWS_TWIN(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *pGraph), (hws_stream_ptsz(stream), pGraph))
 
 HWS_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
     HWS_REQUIRE(mode != NULL);
@@ -112,7 +112,7 @@ HWS_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph
                                                   (const CUgraphEdgeData *)dependencyData, numDependencies,
                                                   (CUstreamCaptureMode)mode));
 }
-HWS_PTSZ(cudaStreamBeginCaptureToGraph,
+HWS_TWIN(cudaStreamBeginCaptureToGraph,
          (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
           const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode),
          (hws_stream_ptsz(stream), graph, dependencies, dependencyData, numDependencies, mode))
@@ -134,7 +134,7 @@ static cudaError_t hws_update_capture HWS_UPDATE_CAPTURE {
 HWS_API cudaError_t cudaStreamUpdateCaptureDependencies HWS_UPDATE_CAPTURE {
     return hws_update_capture(stream, dependencies, dependencyData, numDependencies, flags);
 }
-HWS_PTSZ(cudaStreamUpdateCaptureDependencies, HWS_UPDATE_CAPTURE, HWS_UPDATE_CAPTURE_PTSZ)
+HWS_TWIN(cudaStreamUpdateCaptureDependencies, HWS_UPDATE_CAPTURE, HWS_UPDATE_CAPTURE_PTSZ)
 
 #else
 
@@ -142,7 +142,7 @@ HWS_API cudaError_t cudaStreamUpdateCaptureDependencies_v2 HWS_UPDATE_CAPTURE;
 HWS_API cudaError_t cudaStreamUpdateCaptureDependencies_v2 HWS_UPDATE_CAPTURE {
     return hws_update_capture(stream, dependencies, dependencyData, numDependencies, flags);
 }
-HWS_PTSZ(cudaStreamUpdateCaptureDependencies_v2, HWS_UPDATE_CAPTURE, HWS_UPDATE_CAPTURE_PTSZ)
+HWS_TWIN(cudaStreamUpdateCaptureDependencies_v2, HWS_UPDATE_CAPTURE, HWS_UPDATE_CAPTURE_PTSZ)
 
 HWS_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies,
                                                         size_t numDependencies, unsigned int flags);
@@ -150,7 +150,7 @@ HWS_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cud
                                                         size_t numDependencies, unsigned int flags) {
     return hws_update_capture(stream, dependencies, NULL, numDependencies, flags);
 }
-HWS_PTSZ(cudaStreamUpdateCaptureDependencies,
+HWS_TWIN(cudaStreamUpdateCaptureDependencies,
          (cudaStream_t stream, cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags),
          (hws_stream_ptsz(stream), dependencies, numDependencies, flags))
 

@@ -62,7 +62,7 @@ HWS_API cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, en
     return hws_copy_linear(dst, src, count, kind, HWS_COPY_ASYNC, stream);
 }
 
-HWS_PTSZ(cudaMemcpyAsync, (void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream),
+HWS_TWIN(cudaMemcpyAsync, (void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream),
          (dst, src, count, kind, hws_stream_ptsz(stream)))
 
 static cudaError_t hws_copy_peer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count,
@@ -158,7 +158,7 @@ HWS_API cudaError_t cudaMemcpyToSymbol_ptds(HWS_TO_SYMBOL) {
 HWS_API cudaError_t cudaMemcpyToSymbolAsync(HWS_TO_SYMBOL, cudaStream_t stream) {
     return hws_copy_to_symbol(symbol, src, count, offset, kind, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpyToSymbolAsync, (HWS_TO_SYMBOL, cudaStream_t stream),
+HWS_TWIN(cudaMemcpyToSymbolAsync, (HWS_TO_SYMBOL, cudaStream_t stream),
          (symbol, src, count, offset, kind, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemcpyFromSymbol(HWS_FROM_SYMBOL) {
@@ -173,5 +173,5 @@ HWS_API cudaError_t cudaMemcpyFromSymbol_ptds(HWS_FROM_SYMBOL) {
 HWS_API cudaError_t cudaMemcpyFromSymbolAsync(HWS_FROM_SYMBOL, cudaStream_t stream) {
     return hws_copy_from_symbol(dst, symbol, count, offset, kind, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpyFromSymbolAsync, (HWS_FROM_SYMBOL, cudaStream_t stream),
+HWS_TWIN(cudaMemcpyFromSymbolAsync, (HWS_FROM_SYMBOL, cudaStream_t stream),
          (dst, symbol, count, offset, kind, hws_stream_ptsz(stream)))

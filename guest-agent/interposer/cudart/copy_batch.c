@@ -41,7 +41,7 @@ HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH;
 HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH {
     return hws_copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, stream);
 }
-HWS_PTSZ(cudaMemcpyBatchAsync, HWS_BATCH,
+HWS_TWIN(cudaMemcpyBatchAsync, HWS_BATCH,
          (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hws_stream_ptsz(stream)))
 
 #define HWS_BOXES (size_t numOps, struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream)
@@ -50,7 +50,7 @@ HWS_API cudaError_t cudaMemcpy3DBatchAsync HWS_BOXES;
 HWS_API cudaError_t cudaMemcpy3DBatchAsync HWS_BOXES {
     return hws_copy_boxes(numOps, opList, NULL, flags, stream);
 }
-HWS_PTSZ(cudaMemcpy3DBatchAsync, HWS_BOXES, (numOps, opList, flags, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaMemcpy3DBatchAsync, HWS_BOXES, (numOps, opList, flags, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
                                              enum cudaMemAllocationType type);
@@ -85,7 +85,7 @@ HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH;
 HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH {
     return hws_copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream);
 }
-HWS_PTSZ(cudaMemcpyBatchAsync, HWS_BATCH,
+HWS_TWIN(cudaMemcpyBatchAsync, HWS_BATCH,
          (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hws_stream_ptsz(stream)))
 
 #define HWS_BOXES (size_t numOps, struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags, \
@@ -95,6 +95,6 @@ HWS_API cudaError_t cudaMemcpy3DBatchAsync HWS_BOXES;
 HWS_API cudaError_t cudaMemcpy3DBatchAsync HWS_BOXES {
     return hws_copy_boxes(numOps, opList, failIdx, flags, stream);
 }
-HWS_PTSZ(cudaMemcpy3DBatchAsync, HWS_BOXES, (numOps, opList, failIdx, flags, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaMemcpy3DBatchAsync, HWS_BOXES, (numOps, opList, failIdx, flags, hws_stream_ptsz(stream)))
 
 #endif

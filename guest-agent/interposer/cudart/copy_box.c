@@ -62,7 +62,7 @@ HWS_API cudaError_t cudaMemcpy2D_ptds(HWS_COPY_2D) {
 HWS_API cudaError_t cudaMemcpy2DAsync(HWS_COPY_2D, cudaStream_t stream) {
     return hws_copy_2d(dst, dpitch, src, spitch, width, height, kind, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpy2DAsync, (HWS_COPY_2D, cudaStream_t stream),
+HWS_TWIN(cudaMemcpy2DAsync, (HWS_COPY_2D, cudaStream_t stream),
          (dst, dpitch, src, spitch, width, height, kind, hws_stream_ptsz(stream)))
 
 /* Rows of a slice: ysize, unless the program left it 0, when only one slice can be meant. */
@@ -207,7 +207,7 @@ HWS_API cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) {
 HWS_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) {
     return hws_copy_3d(p, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream_t stream), (p, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream_t stream), (p, hws_stream_ptsz(stream)))
 
 static cudaError_t hws_copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, hws_copy_mode_t mode,
                                     cudaStream_t stream) {
@@ -261,5 +261,5 @@ HWS_API cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
 HWS_API cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) {
     return hws_copy_3d_peer(p, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream),
+HWS_TWIN(cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream),
          (p, hws_stream_ptsz(stream)))

@@ -64,7 +64,7 @@ cudaError_t hws_error_from_driver(CUresult result) {
     }
 }
 
-cudaError_t hws_unsupported(const char *name, atomic_flag *named) {
+cudaError_t hws_error_unsupported(const char *name, atomic_flag *named) {
     if (!atomic_flag_test_and_set_explicit(named, memory_order_relaxed)) {
         const char *level = getenv("HAWSER_LOG");
         if (level == NULL || strcmp(level, "error") != 0) {

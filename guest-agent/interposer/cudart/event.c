@@ -22,13 +22,13 @@ HWS_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuEventRecord(event, stream));
 }
-HWS_PTSZ(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuEventRecordWithFlags(event, stream, flags));
 }
-HWS_PTSZ(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
+HWS_TWIN(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
          (event, hws_stream_ptsz(stream), flags))
 
 HWS_API cudaError_t cudaEventQuery(cudaEvent_t event) {

@@ -59,13 +59,13 @@ HWS_API cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stre
     HWS_ENTER_CONTEXT();
     return hws_result(cuGraphLaunch(graphExec, stream));
 }
-HWS_PTSZ(cudaGraphLaunch, (cudaGraphExec_t graphExec, cudaStream_t stream), (graphExec, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaGraphLaunch, (cudaGraphExec_t graphExec, cudaStream_t stream), (graphExec, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuGraphUpload(graphExec, stream));
 }
-HWS_PTSZ(cudaGraphUpload, (cudaGraphExec_t graphExec, cudaStream_t stream), (graphExec, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaGraphUpload, (cudaGraphExec_t graphExec, cudaStream_t stream), (graphExec, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
                                         cudaGraphExecUpdateResultInfo *resultInfo) {

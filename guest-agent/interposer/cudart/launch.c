@@ -120,7 +120,7 @@ HWS_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 b
     return hws_launch(found, gridDim, blockDim, args, sharedMem, stream);
 }
 
-HWS_PTSZ(__cudaLaunchKernel,
+HWS_TWIN(__cudaLaunchKernel,
          (cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream),
          (kernel, gridDim, blockDim, args, sharedMem, hws_stream_ptsz(stream)))
 
@@ -132,7 +132,7 @@ HWS_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockD
     return hws_launch(kernel, gridDim, blockDim, args, sharedMem, stream);
 }
 
-HWS_PTSZ(cudaLaunchKernel,
+HWS_TWIN(cudaLaunchKernel,
          (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream),
          (func, gridDim, blockDim, args, sharedMem, hws_stream_ptsz(stream)))
 
@@ -147,7 +147,7 @@ HWS_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, 
     return hws_launch_result(result, gridDim, blockDim);
 }
 
-HWS_PTSZ(cudaLaunchCooperativeKernel,
+HWS_TWIN(cudaLaunchCooperativeKernel,
          (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream),
          (func, gridDim, blockDim, args, sharedMem, hws_stream_ptsz(stream)))
 

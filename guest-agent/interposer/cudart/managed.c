@@ -23,7 +23,7 @@ static cudaError_t hws_mem_advise(const void *devPtr, size_t count, enum cudaMem
 HWS_API cudaError_t cudaMemPrefetchAsync HWS_MEM_PREFETCH {
     return hws_mem_prefetch(devPtr, count, location, flags, stream);
 }
-HWS_PTSZ(cudaMemPrefetchAsync, HWS_MEM_PREFETCH, (devPtr, count, location, flags, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaMemPrefetchAsync, HWS_MEM_PREFETCH, (devPtr, count, location, flags, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
                                   struct cudaMemLocation location) {
@@ -42,14 +42,14 @@ HWS_API cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, int d
 HWS_API cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) {
     return hws_mem_prefetch(devPtr, count, hws_mem_location(dstDevice), 0, stream);
 }
-HWS_PTSZ(cudaMemPrefetchAsync, (const void *devPtr, size_t count, int dstDevice, cudaStream_t stream),
+HWS_TWIN(cudaMemPrefetchAsync, (const void *devPtr, size_t count, int dstDevice, cudaStream_t stream),
          (devPtr, count, dstDevice, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemPrefetchAsync_v2 HWS_MEM_PREFETCH;
 HWS_API cudaError_t cudaMemPrefetchAsync_v2 HWS_MEM_PREFETCH {
     return hws_mem_prefetch(devPtr, count, location, flags, stream);
 }
-HWS_PTSZ(cudaMemPrefetchAsync_v2, HWS_MEM_PREFETCH, (devPtr, count, location, flags, hws_stream_ptsz(stream)))
+HWS_TWIN(cudaMemPrefetchAsync_v2, HWS_MEM_PREFETCH, (devPtr, count, location, flags, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
 HWS_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) {

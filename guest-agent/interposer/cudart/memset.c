@@ -73,7 +73,7 @@ HWS_API cudaError_t cudaMemset_ptds(void *devPtr, int value, size_t count) {
 HWS_API cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) {
     return hws_memset(devPtr, value, count, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemsetAsync, (void *devPtr, int value, size_t count, cudaStream_t stream),
+HWS_TWIN(cudaMemsetAsync, (void *devPtr, int value, size_t count, cudaStream_t stream),
          (devPtr, value, count, hws_stream_ptsz(stream)))
 
 #define HWS_MEMSET_2D void *devPtr, size_t pitch, int value, size_t width, size_t height
@@ -90,7 +90,7 @@ HWS_API cudaError_t cudaMemset2D_ptds(HWS_MEMSET_2D) {
 HWS_API cudaError_t cudaMemset2DAsync(HWS_MEMSET_2D, cudaStream_t stream) {
     return hws_memset_2d(devPtr, pitch, value, width, height, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemset2DAsync, (HWS_MEMSET_2D, cudaStream_t stream),
+HWS_TWIN(cudaMemset2DAsync, (HWS_MEMSET_2D, cudaStream_t stream),
          (devPtr, pitch, value, width, height, hws_stream_ptsz(stream)))
 
 #define HWS_MEMSET_3D struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent
@@ -107,5 +107,5 @@ HWS_API cudaError_t cudaMemset3D_ptds(HWS_MEMSET_3D) {
 HWS_API cudaError_t cudaMemset3DAsync(HWS_MEMSET_3D, cudaStream_t stream) {
     return hws_memset_3d(pitchedDevPtr, value, extent, HWS_COPY_ASYNC, stream);
 }
-HWS_PTSZ(cudaMemset3DAsync, (HWS_MEMSET_3D, cudaStream_t stream),
+HWS_TWIN(cudaMemset3DAsync, (HWS_MEMSET_3D, cudaStream_t stream),
          (pitchedDevPtr, value, extent, hws_stream_ptsz(stream)))

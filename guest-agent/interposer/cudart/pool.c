@@ -11,7 +11,7 @@ HWS_API cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hSt
     *devPtr = (void *)(uintptr_t)address;
     return cudaSuccess;
 }
-HWS_PTSZ(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream),
+HWS_TWIN(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream),
          (devPtr, size, hws_stream_ptsz(hStream)))
 
 HWS_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
@@ -24,7 +24,7 @@ HWS_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool
     *ptr = (void *)(uintptr_t)address;
     return cudaSuccess;
 }
-HWS_PTSZ(cudaMallocFromPoolAsync, (void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream),
+HWS_TWIN(cudaMallocFromPoolAsync, (void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream),
          (ptr, size, memPool, hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
@@ -34,7 +34,7 @@ HWS_API cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
     }
     return hws_result(cuMemFreeAsync((CUdeviceptr)(uintptr_t)devPtr, hStream));
 }
-HWS_PTSZ(cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr, hws_stream_ptsz(hStream)))
+HWS_TWIN(cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr, hws_stream_ptsz(hStream)))
 
 HWS_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device) {
     CUdevice handle;

@@ -124,14 +124,14 @@ HWS_API void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName
     /* Known deviation: the device would read the program's memory directly, which only unified memory offers. */
     static atomic_flag named = ATOMIC_FLAG_INIT;
     (void)fatCubinHandle, (void)deviceName, (void)hostVar, (void)size;
-    (void)hws_unsupported("__cudaRegisterHostVar", &named);
+    (void)hws_error_unsupported("__cudaRegisterHostVar", &named);
 }
 
 HWS_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table) {
     /* Known deviation: unified function tables need the device to jump into host code. */
     static atomic_flag named = ATOMIC_FLAG_INIT;
     (void)fatCubinHandle, (void)table;
-    (void)hws_unsupported("__cudaRegisterUnifiedTable", &named);
+    (void)hws_error_unsupported("__cudaRegisterUnifiedTable", &named);
 }
 
 /* Only the drop of the image itself reaches the driver; at exit the driver may already be gone, which is no error. */

@@ -24,7 +24,7 @@
     HWS_API cudaError_t twin params {                                                                                  \
         return name args;                                                                                              \
     }
-#define HWS_PTSZ(name, params, args) HWS_PER_THREAD(name, name##_ptsz, params, args)
+#define HWS_TWIN(name, params, args) HWS_PER_THREAD(name, name##_ptsz, params, args)
 #define HWS_PTDS(name, params, args) HWS_PER_THREAD(name, name##_ptds, params, args)
 
 /* The stream a per-thread twin means: the thread's own for the null stream. */
@@ -46,7 +46,7 @@ static inline cudaError_t hws_result(CUresult result) {
 }
 
 /* Names a function that is not there yet on stderr, once per process, unless HAWSER_LOG=error. */
-cudaError_t hws_unsupported(const char *name, atomic_flag *named);
+cudaError_t hws_error_unsupported(const char *name, atomic_flag *named);
 
 /* Exported functions that other parts call. */
 const char *cudaGetErrorString(cudaError_t error);

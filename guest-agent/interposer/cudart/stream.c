@@ -33,7 +33,7 @@ HWS_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamSynchronize(stream));
 }
-HWS_PTSZ(cudaStreamSynchronize, (cudaStream_t stream), (hws_stream_ptsz(stream)))
+HWS_TWIN(cudaStreamSynchronize, (cudaStream_t stream), (hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaStreamQuery(cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
@@ -41,13 +41,13 @@ HWS_API cudaError_t cudaStreamQuery(cudaStream_t stream) {
     /* Not an error, says the programming guide: not reported by cudaGetLastError. */
     return result == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : hws_result(result);
 }
-HWS_PTSZ(cudaStreamQuery, (cudaStream_t stream), (hws_stream_ptsz(stream)))
+HWS_TWIN(cudaStreamQuery, (cudaStream_t stream), (hws_stream_ptsz(stream)))
 
 HWS_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamWaitEvent(stream, event, flags));
 }
-HWS_PTSZ(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
+HWS_TWIN(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
          (hws_stream_ptsz(stream), event, flags))
 
 HWS_API cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority) {
@@ -55,21 +55,21 @@ HWS_API cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamGetPriority(hStream, priority));
 }
-HWS_PTSZ(cudaStreamGetPriority, (cudaStream_t hStream, int *priority), (hws_stream_ptsz(hStream), priority))
+HWS_TWIN(cudaStreamGetPriority, (cudaStream_t hStream, int *priority), (hws_stream_ptsz(hStream), priority))
 
 HWS_API cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags) {
     HWS_REQUIRE(flags != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamGetFlags(hStream, flags));
 }
-HWS_PTSZ(cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags), (hws_stream_ptsz(hStream), flags))
+HWS_TWIN(cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags), (hws_stream_ptsz(hStream), flags))
 
 HWS_API cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId) {
     HWS_REQUIRE(streamId != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamGetId(hStream, streamId));
 }
-HWS_PTSZ(cudaStreamGetId, (cudaStream_t hStream, unsigned long long *streamId), (hws_stream_ptsz(hStream), streamId))
+HWS_TWIN(cudaStreamGetId, (cudaStream_t hStream, unsigned long long *streamId), (hws_stream_ptsz(hStream), streamId))
 
 HWS_API cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device);
 HWS_API cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device) {
@@ -80,13 +80,13 @@ HWS_API cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device) {
     *device = hws_device_ordinal(handle);
     return cudaSuccess;
 }
-HWS_PTSZ(cudaStreamGetDevice, (cudaStream_t hStream, int *device), (hws_stream_ptsz(hStream), device))
+HWS_TWIN(cudaStreamGetDevice, (cudaStream_t hStream, int *device), (hws_stream_ptsz(hStream), device))
 
 HWS_API cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamCopyAttributes(dst, src));
 }
-HWS_PTSZ(cudaStreamCopyAttributes, (cudaStream_t dst, cudaStream_t src), (hws_stream_ptsz(dst), hws_stream_ptsz(src)))
+HWS_TWIN(cudaStreamCopyAttributes, (cudaStream_t dst, cudaStream_t src), (hws_stream_ptsz(dst), hws_stream_ptsz(src)))
 
 HWS_API cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
                                            cudaLaunchAttributeValue *value_out) {
@@ -94,7 +94,7 @@ HWS_API cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttri
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamGetAttribute(hStream, (CUstreamAttrID)attr, (CUstreamAttrValue *)value_out));
 }
-HWS_PTSZ(cudaStreamGetAttribute,
+HWS_TWIN(cudaStreamGetAttribute,
          (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
          (hws_stream_ptsz(hStream), attr, value_out))
 
@@ -104,7 +104,7 @@ HWS_API cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaLaunchAttri
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamSetAttribute(hStream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
 }
-HWS_PTSZ(cudaStreamSetAttribute,
+HWS_TWIN(cudaStreamSetAttribute,
          (cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value),
          (hws_stream_ptsz(hStream), attr, value))
 
@@ -112,7 +112,7 @@ HWS_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, 
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamAttachMemAsync(stream, (CUdeviceptr)(uintptr_t)devPtr, length, flags));
 }
-HWS_PTSZ(cudaStreamAttachMemAsync, (cudaStream_t stream, void *devPtr, size_t length, unsigned int flags),
+HWS_TWIN(cudaStreamAttachMemAsync, (cudaStream_t stream, void *devPtr, size_t length, unsigned int flags),
          (hws_stream_ptsz(stream), devPtr, length, flags))
 
 /* ---- host functions ---- */
@@ -122,7 +122,7 @@ HWS_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, voi
     HWS_ENTER_CONTEXT();
     return hws_result(cuLaunchHostFunc(stream, fn, userData));
 }
-HWS_PTSZ(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn, void *userData),
+HWS_TWIN(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn, void *userData),
          (hws_stream_ptsz(stream), fn, userData))
 
 typedef struct {
@@ -154,6 +154,6 @@ HWS_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallbac
     }
     return hws_result(result);
 }
-HWS_PTSZ(cudaStreamAddCallback,
+HWS_TWIN(cudaStreamAddCallback,
          (cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags),
          (hws_stream_ptsz(stream), callback, userData, flags))

@@ -7,7 +7,7 @@ BEGIN {
     print "    __attribute__((weak)) HWS_API cudaError_t hws_stub_##name(void) __asm__(#name); \\"
     print "    __attribute__((weak)) HWS_API cudaError_t hws_stub_##name(void) { \\"
     print "        static atomic_flag named = ATOMIC_FLAG_INIT; \\"
-    print "        return hws_unsupported(#name, &named); \\"
+    print "        return hws_error_unsupported(#name, &named); \\"
     print "    }"
 }
 NF { print "STUB(" $1 ")" }

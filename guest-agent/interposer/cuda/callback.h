@@ -1,6 +1,6 @@
 /* Host functions that wait for their turn in a stream. */
-#ifndef HWS_HOSTCALL_H
-#define HWS_HOSTCALL_H
+#ifndef HWS_CALLBACK_H
+#define HWS_CALLBACK_H
 
 #include "hws_cuda_types.h"
 

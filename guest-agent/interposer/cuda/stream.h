@@ -1,0 +1,15 @@
+/* What other files need to know about a stream. Any thread. */
+#ifndef HWS_STREAM_H
+#define HWS_STREAM_H
+
+#include "hws_cuda_types.h"
+
+#include <stdbool.h>
+
+/* Whether the stream and the legacy default stream wait for each other. */
+bool hws_stream_is_blocking(CUstream stream);
+
+/* Whether work that the current context issues from now on, in any stream, runs after the stream's work so far. */
+bool hws_stream_is_ordered(CUstream stream);
+
+#endif
