@@ -29,7 +29,7 @@ static void init_locks(hws_channel_t *channel) {
     pthread_cond_init(&channel->callback_wake, NULL);
 }
 
-/* What a carrier with an end of its own for each record does without. */
+/* Starts the sender thread. A direct carrier needs none: it sends each record at once. */
 static int start_sender(hws_channel_t *channel) {
     channel->fill = malloc(HWS_SEND_BUFFER_BYTES);
     channel->spare = malloc(HWS_SEND_BUFFER_BYTES);
@@ -61,7 +61,7 @@ int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const
     return 0;
 }
 
-/* Lets every sleeping thread see the failure. */
+/* Wakes every sleeping thread, so that it sees the failure. */
 static void wake_everyone(hws_channel_t *channel) {
     pthread_mutex_lock(&channel->send_lock);
     pthread_cond_broadcast(&channel->drained);
@@ -70,7 +70,9 @@ static void wake_everyone(hws_channel_t *channel) {
 
     pthread_mutex_lock(&channel->receive_lock);
     if (!channel->leader) {
-        /* With a reader at work the memory of waiting copies is in use: it ends the waiters when it comes out. */
+        /*
+         * A reader may still write to the memory of waiting copies. It fails the waiters itself when it stops reading.
+         */
         hws_waiter_fail_all();
     }
     pthread_cond_broadcast(&channel->background_wake);

@@ -1,4 +1,7 @@
-/* Host functions: a thread of its own runs them, so that one may block or wait for another thread's CUDA calls. */
+/*
+ * Host functions: a dedicated thread runs them, so that a host function may block or wait for another thread's CUDA
+ * calls.
+ */
 #include "hws_channel_internal.h"
 
 #include "hws_thread.h"
@@ -31,7 +34,7 @@ static void *callback_main(void *unused) {
     return NULL;
 }
 
-/* Makes room for one more than is queued and expected. callback_lock held. */
+/* Makes room for one callback more than are queued and expected. callback_lock held. */
 static bool reserve(hws_channel_t *channel) {
     uint32_t needed = channel->callback_count + channel->callback_expected + 1;
     if (needed <= channel->callback_capacity) {
@@ -58,7 +61,7 @@ int hws_channel_expect_callback(void) {
         return hws_channel_status();
     }
     if (hws_background_start() != 0) {
-        return 2; /* CUDA_ERROR_OUT_OF_MEMORY: no thread can be had */
+        return 2; /* CUDA_ERROR_OUT_OF_MEMORY: no thread can be started */
     }
     pthread_mutex_lock(&channel->callback_lock);
     bool ready = reserve(channel);

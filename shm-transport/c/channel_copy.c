@@ -1,10 +1,7 @@
-/* Device-to-host copies: the table of where their bytes go. */
+/* Device-to-host copies: the table of the memory that receives their bytes. */
 #include "hws_channel_internal.h"
 
-/*
- * Checks a target and reduces it: rows that lie one after the other are one row. Returns false when its sizes make no
- * sense.
- */
+/* Checks a target and simplifies it: rows without gaps between them become one row. Returns false for invalid sizes. */
 static bool normalise(const hws_target_t *given, hws_target_t *target_p, uint64_t *bytes_p) {
     hws_target_t target = *given;
     uint64_t slice_bytes, total;
@@ -38,7 +35,7 @@ static hws_waiter_t *take_detached(hws_channel_t *channel) {
     return waiter;
 }
 
-/* Lets the background reader look whether there is something to read. */
+/* Wakes the background reader, so that it checks whether there is something to read. */
 static void wake_background(hws_channel_t *channel) {
     pthread_mutex_lock(&channel->receive_lock);
     if (!channel->leader) {
@@ -107,7 +104,7 @@ void hws_channel_wait_for_target(const void *base, uint64_t bytes) {
     pthread_mutex_lock(&channel->receive_lock);
     for (hws_waiter_t *each = channel->first; each != NULL;) {
         if (touches(each, (uintptr_t) base, bytes)) {
-            /* Ended by the background reader, or by the failure of the channel. */
+            /* The background reader ends it, or the failure of the channel does. */
             pthread_cond_wait(&channel->detached_done, &channel->receive_lock);
             each = channel->first;
         } else {

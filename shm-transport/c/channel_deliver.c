@@ -1,4 +1,4 @@
-/* The reader: takes records apart and hands them out. The worker is not trusted: every length is checked. */
+/* The reader: splits the stream into records and delivers them. The worker is not trusted: every length is checked. */
 #include "hws_channel_internal.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define DATA_PREFIX_BYTES (HWS_HEADER_BYTES + 16u)
-/* What a direct read may take beyond the piece: the next record's header, seldom more. */
+/* A direct read takes at most this much beyond the piece: the next record's header, seldom more. */
 #define OVERSHOOT_BYTES 4096u
 
 static int refuse(const char *what, uint64_t value) {
@@ -20,7 +20,10 @@ static int lost(void) {
     return -1;
 }
 
-/* Receives once; counts. Returns the bytes or -1 after the channel has failed; -2 for a target that is not writable. */
+/*
+ * Receives once and counts the bytes. Returns the bytes; -1 after the channel has failed; -2 for a target that is not
+ * writable.
+ */
 static ssize_t receive(hws_channel_t *channel, const struct iovec *pieces, int count) {
     errno = 0;
     ssize_t bytes = channel->carrier->ops->receive(channel->carrier, pieces, count);
@@ -64,8 +67,8 @@ static hws_waiter_t *find_waiter(hws_channel_t *channel, uint64_t sequence) {
 }
 
 /*
- * Copies bytes of the copy's contiguous form, from `offset` on, to their rows. Inside the target: checked by the
- * caller.
+ * Copies bytes of the copy's contiguous form, from `offset` on, to their rows. The caller has checked that they lie
+ * inside the target.
  */
 static void scatter(const hws_target_t *target, uint64_t offset, const uint8_t *bytes, uint64_t count) {
     uint64_t row = offset / target->width_bytes;
@@ -83,7 +86,7 @@ static void scatter(const hws_target_t *target, uint64_t offset, const uint8_t *
     }
 }
 
-/* Receives the rest of a piece, `left` bytes for [offset, offset + left), straight into a target that is one row. */
+/* Receives the rest of a piece, [offset, offset + left), straight into a target that is one row. */
 static int receive_direct(hws_channel_t *channel, hws_waiter_t *waiter, uint64_t offset, uint64_t left) {
     channel->start = channel->end = 0;
     while (left > 0) {
@@ -95,7 +98,7 @@ static int receive_direct(hws_channel_t *channel, hws_waiter_t *waiter, uint64_t
         bool last = pieces[0].iov_len == left;
         ssize_t bytes = receive(channel, pieces, last ? 2 : 1);
         if (bytes == -2) {
-            waiter->faulted = true; /* the rest is received and thrown away, so that the stream stays in step */
+            waiter->faulted = true; /* the rest is received and discarded, so that the stream stays in step */
             continue;
         }
         if (bytes < 0) {
@@ -124,7 +127,10 @@ static int receive_scattered(hws_channel_t *channel, hws_waiter_t *waiter, uint6
     return 0;
 }
 
-/* A piece of a device-to-host copy, whose header and prefix are in the buffer and whose bytes may not be. */
+/*
+ * Delivers a piece of a device-to-host copy. Its header and prefix are in the buffer; its bytes may still be on the
+ * way.
+ */
 static int deliver_data(hws_channel_t *channel, const hws_record_header_t *header) {
     uint64_t offset;
     uint32_t bytes;
@@ -136,7 +142,7 @@ static int deliver_data(hws_channel_t *channel, const hws_record_header_t *heade
     pthread_mutex_lock(&channel->receive_lock);
     hws_waiter_t *waiter = find_waiter(channel, header->sequence);
     pthread_mutex_unlock(&channel->receive_lock);
-    /* It stays: only the reader takes waiters out of the list while it reads. */
+    /* The waiter stays in the list: only the reader removes waiters while it reads. */
     if (waiter == NULL || waiter->target.base == NULL) {
         return refuse("DATA for a call that expects none", header->sequence);
     }
@@ -200,7 +206,7 @@ static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32
         return refuse("a CREDIT record of a wrong length", bytes);
     }
     memcpy(&released, payload, sizeof released);
-    /* What earned the credit was counted before it was sent, and so before the worker could see it. */
+    /* The sender counts credit before it sends the record, and so before the worker can see the record. */
     if (released > atomic_load(&channel->credit_used_bytes)
         || released < atomic_load(&channel->credit_released_bytes)) {
         return refuse("CREDIT for what was not sent", released);
@@ -218,7 +224,7 @@ static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32
     return 0;
 }
 
-/* A u32 length at `at` and its bytes from `from` on, inside the payload; NULL when they are not. */
+/* Returns the bytes from `from` on whose u32 length stands at `at`; NULL when they leave the payload. */
 static const uint8_t *buffer_of(const uint8_t *payload, uint32_t bytes, uint32_t at, uint32_t from,
                                 uint32_t *length_p) {
     if (bytes < from) {
@@ -241,7 +247,7 @@ static int deliver_control(hws_channel_t *channel, const hws_record_header_t *he
             if (text == NULL) {
                 return refuse("an OUTPUT record of a wrong length", bytes);
             }
-            /* Through stdio, as the program's own printf: the two keep their order. */
+            /* Through stdio, like the program's own printf, so that both keep their order. */
             fwrite(text, 1, length, stdout);
             return 0;
         case HWS_CONTROL_CALLBACK:
@@ -272,7 +278,7 @@ int hws_channel_receive(void) {
         if (fill_to(channel, wanted) != 0) {
             return -1;
         }
-        /* Everything that is complete; then back to the caller, who looks whether its own reply was among it. */
+        /* Handles every complete record. Then the caller checks whether its own reply was among them. */
         bool handled = false;
         for (;;) {
             size_t there = channel->end - channel->start;

@@ -1,4 +1,4 @@
-/* Waiting for replies: one reads for all. */
+/* Waiting for replies: one of the waiting threads reads for all. */
 #include "hws_channel_internal.h"
 
 #include "hws_thread.h"
@@ -13,7 +13,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
 }
 
 static void signal_waiter(hws_waiter_t *waiter) {
-    /* Under receive_lock, which the sleeper needs before it may leave: its stack frame is still there for the wake. */
+    /* Under receive_lock: the sleeper needs it to leave, so its stack frame still exists for the wake. */
     if (atomic_exchange_explicit(&waiter->signal, HWS_SIGNAL_LOOK, memory_order_release) == HWS_SIGNAL_ASLEEP) {
         syscall(SYS_futex, &waiter->signal, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     }
@@ -46,7 +46,10 @@ static void unlink_waiter(hws_channel_t *channel, hws_waiter_t *waiter) {
 int hws_waiter_register(hws_waiter_t *waiter) {
     hws_channel_t *channel = &hws_channel;
     pthread_mutex_lock(&channel->receive_lock);
-    /* Set before the waiters are failed under this lock: either they find this one, or it finds the failure. */
+    /*
+     * Set before the waiters are failed under this lock. So fail_all finds this waiter, or this waiter finds the
+     * failure.
+     */
     int status = atomic_load(&channel->failure);
     if (status == 0) {
         link_last(channel, waiter);
@@ -83,7 +86,7 @@ void hws_waiter_fail_all(void) {
     }
 }
 
-/* Gives the reader's role, which is free, to somebody who needs it. receive_lock held. */
+/* Gives the free role of the reader to a thread that needs it. receive_lock held. */
 static void pass_role_on(hws_channel_t *channel) {
     for (hws_waiter_t *each = channel->first; each != NULL; each = each->next) {
         if (!each->detached) {
@@ -96,7 +99,7 @@ static void pass_role_on(hws_channel_t *channel) {
     }
 }
 
-/* receive_lock held, and given up while reading. */
+/* Gives the role of the reader back. receive_lock held; reading releases it. */
 static void give_role_back(hws_channel_t *channel) {
     channel->leader = false;
     if (atomic_load(&channel->failure) != 0) {
@@ -111,7 +114,7 @@ int hws_waiter_wait(hws_waiter_t *waiter) {
         if (!channel->leader) {
             channel->leader = true;
             pthread_mutex_unlock(&channel->receive_lock);
-            /* `done` is written by the reader only, which we are. */
+            /* Only the reader writes `done`, and this thread is the reader. */
             while (!waiter->done && hws_channel_receive() == 0) {
             }
             pthread_mutex_lock(&channel->receive_lock);

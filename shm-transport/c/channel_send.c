@@ -6,15 +6,16 @@
 #include <time.h>
 
 /*
- * How often and how many times more the sender thread looks after the last asynchronous call. Within that time one
- * costs its caller no wake-up; a synchronous call never depends on it: it sends for itself, and what lies before it.
+ * The sender thread looks this often, and for this long, after the last asynchronous call. Within that time an
+ * asynchronous call costs its caller no wake-up. A synchronous call never depends on it: the caller sends its record
+ * itself, with all records before it.
  */
 #define LINGER_NS 30000
 #define MAX_IDLE_LOOKS 4
 #define SECOND_NS 1000000000l
 /*
- * How often a synchronous caller sends what others have appended meanwhile, before it leaves that to the sender
- * thread.
+ * A synchronous caller sends this many times what other threads have appended meanwhile. Then it leaves the rest to the
+ * sender thread.
  */
 #define MAX_CALLER_DRAINS 4
 
@@ -32,7 +33,7 @@ static uint32_t thread_number(void) {
     return hws_tls.thread;
 }
 
-/* Sends the filled buffer and then `extra`. send_lock held, nobody draining; given up meanwhile. */
+/* Sends the filled buffer and then `extra`. send_lock held and released meanwhile; no other thread drains. */
 static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_count) {
     struct iovec pieces[6];
     int count = 0;
@@ -61,8 +62,8 @@ static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_c
 }
 
 /*
- * True when the sender thread has to be woken after send_lock is released: it sleeps for good, or for a moment while
- * somebody waits for what is left. send_lock held.
+ * Returns true when the caller must wake the sender thread after it has released send_lock. The sender then sleeps
+ * without limit, or for a moment while a thread waits for what is left. send_lock held.
  */
 static bool claim_sender(hws_channel_t *channel, bool urgent) {
     if (channel->fill_bytes == 0 || channel->draining || (channel->sender_awake && !urgent)) {
@@ -79,7 +80,10 @@ static void unlock_and_wake(hws_channel_t *channel, bool wake) {
     }
 }
 
-/* send_lock held; sends what is there unless another thread is at it, which then goes on or wakes the sender thread. */
+/*
+ * Sends what is in the buffer. If another thread is sending, that thread continues or wakes the sender thread.
+ * send_lock held.
+ */
 static void drain_for_caller(hws_channel_t *channel) {
     for (int i = 0; i < MAX_CALLER_DRAINS && channel->fill_bytes > 0 && !channel->draining; i++) {
         drain(channel, NULL, 0);
@@ -96,7 +100,7 @@ void hws_channel_flush(void) {
     unlock_and_wake(channel, claim_sender(channel, true));
 }
 
-/* Sleeps a moment, unless woken. send_lock held, and given up meanwhile. */
+/* Sleeps for a moment, unless woken. send_lock held and released meanwhile. */
 static void linger(hws_channel_t *channel) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -113,7 +117,7 @@ void *hws_channel_sender_main(void *unused) {
     hws_channel_t *channel = &hws_channel;
     int idle_looks = 0;
     uint64_t seen = 0;
-    /* Without this the kernel stretches the short sleep by 50 us. */
+    /* The kernel would otherwise stretch the short sleep by 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     pthread_mutex_lock(&channel->send_lock);
     channel->sender_awake = true;
@@ -122,14 +126,17 @@ void *hws_channel_sender_main(void *unused) {
             drain(channel, NULL, 0);
             idle_looks = 0;
         } else if (idle_looks == MAX_IDLE_LOOKS) {
-            /* Whoever drains, or appends and does not, wakes us if it leaves something behind. */
+            /* A thread that drains, or appends without draining, wakes this one when it leaves something behind. */
             channel->sender_awake = false;
             pthread_cond_wait(&channel->sender_wake, &channel->send_lock);
             channel->sender_awake = true;
             idle_looks = 0;
         } else {
             linger(channel);
-            /* What a synchronous call has sent meanwhile counts as well: more of its kind is about to come. */
+            /*
+             * Records that a synchronous call has sent meanwhile count as well: more of their kind are likely to
+             * follow.
+             */
             idle_looks = channel->left_to_sender == seen ? idle_looks + 1 : 0;
             seen = channel->left_to_sender;
         }
@@ -140,13 +147,13 @@ void *hws_channel_sender_main(void *unused) {
 
 /* Waits until `bytes` of credit are free. No lock held. */
 static int await_credit(hws_channel_t *channel, uint64_t bytes) {
-    /* What earns the credit back may still lie in our own buffer. */
+    /* The records that earn the credit back may still lie in our own buffer. */
     hws_channel_flush();
     pthread_mutex_lock(&channel->send_lock);
     uint64_t target = channel->credit_used_bytes + bytes - channel->welcome.credit_window_bytes;
     pthread_mutex_unlock(&channel->send_lock);
     if (target == 0 || target > UINT64_MAX / 2) {
-        return 0; /* another thread's wait has made room in between */
+        return 0; /* another thread has made room in the meantime */
     }
     hws_waiter_t waiter = {.credit_target = target};
     int status = hws_waiter_register(&waiter);
@@ -204,7 +211,10 @@ static void append(hws_channel_t *channel, const hws_record_header_t *header, co
     channel->fill_bytes += (size_t) header->length_bytes;
 }
 
-/* Header, payload and bulk where they lie, with the padding behind each. Returns the number of pieces, at most 5. */
+/*
+ * Collects header, payload and bulk from where they lie, each with its padding. Returns the number of pieces, at most
+ * 5.
+ */
 static int pieces_of(const hws_record_header_t *header, const hws_outgoing_t *out, struct iovec *pieces) {
     static const uint8_t zeros[8];
     const struct iovec parts[2] = {{(void *) out->payload, out->payload_bytes},
@@ -223,19 +233,19 @@ static int pieces_of(const hws_record_header_t *header, const hws_outgoing_t *ou
     return count;
 }
 
-/* Sends a record from where it lies, behind what was appended before. send_lock held. */
+/* Sends a record from where it lies, after the appended records. send_lock held. */
 static void send_behind(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
     struct iovec pieces[5];
     drain(channel, pieces, pieces_of(header, out, pieces));
 }
 
-/* Sends a record over a direct carrier. send_lock held, and given up. */
+/* Sends a record over a direct carrier. Called with send_lock, which it releases. */
 static int send_direct(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
     struct iovec pieces[5];
     int rc = channel->carrier->ops->send(channel->carrier, pieces, pieces_of(header, out, pieces));
     hws_count(&channel->bytes_out, (uint64_t) header->length_bytes);
     pthread_mutex_unlock(&channel->send_lock);
-    /* The channel fails without the lock: that wakes all who wait, and takes it. */
+    /* The channel fails without the lock: failing wakes all waiting threads and takes the lock. */
     return rc == 0 ? 0 : hws_channel_lose();
 }
 
@@ -243,7 +253,7 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
     hws_channel_t *channel = &hws_channel;
     int status = hws_channel_status();
     if (status != 0) {
-        return status; /* before any lock: in a forked child they may be held by threads that do not exist */
+        return status; /* before any lock: in a forked child, threads that do not exist there may hold the locks */
     }
     if (out->bulk_bytes > HWS_MAX_RECORD_BYTES || (out->bulk_bytes != 0 && out->payload_bytes % 8 != 0)) {
         return HWS_STATUS_INVALID_VALUE;
@@ -287,7 +297,7 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
     }
     if (direct) {
         status = send_direct(channel, &header, out);
-        return waiter != NULL ? 0 : status; /* a waiter has been told */
+        return waiter != NULL ? 0 : status; /* a waiter has received the status */
     }
     if (unbuffered) {
         send_behind(channel, &header, out);
@@ -329,7 +339,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
         *reply_bytes_p = waiter.reply_bytes;
     }
     if (status == 0 && reply_capacity == 0) {
-        /* A call without outputs, such as a synchronise: nothing is lost when it reports an earlier copy's error. */
+        /* A call without outputs, such as a synchronise, loses nothing when it reports an earlier copy's error. */
         status = hws_channel_take_deferred();
         if (status != 0 && hws_channel.hooks.error != NULL) {
             hws_channel.hooks.error(status);

@@ -1,4 +1,4 @@
-/* Blobs: device code images, named by their digest so that a worker that knows one need not get it again. */
+/* Blobs: device code images, named by their digest, so that a worker receives an image only once. */
 #include "hws_channel_internal.h"
 
 #include "hws_sha256.h"

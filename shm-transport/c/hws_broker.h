@@ -1,4 +1,4 @@
-/* The way to the broker that the configuration names: TCP, or TLS over it. */
+/* Connects to the configured broker over TCP, or over TLS. */
 #ifndef HWS_BROKER_H
 #define HWS_BROKER_H
 
@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 /*
- * Connects within the configuration's time; patient: a broker that is not there yet is asked again (hws_dial_t).
- * Returns the carrier, or NULL with a sentence in error_p.
+ * Connects within the configuration's time. With `patient`, it retries a broker that is not there yet (hws_dial_t).
+ * Returns the carrier, or NULL with a message in error_p.
  */
 hws_carrier_t *hws_broker_connect(const hws_config_t *config, bool patient, char *error_p, size_t error_capacity);
 

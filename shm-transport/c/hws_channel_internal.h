@@ -1,7 +1,7 @@
 /*
- * What the files of the channel share. Locks: send_lock before receive_lock, callback_lock alone or innermost. Over a
- * direct carrier send_lock is held while its ring is full, so the reader takes only receive_lock; apart from that none
- * is held over a system call that may block.
+ * Shared by the files of the channel. Lock order: send_lock before receive_lock; callback_lock alone or innermost. Over
+ * a direct carrier a thread holds send_lock while the ring is full, so the reader takes only receive_lock. Otherwise no
+ * thread holds a lock over a system call that may block.
  */
 #ifndef HWS_CHANNEL_INTERNAL_H
 #define HWS_CHANNEL_INTERNAL_H
@@ -12,28 +12,31 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Each of the two send buffers. A burst of 2,000 launches fits; bigger would only delay the first byte. */
+/*
+ * Size of each of the two send buffers. A burst of 2,000 launches fits; a larger buffer would only delay the first
+ * byte.
+ */
 #define HWS_SEND_BUFFER_BYTES (256u << 10)
 /* From this size on, a bulk is sent from where it lies instead of being copied first. */
 #define HWS_DIRECT_BYTES (64u << 10)
-/* A whole record fits behind what is left of the one before. */
+/* A whole record fits behind the rest of the one before. */
 #define HWS_RECEIVE_BUFFER_BYTES (HWS_MAX_RECORD_BYTES + (64u << 10))
 #define HWS_RECEIVE_PIECE_BYTES (64u << 10)
-/* Asynchronous copies to the host at one time; a further one waits for its bytes instead. */
+/* Asynchronous copies to the host at one time; a further copy waits for its bytes instead. */
 #define HWS_MAX_DETACHED 64
 
-/* Someone, or a detached copy, that waits for a reply or for credit. */
+/* A thread, or a detached copy, that waits for a reply or for credit. */
 typedef struct hws_waiter {
     struct hws_waiter *next, *previous;
     uint64_t sequence;
     uint32_t opcode;
-    bool detached; /* nobody sleeps on it: the reader finishes it */
-    bool done;     /* under receive_lock; set by the reader, or by whoever fails the channel when nobody reads */
+    bool detached; /* no thread sleeps on it: the reader finishes it */
+    bool done;     /* under receive_lock; set by the reader, or without a reader by the thread that fails the channel */
     int status;
     void *reply;
     uint32_t reply_capacity;
     uint32_t reply_bytes;
-    uint64_t credit_target; /* waits until so many bytes were released; 0: waits for a reply */
+    uint64_t credit_target; /* waits until the worker has released this many bytes; 0: waits for a reply */
     hws_target_t target;    /* base NULL: no DATA is expected */
     uint64_t target_bytes;
     uint64_t received_bytes;
@@ -43,8 +46,8 @@ typedef struct hws_waiter {
 
 typedef enum hws_signal {
     HWS_SIGNAL_NONE,
-    HWS_SIGNAL_LOOK,   /* look again: done, or the reader's role is free */
-    HWS_SIGNAL_ASLEEP, /* nothing yet, and the waiter has to be woken */
+    HWS_SIGNAL_LOOK,   /* check again: done, or the reader's role is free */
+    HWS_SIGNAL_ASLEEP, /* nothing yet; the waiter must be woken */
 } hws_signal_t;
 
 typedef struct hws_outgoing {
@@ -71,13 +74,13 @@ typedef struct hws_channel {
     pthread_cond_t drained;     /* a drain has ended */
     pthread_cond_t sender_wake;
     uint8_t *fill;              /* where records are appended */
-    uint8_t *spare;             /* what is being sent while draining */
+    uint8_t *spare;             /* being sent while draining */
     size_t fill_bytes;
     bool draining;              /* one thread sends, outside the lock */
     bool sender_awake;
-    uint64_t left_to_sender;    /* records ever that their caller has not sent itself */
+    uint64_t left_to_sender;    /* records so far that their caller has not sent itself */
     _Atomic uint64_t next_sequence; /* written under send_lock */
-    _Atomic uint64_t credit_used_bytes;     /* written under send_lock; the reader must not wait for that */
+    _Atomic uint64_t credit_used_bytes;     /* written under send_lock; the reader must not wait for that lock */
     _Atomic uint64_t credit_released_bytes; /* written under receive_lock, read under send_lock: it only grows */
     bool sender_started;        /* not over a direct carrier */
     pthread_t sender;
@@ -94,12 +97,12 @@ typedef struct hws_channel {
     hws_waiter_t *free_detached;
     int deferred;                  /* first error of a detached copy */
 
-    uint8_t *buffer;               /* of the reader: bytes [start, end) have arrived */
+    uint8_t *buffer;               /* the reader's: bytes [start, end) have arrived */
     size_t start, end;
 
     pthread_mutex_t callback_lock;
     pthread_cond_t callback_wake;
-    hws_queued_callback_t *callbacks; /* ring: room for every expected one */
+    hws_queued_callback_t *callbacks; /* ring: room for every expected callback */
     uint32_t callback_capacity, callback_head, callback_count, callback_expected;
     bool callback_started;
     pthread_t callback_thread;
@@ -110,36 +113,41 @@ typedef struct hws_channel {
 
 extern hws_channel_t hws_channel;
 
-/* Appends a record. With a waiter, sets its sequence and registers it. With `flush`, the record is on its way after. */
+/* Appends a record. With a waiter, sets its sequence and registers it. With `flush`, also starts sending the record. */
 int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush);
-/* Sends what lies in the send buffer, or leaves that to the thread that is sending. */
+/* Sends the contents of the send buffer, or leaves that to the thread that is sending. */
 void hws_channel_flush(void);
 void *hws_channel_sender_main(void *unused);
 
-/* Puts a waiter into the list. Returns 0, or the channel's failure. */
+/* Adds a waiter to the list. Returns 0, or the channel's failure. */
 int hws_waiter_register(hws_waiter_t *waiter);
-/* Waits until it is done, reading for all when nobody else does. Returns its status. */
+/* Waits until the waiter is done and reads for all threads if no other thread does. Returns the waiter's status. */
 int hws_waiter_wait(hws_waiter_t *waiter);
-/* Marks as done and takes out of the list. receive_lock held; only by the reader or when nobody reads. */
+/*
+ * Marks the waiter as done and removes it from the list. receive_lock held; only by the reader or when no thread reads.
+ */
 void hws_waiter_finish(hws_waiter_t *waiter, int status);
-/* Ends every waiter with the channel's failure. receive_lock held; only by the reader or when nobody reads. */
+/* Ends every waiter with the channel's failure. receive_lock held; only by the reader or when no thread reads. */
 void hws_waiter_fail_all(void);
 int hws_background_start(void);
 
 /* Receives and handles at least one piece. Only the reader. Returns 0, or -1 after the channel has failed. */
 int hws_channel_receive(void);
 
-/* A CALLBACK has arrived. Returns -1 when none was expected. */
+/* Handles a CALLBACK that has arrived. Returns -1 when none was expected. */
 int hws_callback_arrived(uint64_t id, int status);
 
-/* Fails the channel because its carrier has failed, with what that says or else errno. No lock held. */
+/* Fails the channel because its carrier has failed, with the carrier's message or else errno. No lock held. */
 int hws_channel_lose(void);
 
-/* Waits for the channel's threads after hws_channel_close() and frees what it held: for tests, which open another. */
+/*
+ * Waits for the channel's threads after hws_channel_close() and frees its memory. For tests, which open another
+ * channel.
+ */
 void hws_channel_join(void);
 
 static inline void hws_count(_Atomic uint64_t *counter, uint64_t amount) {
-    /* One writer at a time by the lock or role it holds: no locked instruction is needed. */
+    /* Its lock or role allows one writer at a time, so no locked instruction is needed. */
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
 }
 

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #define DEFAULT_PATH "/etc/hawser/guest.toml"
-#define SETUP_PATH "/run/hawser/guest.toml" /* what `hawser setup` has from the hypervisor */
-#define MAX_LINES 10000 /* of a file that never ends, such as a device */
+#define SETUP_PATH "/run/hawser/guest.toml" /* `hawser setup` writes the hypervisor's settings there */
+#define MAX_LINES 10000 /* for an endless file, such as a device */
 #define DEFAULT_SYSFS "/sys"
 #define MAX_CONNECT_TIMEOUT_MS 600000ul
 
-/* Texts as found, before they are taken apart. */
+/* The settings' texts as found, before parsing. */
 typedef struct hws_settings {
     char carrier[16];
     char region[512];
@@ -21,7 +21,7 @@ typedef struct hws_settings {
     char ca_file[512];
     char token[400];
     char token_file[512];
-    char from[512]; /* who has named the broker */
+    char from[512]; /* where the broker is set */
 } hws_settings_t;
 
 static int copy_text(char *target, size_t capacity, const char *text) {
@@ -44,7 +44,7 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Takes a value of the file: "basic" or 'literal' without escapes, which broker names and tokens never need. */
+/* Stores a value of the file: "basic" or 'literal' without escapes, which broker names and tokens never need. */
 static int take_value(hws_settings_t *settings, const char *key, char *value) {
     char quote = *value;
     char *end = quote == '"' || quote == '\'' ? strchr(value + 1, quote) : NULL;
@@ -118,7 +118,7 @@ static int read_file(hws_settings_t *settings, const char *path, bool required, 
         return -1;
     }
     if (token_known) {
-        /* A token of the environment replaces both ways of the file to give one. */
+        /* A token of the environment replaces token and token_file of the file. */
         memcpy(found.token, settings->token, sizeof found.token);
         memcpy(found.token_file, settings->token_file, sizeof found.token_file);
     }
@@ -130,8 +130,8 @@ static int read_file(hws_settings_t *settings, const char *path, bool required, 
 }
 
 /*
- * The named file alone, else the administrator's and, unless a broker or a region is known by then, the hypervisor's: its
- * token is for its broker.
+ * Reads the file that HAWSER_CONFIG names and no other. Otherwise reads the administrator's file, then the hypervisor's
+ * if the first names neither broker nor region. The hypervisor's token belongs to its own broker.
  */
 static int read_files(hws_settings_t *settings, char *error, size_t capacity) {
     const char *path = secure_getenv("HAWSER_CONFIG");
@@ -176,7 +176,7 @@ static int split_token(hws_config_t *config, char *token) {
         && copy_text(config->secret, sizeof config->secret, dot + 1) == 0 ? 0 : -1;
 }
 
-/* host, host:port, [v6] or [v6]:port, and before it tls:// or, as without, tcp://. */
+/* Splits host, host:port, [v6] or [v6]:port, after an optional tls:// or tcp:// (the default). */
 static int split_broker(hws_config_t *config, char *broker) {
     if (strncmp(broker, "tls://", 6) == 0 || strncmp(broker, "tcp://", 6) == 0) {
         config->tls = broker[1] == 'l';
@@ -209,7 +209,7 @@ static int split_broker(hws_config_t *config, char *broker) {
 }
 
 static int take_environment(const char *name, char *target, size_t capacity, char *error, size_t error_capacity) {
-    /* secure_getenv: a set-uid program must not be led to another user's broker. */
+    /* secure_getenv: another user must not lead a set-uid program to a broker of their own. */
     const char *value = secure_getenv(name);
     if (value != NULL && copy_text(target, capacity, value) != 0) {
         snprintf(error, error_capacity, "%s is too long: at most %zu bytes", name, capacity - 1);
@@ -246,7 +246,7 @@ static int take_timeout(hws_config_t *config, char *error, size_t capacity) {
     return 0;
 }
 
-/* Broker and token, which a process whose vGPU is a region does without. */
+/* Takes broker and token. A process whose vGPU is a region needs neither. */
 static int take_broker(hws_config_t *config, hws_settings_t *settings, char *error, size_t capacity) {
     if (settings->broker[0] == '\0') {
         snprintf(config->missing, sizeof config->missing,

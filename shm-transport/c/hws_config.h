@@ -1,8 +1,8 @@
 /*
- * Where our vGPU is and who we are, from HAWSER_CARRIER, HAWSER_REGION, HAWSER_BROKER, HAWSER_TOKEN or
- * HAWSER_TOKEN_FILE, HAWSER_CA_FILE, HAWSER_CONNECT_TIMEOUT_MS; what they leave open, from the [guest] table of /etc/hawser/guest.toml
- * and, where that names no broker, of /run/hawser/guest.toml (HAWSER_CONFIG names another file instead of both). A set-uid
- * program ignores the environment.
+ * The guest's configuration: its vGPU and its token. The environment comes first: HAWSER_CARRIER, HAWSER_REGION,
+ * HAWSER_BROKER, HAWSER_TOKEN or HAWSER_TOKEN_FILE, HAWSER_CA_FILE, HAWSER_CONNECT_TIMEOUT_MS. The [guest] table of
+ * /etc/hawser/guest.toml supplies the rest. If that file names no broker, /run/hawser/guest.toml follows. HAWSER_CONFIG
+ * names another file instead of both. A set-uid program ignores the environment.
  */
 #ifndef HWS_CONFIG_H
 #define HWS_CONFIG_H
@@ -16,29 +16,29 @@
 #define HWS_DEFAULT_CONNECT_TIMEOUT_MS 5000u
 
 typedef enum hws_carrier_choice {
-    HWS_CARRIER_AUTO, /* a region of shared memory when there is one, else the broker when one is configured */
+    HWS_CARRIER_AUTO, /* a region of shared memory if there is one, else the configured broker */
     HWS_CARRIER_SHM,
     HWS_CARRIER_TCP,
 } hws_carrier_choice_t;
 
 typedef struct hws_config {
     hws_carrier_choice_t carrier;
-    char region[512];            /* file of the region; "": look for an ivshmem device */
-    char sysfs[256];             /* where devices are looked for: /sys, or HAWSER_SYSFS for tests */
-    char host[256];              /* of the broker; "" when `missing` is a sentence */
+    char region[512];            /* file of the region; "": search for an ivshmem device */
+    char sysfs[256];             /* where devices are searched: /sys, or HAWSER_SYSFS for tests */
+    char host[256];              /* of the broker; "" when `missing` has a message */
     char port[8];
     bool tls;                    /* the broker reads tls://... */
     char ca_file[512];           /* authorities to trust; "": those of the machine */
     char key_id[128];
     char secret[256];
-    char from[512];              /* who has named the broker, for people: "HAWSER_BROKER", a file; "" for none */
-    char missing[256];           /* what to set before TCP can be used; "" when nothing */
+    char from[512];              /* where the broker is set, for people: "HAWSER_BROKER", a file; "" for none */
+    char missing[256];           /* the setting that TCP still lacks; "" for none */
     uint32_t connect_timeout_ms; /* 1..600000 */
 } hws_config_t;
 
 /*
- * Reads the configuration. Returns 0, or -1 with a sentence in error_p that says what to set: something is malformed,
- * or HWS_CARRIER_TCP lacks its broker or token. A token reads keyId.secret, both of letters, digits, "_" and "-".
+ * Reads the configuration. Returns 0, or -1 with a message in error_p that names the setting: it is malformed, or
+ * HWS_CARRIER_TCP lacks its broker or token. A token reads keyId.secret, both of letters, digits, "_" and "-".
  */
 int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity);
 

@@ -16,9 +16,9 @@
 #define MAX_HOST_BYTES 65
 #define MAX_HELLO_BYTES \
     (HWS_HELLO_FIXED_BYTES + sizeof((hws_config_t *) 0)->key_id + MAX_PROGRAM_BYTES + MAX_HOST_BYTES + 24)
-/* The longest record that belongs into a handshake is a REFUSED with its sentence: stops a broker that floods us. */
+/* The longest record of a handshake is a REFUSED with its message. The limit stops a broker that floods the guest. */
 #define MAX_HANDSHAKE_PAYLOAD_BYTES 4096
-/* How a TLS alert begins: its type of content, 21, and version 3.3 (RFC 8446, 5.1). */
+/* First bytes of a TLS alert: content type 21 and version 3.3 (RFC 8446, 5.1). */
 #define TLS_ALERT 0x030315
 
 typedef struct hws_reader {
@@ -36,7 +36,7 @@ static int64_t now_ms(void) {
 static int receive_exactly(hws_carrier_t *carrier, void *target, size_t bytes, int64_t deadline_ms) {
     uint8_t *p = target;
     while (bytes > 0) {
-        /* Set again before each piece: an end that sends a byte now and then must not stretch the limit. */
+        /* Set again before each piece: a peer that sends a byte now and then must not stretch the limit. */
         int64_t left_ms = deadline_ms - now_ms();
         if (left_ms <= 0) {
             errno = ETIMEDOUT;
@@ -121,10 +121,10 @@ static size_t bounded_length(const char *text, size_t limit) {
     return text == NULL ? 0 : strnlen(text, limit);
 }
 
-/* Fills in the payload of HELLO. Returns its length. */
+/* Writes the payload of HELLO. Returns its length. */
 static size_t put_hello(uint8_t payload[MAX_HELLO_BYTES], const hws_config_t *config, uint64_t description_hash,
                         const uint8_t nonce[NONCE_BYTES]) {
-    /* Only for people who look at the list of sessions, so a long name is cut. */
+    /* Only the list of sessions shows it, so a long name is cut. */
     char host[MAX_HOST_BYTES] = "";
     gethostname(host, sizeof host - 1);
     size_t key_bytes = strlen(config->key_id);
@@ -176,8 +176,9 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
 }
 
 /*
- * HELLO, CHALLENGE and the guest's proof. A broker that has not proved itself gets the guest's proof all the same: a
- * broker that does not know the token can then say so. The caller takes nothing but REFUSED from such a broker.
+ * Sends HELLO, receives CHALLENGE and sends the guest's proof. A broker that has not proved itself gets the guest's
+ * proof all the same, so that a broker without the token can report that. The caller accepts only REFUSED from such a
+ * broker.
  */
 static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_purpose_t purpose,
                      uint64_t description_hash, bool *is_proved_p, char *error, size_t capacity) {
@@ -193,7 +194,7 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_pur
         return -1;
     }
     if (reader.header.opcode == HWS_CONTROL_OLD_CHALLENGE) {
-        /* Nobody talks this guest down to the old proof, which a copy of an old broker's database can make. */
+        /* The guest never falls back to the old proof: a copy of an old broker's database is enough to make it. */
         snprintf(error, capacity, "the broker must speak version %u of the handshake: its challenge is of version %u",
                  HWS_HANDSHAKE_VERSION, HWS_OLD_HANDSHAKE_VERSION);
         return -1;

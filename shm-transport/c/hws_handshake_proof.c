@@ -4,7 +4,7 @@
 
 _Static_assert(HWS_PROOF_BYTES == HWS_SHA256_BYTES, "a proof is an HMAC-SHA256, or a key hidden by one");
 
-/* A word for each key and each proof, so that none can be used as another. The 2 is HWS_HANDSHAKE_VERSION. */
+/* Each key and each proof has its own word, so that none can replace another. The 2 is HWS_HANDSHAKE_VERSION. */
 static const char client_word[] = "hawser-client-key-2", server_word[] = "hawser-server-key-2";
 static const char broker_word[] = "hawser-server-2";
 static const char *const guest_words[] = {[HWS_PURPOSE_SESSION] = "hawser-proof-2",

@@ -1,6 +1,7 @@
 /*
- * The proofs of guest and broker that they have a token's secret, or its verifier (architecture, section 2.3), as
- * HandshakeProof.java has them. Each covers the broker's nonce and the whole payload of HELLO. Any thread.
+ * The proofs by which guest and broker show that they have a token's secret, or its verifier (architecture, section
+ * 2.3). HandshakeProof.java is the same in Java. Each proof covers the broker's nonce and the whole payload of HELLO.
+ * Any thread.
  */
 #ifndef HWS_HANDSHAKE_PROOF_H
 #define HWS_HANDSHAKE_PROOF_H
@@ -21,25 +22,27 @@ typedef enum hws_purpose {
 /* The two sides' part of one handshake. */
 typedef struct hws_transcript {
     const uint8_t *server_nonce; /* of CHALLENGE, HWS_NONCE_SERVER_BYTES */
-    const uint8_t *hello;        /* payload of HELLO, as it was sent */
+    const uint8_t *hello;        /* payload of HELLO as sent */
     size_t hello_bytes;
 } hws_transcript_t;
 
-/* Keys of HWS_SHA256_BYTES that follow from a token's secret, as TokenKeys.java has them. */
+/* Keys of HWS_SHA256_BYTES, derived from a token's secret. TokenKeys.java is the same in Java. */
 typedef struct hws_token_keys {
-    uint8_t client_key[HWS_SHA256_BYTES]; /* the guest's alone */
+    uint8_t client_key[HWS_SHA256_BYTES]; /* only the guest has it */
     uint8_t stored_key[HWS_SHA256_BYTES]; /* SHA-256 of client_key; the broker keeps it */
     uint8_t server_key[HWS_SHA256_BYTES]; /* the broker keeps it */
 } hws_token_keys_t;
 
-/* The keys of a secret, the part of a token behind its dot. */
+/* Derives the keys from a secret, the part of a token after its dot. */
 void hws_token_keys_derive(const char *secret, hws_token_keys_t *keys_p);
 
 /* The guest's proof: its client key, hidden by an HMAC under the stored key. */
 void hws_handshake_proof_of_guest(const hws_token_keys_t *keys, hws_purpose_t purpose,
                                   const hws_transcript_t *transcript, uint8_t proof_p[HWS_PROOF_BYTES]);
 
-/* Whether a proof is that of a broker with the token's verifier. The time does not tell where a wrong one differs. */
+/*
+ * Whether a broker with the token's verifier made the proof. Its time does not depend on where a wrong proof differs.
+ */
 bool hws_handshake_proof_is_of_broker(const hws_token_keys_t *keys, const hws_transcript_t *transcript,
                                       const uint8_t proof[HWS_PROOF_BYTES]);
 

@@ -44,7 +44,7 @@ void hws_log(hws_level_t level, const char *format, ...) {
     if (wanted > 0) {
         used += (size_t) wanted < sizeof line - used - 1 ? (size_t) wanted : sizeof line - used - 2;
     }
-    /* Text from the other end may be part of the line: it must not steer a terminal. */
+    /* The line may hold text from the other end, which must not control a terminal. */
     for (size_t i = 0; i < used; i++) {
         if ((unsigned char) line[i] < 0x20 || line[i] == 0x7f) {
             line[i] = ' ';
@@ -52,7 +52,7 @@ void hws_log(hws_level_t level, const char *format, ...) {
     }
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, used) < 0) {
-        /* Nobody reads stderr: there is no better place to say so. */
+        /* stderr cannot be written, and there is no better place to report that. */
         errno = saved;
         return;
     }

@@ -1,6 +1,6 @@
 /*
- * SHA-256 (FIPS 180-4) and HMAC (RFC 2104): the handshake's proof and the names of device code images.
- * The guest library may depend on nothing but glibc, so it carries its own.
+ * SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for the handshake's proof and the names of device code images. The guest
+ * library may depend only on glibc, so it has its own implementation.
  */
 #ifndef HWS_SHA256_H
 #define HWS_SHA256_H
@@ -19,7 +19,7 @@ typedef struct hws_sha256 {
 
 void hws_sha256_init(hws_sha256_t *hash);
 void hws_sha256_update(hws_sha256_t *hash, const void *data, size_t bytes);
-/* Writes the digest; the object must be initialised again before another use. */
+/* Writes the digest. The object must be initialised again before another use. */
 void hws_sha256_final(hws_sha256_t *hash, uint8_t digest_p[HWS_SHA256_BYTES]);
 
 /* The digest of one piece of memory. */
@@ -31,7 +31,7 @@ typedef struct hws_bytes {
     size_t bytes;
 } hws_bytes_t;
 
-/* HMAC-SHA256 over the concatenation of `count` pieces; a key longer than a block is hashed first. */
+/* HMAC-SHA256 over the concatenation of `count` pieces. A key longer than a block is hashed first. */
 void hws_hmac_sha256(const void *key, size_t key_bytes, const hws_bytes_t *pieces, int count,
                      uint8_t digest_p[HWS_SHA256_BYTES]);
 

@@ -1,4 +1,4 @@
-/* The line of counters at exit. */
+/* The line of counters that the process writes at exit. */
 #include "hws_channel.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ void hws_statistics_report(void) {
     char program[128];
     size_t used = 0;
     for (const char *p = program_invocation_short_name; *p != '\0' && used < sizeof program - 1; p++) {
-        /* No text of JSON needs an escape then. */
+        /* The text then needs no JSON escapes. */
         program[used++] = *p == '"' || *p == '\\' || (unsigned char) *p < 0x20 ? '_' : *p;
     }
     program[used] = '\0';

@@ -18,7 +18,7 @@ int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_st
         snprintf(error_p, error_capacity, "%s", config->missing);
         return -1;
     }
-    /* Once: who asks wants to know how it is now. */
+    /* No retries: the caller wants the state at this moment. */
     hws_carrier_t *carrier = hws_broker_connect(config, false, error_p, error_capacity);
     if (carrier == NULL) {
         return -1;
@@ -35,7 +35,10 @@ static void pause_ms(long ms) {
     nanosleep(&time, NULL);
 }
 
-/* Copies the status while the broker does not change it. Returns 0, or -1 when it changed each time, or makes no sense. */
+/*
+ * Copies the status at a moment when the broker does not change it. Returns 0; or -1 when it changed at each try, or is
+ * invalid.
+ */
 static int copy_status(const hws_region_header_t *live, hws_status_t *status_p) {
     for (int i = 0; i < ATTEMPTS; i++) {
         /* pairs with the release stores of the broker's StatusPage.put() */
@@ -81,7 +84,7 @@ static int read_region(hws_shm_t *shm, uint64_t description_hash, hws_status_t *
 
 int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, bool *found_p,
                     char *error_p, size_t error_capacity) {
-    static hws_shm_t shm; /* a page and more; the command asks once */
+    static hws_shm_t shm; /* a page and more; the command reads the status once */
     memset(&shm, 0, sizeof shm);
     shm.fd = -1;
     if (hws_shm_find(&shm, config, found_p, error_p, error_capacity) != 0) {

@@ -1,9 +1,9 @@
 /*
- * What a vGPU is and does at this moment, as its broker says it, without a session: for the guest's `hawser` command.
- * Over TCP the token's proof opens it as it opens a session; a region holds it in its header.
+ * What a vGPU is and does at this moment, as its broker reports it without a session: for the guest's `hawser` command.
+ * Over TCP the token's proof opens the status, as it opens a session. A region has the status in its header.
  *
- * The text is UTF-8, a line each, fields separated by tabs; "-" where something is not known. Lines with another first
- * word are for newer readers.
+ * The text is UTF-8, one line for each item, with fields separated by tabs; "-" marks an unknown value. A reader skips
+ * lines whose first word it does not know.
  *   status 1
  *   broker <version>
  *   vgpu <name> <memoryBytes of each GPU, 0: what is free> <computeShare 1..100> <shared|exclusive> <maxSessions, 0: any>
@@ -27,16 +27,16 @@ typedef struct hws_status {
 } hws_status_t;
 
 /*
- * Asks the broker of the configuration over TCP, within config->connect_timeout_ms for each step. Returns 0, or -1 with
- * a sentence in error_p: no broker or token is configured, nobody listens, or the broker refuses.
+ * Requests the status from the configured broker over TCP, within config->connect_timeout_ms for each step. Returns 0,
+ * or -1 with a message in error_p: no broker or token is configured, no broker listens, or the broker refuses.
  */
 int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                    size_t error_capacity);
 
 /*
- * Reads it from the region of the configuration, or of the first ivshmem device that has one. Returns 0, or -1 with a
- * sentence in error_p: there is no region, it is another version's, or its broker shows no life for 2.5 s.
- * *found_p says whether there was a region at all.
+ * Reads the status from the configured region, or from the first ivshmem device that has one. Returns 0, or -1 with a
+ * message in error_p: there is no region, it has another version, or its broker shows no life for 2.5 s. *found_p:
+ * whether there was a region at all.
  */
 int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, bool *found_p,
                     char *error_p, size_t error_capacity);

@@ -1,4 +1,4 @@
-/* Threads of the library inside a program that does not know of them. */
+/* Threads of the library, of which the program around it knows nothing. */
 #ifndef HWS_THREAD_H
 #define HWS_THREAD_H
 

@@ -1,4 +1,4 @@
-/* The parts of a copy, the chunks they travel in, and the threads that copy them. */
+/* The parts of a copy, the chunks that carry them, and the threads that copy them. */
 #include "hws_bulk.h"
 
 #include "../hws_channel.h"
@@ -11,25 +11,25 @@
 #include <string.h>
 
 /*
- * Measured on 16 cores with an H200, 2026-11-21. A copy of 256 KiB has 4.9 / 7.5 / 8.7 / 8.3 GB/s to the device with
- * parts of 32 / 64 / 128 / 256 KiB, and 6.0 / 7.5 / 9.3 / 9.1 to the host; helpers that spin for it make it slower. With
- * a C thread in the worker's place issuing the copies, one of 256 MiB by 4 threads 35 GB/s
- * with parts of 512 KiB, 25 with 256, 15 with 128, and by 1 / 2 / 4 / 8 threads 9 / 15 / 35 / 41 GB/s, where CUDA's own
- * from pageable memory has 8. To the host 8 / 13 / 29 / 43 GB/s, where CUDA's own has 16.
+ * Measured on 16 cores with an H200, 2026-11-21. A copy of 256 KiB in parts of 32 / 64 / 128 / 256 KiB: 4.9 / 7.5 / 8.7
+ * / 8.3 GB/s to the device, and 6.0 / 7.5 / 9.3 / 9.1 GB/s to the host. Helpers that spin for it make it slower. A copy
+ * of 256 MiB to the device, with a C thread in the worker's place that issues the copies: by 4 threads in parts of 512
+ * / 256 / 128 KiB 35 / 25 / 15 GB/s; by 1 / 2 / 4 / 8 threads 9 / 15 / 35 / 41 GB/s. CUDA's own copy from pageable
+ * memory reaches 8 GB/s. To the host by 1 / 2 / 4 / 8 threads: 8 / 13 / 29 / 43 GB/s, CUDA's own 16 GB/s.
  */
 #define SMALLEST_PART_BYTES (128u << 10)
 #define LARGEST_PART_BYTES (512u << 10)
-/* A copy has at least so many parts, as far as their size allows: each end works while the other does. */
+/* A copy has at least this many parts, as far as their smallest size allows: both ends then work at the same time. */
 #define WANTED_PARTS 4
-/* At 1 MiB the threads are awake later than the copy is done; at 4 MiB they make it 1.5 times as fast. */
+/* At 1 MiB the copy ends before the threads are awake. At 4 MiB they make it 1.5 times as fast. */
 #define HELPED_BYTES (2u << 20)
 #define MAX_THREADS 8
-/* Parts that a thread has under way: with 2 it waits for the device, with 8 the chunks leave the cache. */
+/* Parts that one thread has under way. With 2 it waits for the device; with 8 the chunks leave the cache. */
 #define DEPTH 4
 
 typedef struct hws_plan {
     uint64_t width, rows, slices;       /* of a whole part */
-    uint64_t per_row, per_slice, count; /* parts a row, a slice, and of the whole copy */
+    uint64_t per_row, per_slice, count; /* parts in a row, in a slice, and in the whole copy */
 } hws_plan_t;
 
 typedef struct hws_job {
@@ -37,14 +37,14 @@ typedef struct hws_job {
     const hws_bulk_copy_t *copy;
     const hws_shm_view_t *view;
     hws_plan_t plan;
-    hws_tls_t tls;          /* the caller's: its thread number and context are those of every record */
+    hws_tls_t tls;          /* the caller's: every record has its thread number and context */
     _Atomic uint64_t taken; /* parts that a thread has taken on */
     _Atomic uint64_t sent;  /* parts whose record, if it needs one, has been sent */
     _Atomic int failure;    /* of the first part that failed */
     unsigned helpers;       /* under pool.lock */
 } hws_job_t;
 
-/* What a thread has under way, oldest first. */
+/* The parts that one thread has under way, oldest first. */
 typedef struct hws_flight {
     uint32_t chunks[DEPTH];
     hws_bulk_part_t parts[DEPTH];
@@ -56,13 +56,13 @@ static struct {
     pthread_cond_t work; /* a job has been added */
     pthread_cond_t done; /* a helper has left a job */
     hws_job_t *first;
-    unsigned threads;    /* that run, the caller's not counted */
+    unsigned threads;    /* running threads, without the callers */
     bool started;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 
 /*
- * Chunks by bits. Those that are neither free nor left belong to a thread. Left: used by copies to the device whose
- * call has returned; the worker may still read them.
+ * Sets of chunks, one bit each. A free chunk has no user. A left chunk was used by a copy to the device whose call has
+ * returned, but the worker may still read it. All other chunks belong to a thread.
  */
 static _Atomic uint64_t free_chunks, left_chunks;
 static pthread_once_t chunks_once = PTHREAD_ONCE_INIT;
@@ -77,7 +77,7 @@ static uint64_t bit(uint32_t chunk) {
     return 1ull << chunk;
 }
 
-/* Takes a bit out of a set. False when another thread was faster. */
+/* Removes a bit from a set. Returns false when another thread was faster. */
 static bool take_bit(_Atomic uint64_t *set, uint32_t chunk) {
     /* Acquire pairs with give_bit(): the last owner's accesses to the chunk are over. */
     return (atomic_fetch_and_explicit(set, ~bit(chunk), memory_order_acquire) & bit(chunk)) != 0;
@@ -87,7 +87,7 @@ static void give_bit(_Atomic uint64_t *set, uint32_t chunk) {
     atomic_fetch_or_explicit(set, bit(chunk), memory_order_release);
 }
 
-/* A chunk that is free now, the lowest one, which caches are most likely to hold. */
+/* Takes the lowest free chunk, because caches most likely hold it. */
 static bool take_chunk(uint32_t *chunk_p) {
     uint64_t candidates;
     while ((candidates = atomic_load_explicit(&free_chunks, memory_order_relaxed)) != 0) {
@@ -128,7 +128,7 @@ static uint64_t parts_of(uint64_t whole, uint64_t part) {
     return whole / part + (whole % part != 0);
 }
 
-/* Whole slices, else whole rows, else parts of a row. */
+/* Splits a copy into whole slices, else whole rows, else pieces of a row. */
 static hws_plan_t make_plan(const hws_bulk_copy_t *copy, uint64_t chunk_bytes) {
     uint64_t wanted = copy->width * copy->rows * copy->slices / WANTED_PARTS;
     wanted = wanted < SMALLEST_PART_BYTES ? SMALLEST_PART_BYTES : at_most(wanted, LARGEST_PART_BYTES);
@@ -159,7 +159,7 @@ static hws_bulk_part_t part_of(const hws_job_t *job, uint64_t index) {
     return part;
 }
 
-/* Between the program's memory and a chunk, where rows and slices lie one after the other. */
+/* Copies between the program's memory and a chunk, in which rows and slices lie one after the other. */
 static void copy_rows(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *chunk) {
     uint64_t width = part->width, rows = part->rows;
     if (width == copy->pitch || rows == 1) {
@@ -185,7 +185,7 @@ static void fail(hws_job_t *job, int status) {
     }
 }
 
-/* Takes on the next part, unless there is none or the copy has failed. */
+/* Takes the next part, unless there is none or the copy has failed. */
 static bool take_part(hws_job_t *job, hws_bulk_part_t *part_p) {
     if (atomic_load_explicit(&job->failure, memory_order_relaxed) != 0
         || atomic_load_explicit(&job->taken, memory_order_relaxed) >= job->plan.count) {
@@ -204,7 +204,7 @@ static void copy_without_chunk(hws_job_t *job, const hws_bulk_part_t *part) {
     atomic_fetch_add(&job->sent, 1);
 }
 
-/* Sends the record of a part and enters it into what is under way. The chunk is ours. */
+/* Sends the record of a part and adds the part to the flight. The chunk belongs to this thread. */
 static void send_part(hws_job_t *job, hws_flight_t *flight, const hws_bulk_part_t *part, uint32_t chunk) {
     uint8_t *bytes = hws_shm_chunk(job->view, chunk);
     if (job->copy->to_device) {
@@ -240,7 +240,7 @@ static void work_to_device(hws_job_t *job) {
     hws_bulk_part_t part;
     while (take_part(job, &part)) {
         uint32_t chunk;
-        /* One of ours that the device is done with is the one that caches hold. */
+        /* Caches hold a chunk of this thread that the device has just finished with. */
         bool again = flight.count > 0 && hws_shm_chunk_ready(oldest(&flight));
         bool another = !again && (flight.count < DEPTH || job->copy->eager);
         if (another && take_chunk(&chunk)) {
@@ -261,14 +261,14 @@ static void work_to_device(hws_job_t *job) {
     }
 }
 
-/* Fills what is under way with parts of their own. */
+/* Requests parts until the flight is full. */
 static void request_parts(hws_job_t *job, hws_flight_t *flight) {
     hws_bulk_part_t part;
     uint32_t chunk;
     while (flight->count < DEPTH) {
         bool got = take_chunk(&chunk);
         if (!got && flight->count > 0) {
-            return; /* one of ours will be free soon */
+            return; /* one of this thread's chunks will be free soon */
         }
         if (!take_part(job, &part)) {
             if (got) {
@@ -284,7 +284,7 @@ static void request_parts(hws_job_t *job, hws_flight_t *flight) {
     }
 }
 
-/* Returns whether it has waited for the stream; only the caller does. */
+/* Returns whether it has waited for the stream, which only the caller's thread does. */
 static bool work_to_host(hws_job_t *job, bool caller) {
     hws_flight_t flight = {0};
     bool synchronised = false;
@@ -294,7 +294,7 @@ static bool work_to_host(hws_job_t *job, bool caller) {
             return synchronised;
         }
         if (caller && flight.count == 1 && !synchronised && atomic_load(&job->sent) == job->plan.count) {
-            /* Before the last part is copied out, not after it: the round trip then costs next to nothing. */
+            /* Before the last part is copied out: the round trip then costs next to nothing. */
             fail(job, job->copy->synchronise(job->copy));
             synchronised = true;
         }
@@ -344,7 +344,7 @@ static void *helper_main(void *unused) {
     return NULL;
 }
 
-/* Half of the processors: the other half is for the worker's end, and for the program. */
+/* Half of the processors. The other half serves the worker's end and the program. */
 static unsigned wanted_helpers(void) {
     const char *told = getenv("HAWSER_COPY_THREADS");
     long threads = told != NULL ? strtol(told, NULL, 10) : 0;
@@ -355,7 +355,7 @@ static unsigned wanted_helpers(void) {
     return threads < 1 ? 0 : (unsigned) (threads < MAX_THREADS ? threads : MAX_THREADS) - 1;
 }
 
-/* Starts the pool at the first long copy. pool.lock held. Fewer threads than wanted are no error. */
+/* Starts the pool at the first long copy. pool.lock held. Too few threads are no error. */
 static void start_pool(void) {
     pthread_t thread;
     pool.started = true;
@@ -404,7 +404,7 @@ int hws_bulk_run(const hws_bulk_copy_t *copy) {
     }
     pthread_once(&chunks_once, open_chunks);
     hws_job_t job = {.copy = copy, .view = view, .plan = make_plan(copy, view->header->chunk_bytes), .tls = hws_tls};
-    /* A thread that has sent nothing yet has no number that another could use for it. */
+    /* A thread that has sent nothing yet has no thread number that a helper could use. */
     bool helped = copy->width * copy->rows * copy->slices >= HELPED_BYTES && hws_tls.thread != 0;
     bool synchronised = false;
     if (helped) {

@@ -1,9 +1,9 @@
 /*
- * Copies of pageable memory through the region: in parts, each through a chunk of the slot's bulk area, so that the
- * program's memory and the GPU are at work at the same time. Long copies have several threads.
+ * Copies of pageable memory through the region. A copy travels in parts, each through a chunk of the slot's bulk area,
+ * so that the program's memory and the GPU work at the same time. Several threads share a long copy.
  *
- * Threads share the chunks, but none ever waits for a chunk that another one's copy uses: where it gets none, the part
- * travels in records. So a stream that stands still holds up nobody but those who copy in it.
+ * Threads share the chunks, but no thread waits for a chunk that another thread's copy uses. A part that gets no chunk
+ * travels in records. So a stalled stream delays only the threads that copy in it.
  */
 #ifndef HWS_BULK_H
 #define HWS_BULK_H
@@ -18,10 +18,10 @@ typedef struct hws_bulk_part {
     uint64_t slice, slices;
 } hws_bulk_part_t;
 
-/* A copy between a device and memory of the program. A plain one is one row of one slice. */
+/* A copy between a device and memory of the program. A plain copy is one row of one slice. */
 typedef struct hws_bulk_copy {
     bool to_device;
-    bool eager;           /* to_device: takes every chunk there is before it waits for the device */
+    bool eager;           /* to_device: takes every free chunk before it waits for the device */
     uint8_t *host;        /* the first byte; only read when to_device */
     uint64_t width;       /* bytes a row, at least 1 */
     uint64_t rows;        /* rows a slice, at least 1 */
@@ -30,20 +30,20 @@ typedef struct hws_bulk_copy {
     uint64_t slice_pitch; /* from a slice to the next */
 
     /*
-     * Sends the record of a part whose bytes lie one after the other at an offset of the region, in a chunk that has
-     * been marked. Returns 0 or a CUresult. Any thread, several at a time, all with the caller's hws_tls.
+     * Sends the record of a part whose bytes lie without gaps at an offset of the region, in a chunk that is marked as
+     * used. Returns 0 or a CUresult. Any thread, several at a time, all with the caller's hws_tls.
      */
     int (*send)(const struct hws_bulk_copy *copy, const hws_bulk_part_t *part, uint64_t region_offset, uint32_t chunk);
 
     /*
-     * Copies a part without the region, and returns when its memory may be used. Returns 0 or a CUresult. Threads as
-     * for `send`.
+     * Copies a part without the region, and returns when the caller may reuse the memory. Returns 0 or a CUresult.
+     * Threads as for `send`.
      */
     int (*copy_part)(const struct hws_bulk_copy *copy, const hws_bulk_part_t *part);
 
     /*
-     * To the host only: waits for the stream, so that printed text and errors of earlier work arrive. Called once, by
-     * the caller's thread, after the record of every part. Returns 0 or a CUresult.
+     * Only to the host: waits for the stream, so that printed text and errors of earlier work arrive. Called once, by
+     * the caller's thread, after the records of all parts. Returns 0 or a CUresult.
      */
     int (*synchronise)(const struct hws_bulk_copy *copy);
 
@@ -51,14 +51,17 @@ typedef struct hws_bulk_copy {
 } hws_bulk_copy_t;
 
 /*
- * Copies. To the device it returns when all bytes have been read and all records sent; to the host when all bytes are
- * there and the stream has been waited for. The session's carrier must be shm. Any thread.
+ * Copies. To the device it returns when all bytes have been read and all records sent. To the host it returns when all
+ * bytes have arrived and the stream is finished. The session's carrier must be shm. Any thread.
  *
  * @return 0; the first error of a part; or, to the host, that of `synchronise`.
  */
 int hws_bulk_run(const hws_bulk_copy_t *copy);
 
-/* Waits for no chunk, and gives back those that finished copies have left: for tests, that count them. */
+/*
+ * Reclaims the chunks that finished copies have left, without waiting, and returns the number of free chunks. For
+ * tests.
+ */
 uint32_t hws_bulk_free_chunks(void);
 
 #endif

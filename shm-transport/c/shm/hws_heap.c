@@ -1,4 +1,4 @@
-/* Taking granules from a table that other processes change at the same time. */
+/* Takes granules from a table that other processes change at the same time. */
 #include "hws_heap.h"
 
 #include <sched.h>
@@ -9,8 +9,9 @@
 #define ALL_UNITS 0xffu
 #define SMALL_BYTES (HWS_GRANULE_BYTES / 2)
 /*
- * Searches that met another process at work before the heap counts as full. Of two that want overlapping runs one
- * always gets on, since all take from low to high; the bound stops only a neighbour that takes and gives for ever.
+ * After this many searches that collided with another process the heap counts as full. Of two processes that want
+ * overlapping runs one always succeeds, because all take granules from low to high. The limit stops only a neighbour
+ * that takes and frees without end.
  */
 #define MAX_CONTENDED_SEARCHES 1000
 
@@ -22,7 +23,7 @@ bool hws_heap_open(hws_heap_t *heap, _Atomic uint8_t *table, uint64_t granules, 
                    const hws_heap_hooks_t *hooks) {
     *heap = (hws_heap_t) {.table = table, .granules = granules, .owner = (uint8_t) (slot + 1), .hooks = hooks};
     pthread_mutex_init(&heap->lock, NULL);
-    /* Processes begin in different parts, so that they seldom meet. */
+    /* Processes start in different parts of the heap, so that they seldom collide. */
     atomic_init(&heap->next, granules / HWS_MAX_SLOTS * (slot % HWS_MAX_SLOTS));
     heap->units = calloc(granules, sizeof *heap->units);
     /* Pages that no small allocation touches cost nothing. */
@@ -41,7 +42,7 @@ static uint8_t owner_of(const hws_heap_t *heap, uint64_t granule) {
     return atomic_load_explicit(&heap->table[granule], memory_order_relaxed);
 }
 
-/* Eight granules at once; a snapshot like each of its bytes. */
+/* Reads eight granules at once; each byte is a snapshot. */
 static uint64_t owners_of_eight(const hws_heap_t *heap, uint64_t granule) {
     /* SAFETY: granule is a multiple of 8 and granule + 8 <= granules, checked by the caller. */
     return __atomic_load_n((const uint64_t *) (const void *) (heap->table + granule), __ATOMIC_RELAXED);
@@ -51,11 +52,13 @@ static bool has_zero_byte(uint64_t word) {
     return ((word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull) != 0;
 }
 
-/* Takes granules [first, first + count). On a loss gives back what it got; *lost_p is the granule another has. */
+/*
+ * Takes granules [first, first + count). On failure it frees what it took, and *lost_p is a granule of another owner.
+ */
 static bool take(hws_heap_t *heap, uint64_t first, uint64_t count, uint64_t *lost_p) {
     for (uint64_t i = 0; i < count; i++) {
         uint8_t nobody = 0;
-        /* Acquire pairs with the release store of whoever gave the granule back: their last accesses are over. */
+        /* Acquire pairs with the release store in give_run(): the last owner's accesses are over. */
         if (!atomic_compare_exchange_strong_explicit(&heap->table[first + i], &nobody, heap->owner,
                                                      memory_order_acquire, memory_order_relaxed)) {
             *lost_p = first + i;
@@ -72,7 +75,7 @@ static bool take(hws_heap_t *heap, uint64_t first, uint64_t count, uint64_t *los
 static hws_search_t search(hws_heap_t *heap, uint64_t from, uint64_t end, uint64_t count, uint64_t *first_p) {
     bool contended = false;
     uint64_t run = 0, at = from;
-    /* A run that begins below `end` may go on above it. */
+    /* A run that begins below `end` may extend above it. */
     while (at < heap->granules && at - run < end) {
         uint64_t eight = at % 8 == 0 && heap->granules - at >= 8 ? owners_of_eight(heap, at) : 1;
         if (eight == 0 && count - run >= 8) {
@@ -99,7 +102,7 @@ static hws_search_t search(hws_heap_t *heap, uint64_t from, uint64_t end, uint64
     return contended ? HWS_SEARCH_CONTENDED : HWS_SEARCH_FULL;
 }
 
-/* The whole heap, from where the last search ended. */
+/* Searches the whole heap, starting where the last search ended. */
 static hws_search_t search_round(hws_heap_t *heap, uint64_t count, uint64_t *first_p) {
     uint64_t from = atomic_load_explicit(&heap->next, memory_order_relaxed);
     if (from >= heap->granules) {
@@ -149,7 +152,7 @@ static uint8_t units_mask(unsigned at, uint64_t bytes) {
     return (uint8_t) (((1u << count) - 1) << at);
 }
 
-/* Where a granule has free units for `bytes`, one after the other; -1 when it has none. */
+/* Finds adjacent free units of a granule for `bytes`; -1 when there are none. */
 static int find_units(uint8_t used, uint64_t bytes) {
     unsigned count = (unsigned) ((bytes + HWS_HEAP_UNIT_BYTES - 1) / HWS_HEAP_UNIT_BYTES);
     for (unsigned at = 0; at + count <= UNITS_PER_GRANULE; at++) {
@@ -183,7 +186,7 @@ static void remove_partial(hws_heap_t *heap, uint64_t granule) {
     }
 }
 
-/* Takes granules and maps them. Returns 0 or why not. */
+/* Takes granules and maps them. Returns 0 or an error. */
 static int take_mapped(hws_heap_t *heap, uint64_t count, uint64_t *first_p, uint64_t *address_p) {
     if (!take_run(heap, count, first_p)) {
         return HWS_HEAP_FULL;
@@ -195,7 +198,7 @@ static int take_mapped(hws_heap_t *heap, uint64_t count, uint64_t *first_p, uint
     return status;
 }
 
-/* Unmaps granules and gives them back. Returns 0, or why they stay taken. */
+/* Unmaps granules and frees them. Returns 0, or the error because of which they stay taken. */
 static int give_mapped(hws_heap_t *heap, uint64_t first, uint64_t count) {
     int status = heap->hooks->unmap(first * HWS_GRANULE_BYTES);
     if (status == 0) {
@@ -239,7 +242,7 @@ static int free_small(hws_heap_t *heap, const hws_heap_block_t *block) {
     uint8_t left = used & (uint8_t) ~units_mask(block->offset % HWS_GRANULE_BYTES / HWS_HEAP_UNIT_BYTES, block->bytes);
     int status = left == 0 ? give_mapped(heap, granule, 1) : heap->hooks->settle();
     if (status != 0) {
-        /* Nobody knows whether it is still mapped, so no further allocation may share it. */
+        /* Whether it is still mapped is unknown, so no further allocation may share it. */
         left = left == 0 ? ALL_UNITS : used;
     }
     heap->units[granule] = left;
@@ -247,7 +250,7 @@ static int free_small(hws_heap_t *heap, const hws_heap_block_t *block) {
     if (was_partial && !is_partial) {
         remove_partial(heap, granule);
     } else if (!was_partial && is_partial) {
-        /* Without memory for the note the granule's free units stay unused until it is empty. */
+        /* If memory is short for this note, the granule's free units stay unused until it is empty. */
         add_partial(heap, granule);
     }
     return status;

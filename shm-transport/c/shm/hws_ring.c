@@ -19,7 +19,7 @@ void hws_ring_attach_reader(hws_ring_t *ring, void *bytes, uint64_t size, uint64
     attach(ring, bytes, size, head, tail);
 }
 
-/* Bytes from the position to the end of the ring, at most `bytes`: the first of the two pieces of a copy. */
+/* Bytes from the position to the end of the ring, at most `bytes`: the first of a copy's two pieces. */
 static uint64_t first_piece(const hws_ring_t *ring, uint64_t at, uint64_t bytes) {
     return bytes < ring->size - at ? bytes : ring->size - at;
 }
@@ -56,7 +56,7 @@ void hws_ring_abort(hws_ring_t *ring) {
 
 uint64_t hws_ring_available(hws_ring_t *ring) {
     uint64_t tail = __atomic_load_n(ring->peer_word, __ATOMIC_ACQUIRE); /* pairs with hws_ring_commit() */
-    /* From the tail seen last, the writer can have gone on by the room that was released to it since. */
+    /* Since the tail seen last, the writer can have advanced by at most the room that was released to it. */
     if (tail - ring->peer_cached > ring->size - (ring->peer_cached - ring->published) || (tail & 7) != 0) {
         return HWS_RING_CORRUPT;
     }

@@ -10,7 +10,7 @@ hws_shm_t *_Atomic hws_shm_session;
 
 static bool has_reply(hws_shm_t *shm, uint32_t unused) {
     (void) unused;
-    return hws_ring_available(&shm->reply) != 0; /* also when the position is corrupt: seen where the bytes are taken */
+    return hws_ring_available(&shm->reply) != 0; /* also for a corrupt position: taking the bytes detects it */
 }
 
 static bool has_room(hws_shm_t *shm, uint32_t unused) {
@@ -23,7 +23,7 @@ static bool is_serving(hws_shm_t *shm, uint32_t unused) {
     return __atomic_load_n(&shm->host->state, __ATOMIC_ACQUIRE) == HWS_HOST_SERVING;
 }
 
-/* A position that cannot be: either the slot was cleared up under us, or the worker is at fault. */
+/* Handles an impossible position: the broker has reset the slot meanwhile, or the worker is at fault. */
 static int refuse_position(hws_shm_t *shm, const char *which) {
     hws_shm_look_t look = {0};
     if (hws_shm_is_lost(shm, &look)) {
@@ -35,7 +35,7 @@ static int refuse_position(hws_shm_t *shm, const char *which) {
     return -1;
 }
 
-/* Whether the session can still be ours; two words of one line that the host seldom writes. */
+/* Whether the session can still be ours. Reads two words of one cache line that the host seldom writes. */
 static bool is_ours(hws_shm_t *shm) {
     hws_shm_look_t look = {0};
     return (is_serving(shm, 0)
@@ -63,7 +63,7 @@ static int shm_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
                 return refuse_position(shm, "command");
             }
             if (room == 0) {
-                /* The rest streams through behind what the worker takes out. */
+                /* The rest streams through as the worker takes bytes out. */
                 hws_ring_commit(&shm->command);
                 hws_shm_wake_worker(shm, &shm->host->command_waiting);
                 const hws_shm_wish_t wish = {.is_granted = has_room, .waiting = &shm->guest->room_waiting,
@@ -117,7 +117,7 @@ static int shm_set_timeout(hws_carrier_t *carrier, uint32_t timeout_ms) {
 static const char *shm_fault(hws_carrier_t *carrier) {
     hws_shm_t *shm = (hws_shm_t *) carrier;
     pthread_mutex_lock(&shm->lock);
-    bool faulted = shm->faulted; /* the text is written once, before this */
+    bool faulted = shm->faulted; /* the text is written once, before this flag */
     pthread_mutex_unlock(&shm->lock);
     return faulted ? shm->fault : NULL;
 }
@@ -127,11 +127,11 @@ static void shm_shutdown(hws_carrier_t *carrier) {
     atomic_store(&shm->closed, true);
     hws_shm_end_beat(shm);
     hws_shm_leave(shm);
-    /* Our own sleepers look whether they have been closed. */
+    /* Threads of this process that sleep check whether the carrier is shut down. */
     hws_futex_wake(&shm->host->reply_signal);
 }
 
-/* Gives up everything. Nothing of the region may be in use: at a failed start, and when a test ends. */
+/* Frees everything. Nothing of the region may be in use: after a failed start, or at the end of a test. */
 static void release(hws_shm_t *shm) {
     hws_shm_end_beat(shm);
     hws_shm_join_beat(shm);
@@ -144,7 +144,7 @@ static void shm_close(hws_carrier_t *carrier) {
     hws_shm_t *shm = (hws_shm_t *) carrier;
     atomic_store(&hws_shm_session, NULL);
     if (getpid() != shm->pid) {
-        close(shm->fd); /* in a forked child: the rest is its parent's */
+        close(shm->fd); /* a forked child has only the descriptor; the rest belongs to the parent */
         return;
     }
     release(shm);
@@ -186,7 +186,7 @@ static void attach_rings(hws_shm_t *shm) {
                            &shm->guest->reply_head, &shm->host->reply_tail);
 }
 
-/* The worker answers before the broker has said that it serves, or after. */
+/* Waits for the worker's WELCOME. The worker answers before or after the broker marks the slot as serving. */
 static int await_worker(hws_shm_t *shm, uint32_t timeout_ms, hws_welcome_t *welcome_p, char *error, size_t capacity) {
     if (hws_handshake_await_welcome(&shm->carrier, timeout_ms, welcome_p, error, capacity) != 0) {
         return -1;

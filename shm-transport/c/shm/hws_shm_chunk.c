@@ -1,4 +1,4 @@
-/* Chunks of the bulk area: a word each, BUSY from the guest's use until the worker has done the copy. */
+/* Chunks of the bulk area: one word each, BUSY from the guest's use until the worker has finished the copy. */
 #include "hws_shm_internal.h"
 
 #include "hws_channel.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 
 static bool is_done(hws_shm_t *shm, uint32_t chunk) {
-    /* Pairs with the worker's release store, so that the chunk's bytes are seen. */
+    /* Pairs with the worker's release store, so that the chunk's bytes are visible. */
     return __atomic_load_n(hws_shm_chunk_word(shm, chunk), __ATOMIC_ACQUIRE) != HWS_CHUNK_BUSY;
 }
 

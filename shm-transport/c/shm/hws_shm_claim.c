@@ -1,7 +1,7 @@
 /*
- * A slot's life as the guest sees it: its lock, its states, its beat. The lock is one of the process (F_SETLK), not of
- * the open file: no fork inherits it, and the kernel drops it when the process dies. It goes with the first descriptor
- * of the region's file that the process closes, so the carrier opens the file once and keeps it.
+ * The guest's part of a slot's life: lock, states, beat. The lock belongs to the process (F_SETLK), not to the open
+ * file: no fork inherits it, and the kernel releases it when the process dies. It also ends when the process closes any
+ * descriptor of the region's file. So the carrier opens the file once and keeps it open.
  */
 #include "hws_shm_internal.h"
 
@@ -17,14 +17,14 @@
 
 #define MS_NS 1000000ll
 /*
- * So long, and so often, every slot must be found locked before that is believed: others hold locks for a moment when
- * they look for a slot themselves, or free what a dead process has left. Time alone says nothing: a process that was
- * made to wait for a processor meanwhile may have looked once.
+ * All slots count as taken only after every look for this long, and this many looks, found them locked. Other processes
+ * hold locks briefly while they search for a slot or free a dead process's memory. The time alone proves nothing: a
+ * process that did not get a processor meanwhile may have looked only once.
  */
 #define TAKEN_NS (20 * MS_NS)
 #define TAKEN_LOOKS 20
-#define NAP_NS 100000 /* between two looks for the broker's answer, which a poll of its own delays more */
-#define LOOK_NS (20 * MS_NS) /* the same where the broker wakes us: only one that is gone takes so long to be seen */
+#define NAP_NS 100000 /* pause between two looks for the broker's answer; the broker's own poll delays it more */
+#define LOOK_NS (20 * MS_NS) /* the same where the broker wakes us; only a dead broker makes us wait so long */
 
 typedef enum lock_result { LOCK_OURS, LOCK_TAKEN, LOCK_FAILED } lock_result_t;
 
@@ -51,14 +51,16 @@ static bool is_free(const hws_shm_t *shm, uint32_t slot) {
 }
 
 /*
- * Frees the granules of a slot that nobody uses: it is free, and its lock is ours, so nobody takes any for it
+ * Frees the granules of an unused slot. The slot is free and its lock is ours, so no process takes granules for it
  * meanwhile.
  */
 static uint64_t free_granules(hws_shm_t *shm, uint32_t slot) {
     uint64_t granules = shm->header.heap_bytes / HWS_GRANULE_BYTES, freed = 0;
     uint8_t *table = (uint8_t *) shm->view.heap_table, owner = (uint8_t) (slot + 1);
     for (uint64_t at = 0; at < granules; at++) {
-        /* Most of a table is zeros: eight at a time. The table begins a page, so the word is aligned. */
+        /*
+         * Most of a table is zeros, so eight are checked at a time. The table begins on a page, so the word is aligned.
+         */
         if (at % 8 == 0 && granules - at >= 8 && __atomic_load_n((uint64_t *) (table + at), __ATOMIC_RELAXED) == 0) {
             at += 7;
         } else if (__atomic_load_n(&table[at], __ATOMIC_RELAXED) == owner) {
@@ -69,17 +71,17 @@ static uint64_t free_granules(hws_shm_t *shm, uint32_t slot) {
     return freed;
 }
 
-/* Puts text into a field of our page, cut to leave a NUL. */
+/* Writes text into a field of our page, cut so that a NUL fits. */
 static void put_text(char *field, size_t capacity, const char *text) {
     size_t length = strnlen(text, capacity - 1);
     memset(field, 0, capacity);
     memcpy(field, text, length);
 }
 
-/* The slot's lock is ours and it is free: says who we are, and claims. */
+/* Claims a slot that is free and whose lock is ours: writes our identity into its page and sets its state. */
 static bool claim(hws_shm_t *shm, uint32_t slot, uint64_t description_hash) {
     hws_region_guest_t *guest = hws_shm_guest(shm, slot);
-    /* A thread of the process before us may have written after the broker zeroed the page. */
+    /* The last process of the slot may have had a thread that wrote after the broker zeroed the page. */
     __atomic_store_n(&guest->command_tail, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&guest->reply_head, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&guest->reply_waiting, 0, __ATOMIC_RELAXED);
@@ -108,7 +110,7 @@ static bool claim(hws_shm_t *shm, uint32_t slot, uint64_t description_hash) {
 
 typedef enum scan { SCAN_CLAIMED, SCAN_CHANGING, SCAN_TAKEN, SCAN_FAILED } scan_t;
 
-/* Looks at every slot once. CHANGING: none is free, but one will be when the broker has cleared it up. */
+/* Looks at every slot once. CHANGING: none is free, but the broker is about to free one. */
 static scan_t scan_slots(hws_shm_t *shm, uint64_t description_hash) {
     scan_t result = SCAN_TAKEN;
     for (uint32_t slot = 0; slot < shm->header.slot_count; slot++) {
@@ -123,7 +125,7 @@ static scan_t scan_slots(hws_shm_t *shm, uint64_t description_hash) {
             shm->locked = true;
             return SCAN_CLAIMED;
         }
-        /* We have its lock, so the process that claimed it is dead; the broker may not be able to see that. */
+        /* We have its lock, so the process that claimed it is dead. The broker may be unable to see that. */
         if (change_state(shm, slot, HWS_GUEST_CLAIMED, HWS_GUEST_ABANDONED)) {
             hws_shm_ring_broker(shm);
         }
@@ -188,7 +190,7 @@ static void *beat_main(void *argument) {
     return NULL;
 }
 
-/* The broker does not see our lock: it wants to see us count. */
+/* The broker of a virtual machine's guest cannot see our lock. It watches our beat instead. */
 static int start_beat(hws_shm_t *shm) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -214,7 +216,7 @@ void hws_shm_join_beat(hws_shm_t *shm) {
     }
 }
 
-/* Sleeps until the broker may have answered. It wakes who shares its kernel; a machine looks for itself. */
+/* Sleeps until the broker may have answered. The broker wakes processes of its own kernel; a virtual machine polls. */
 static void await_change(hws_shm_t *shm) {
     if (shm->view.kind != HWS_KIND_PROCESS) {
         nap();
@@ -266,7 +268,7 @@ int hws_shm_claim(hws_shm_t *shm, const hws_config_t *config, uint64_t descripti
 void hws_shm_leave(hws_shm_t *shm) {
     if (shm->claimed && change_state(shm, shm->view.slot, HWS_GUEST_CLAIMED, HWS_GUEST_LEFT)) {
         hws_shm_ring_broker(shm);
-        hws_shm_wake_worker(shm, &shm->host->command_waiting); /* it ends the session */
+        hws_shm_wake_worker(shm, &shm->host->command_waiting); /* the worker then ends the session */
     }
 }
 
@@ -285,7 +287,7 @@ uint64_t hws_shm_reclaim(void) {
     if (shm == NULL) {
         return 0;
     }
-    /* The lock is the process's: two threads would both get it, and the first would give it up under the second. */
+    /* The lock belongs to the process: two threads would both get it, and the first would release it for both. */
     pthread_mutex_lock(&reclaim_lock);
     for (uint32_t slot = 0; slot < shm->header.slot_count; slot++) {
         if (slot != shm->view.slot && set_lock(shm->fd, slot, F_WRLCK) == LOCK_OURS) {

@@ -1,4 +1,4 @@
-/* Which file is our region: the configured one, or the memory of an ivshmem device. */
+/* Finds the region's file: the configured one, or the memory of an ivshmem device. */
 #include "hws_shm_internal.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 #define SYSFS_MAGIC_NUMBER 0x62656572 /* linux/magic.h, SYSFS_MAGIC */
 
-/* A small file of sysfs as a number ("0x1af4\n", "1\n"); -1 when it cannot be read. */
+/* Reads a small file of sysfs as a number ("0x1af4\n", "1\n"); -1 when it cannot be read. */
 static long read_number(const char *device, const char *name) {
     char path[640], text[32];
     int length = snprintf(path, sizeof path, "%s/%s", device, name);
@@ -29,20 +29,22 @@ static long read_number(const char *device, const char *name) {
     return strtol(text, NULL, 0);
 }
 
-/* A device that no driver has taken answers at its memory only when it is enabled; needs root, once after each boot. */
+/* Enables a device. Without a driver its memory is accessible only then. Needs root, once after each boot. */
 static void enable(const char *device) {
     char path[640];
     snprintf(path, sizeof path, "%s/enable", device);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
-        /* When it fails the region has no magic, which is what the user is told then. */
+        /* If this fails, the region shows no magic, and the user gets that message. */
         ssize_t ignored = write(fd, "1", 1);
         (void) ignored;
         close(fd);
     }
 }
 
-/* Tries a device. Returns 0 when its memory is a region of ours; else -1, and what is kept of a message in error_p. */
+/*
+ * Tries a device. Returns 0 when its memory is one of our regions; else -1, with a message in error_p where it helps.
+ */
 static int try_device(hws_shm_t *shm, const char *device, bool *found_p, char *error_p, size_t error_capacity) {
     if (read_number(device, "vendor") != HWS_PCI_VENDOR || read_number(device, "device") != HWS_PCI_DEVICE
         || snprintf(shm->path, sizeof shm->path, "%s/resource2", device) >= (int) sizeof shm->path
@@ -90,7 +92,7 @@ int hws_shm_find(hws_shm_t *shm, const hws_config_t *config, bool *found_p, char
     }
     *found_p = true;
     snprintf(shm->path, sizeof shm->path, "%s", config->region);
-    /* The memory of a device, named by hand: the host runs another kernel, so nothing wakes us there. */
+    /* A device's memory that the user has named: the host runs another kernel, so it cannot wake us. */
     struct statfs status;
     bool is_device = statfs(shm->path, &status) == 0 && status.f_type == SYSFS_MAGIC_NUMBER;
     shm->view.kind = is_device ? HWS_KIND_MACHINE : HWS_KIND_PROCESS;

@@ -1,6 +1,6 @@
 /*
- * What the files of the shm carrier share. Words in the region are read and written by the __atomic functions: the
- * other side changes them at any time.
+ * Shared by the files of the shm carrier. They access words in the region by the __atomic functions, because the other
+ * side changes them at any time.
  */
 #ifndef HWS_SHM_INTERNAL_H
 #define HWS_SHM_INTERNAL_H
@@ -15,7 +15,7 @@
 typedef struct hws_shm {
     hws_carrier_t carrier;
     hws_shm_view_t view;
-    hws_region_header_t header;        /* private and checked */
+    hws_region_header_t header;        /* private copy, checked */
     hws_region_header_t *live;         /* the header in the region */
     hws_region_guest_t *guest;         /* our slot's pages */
     hws_region_host_t *host;
@@ -27,14 +27,14 @@ typedef struct hws_shm {
     pid_t pid;                         /* a forked child has neither the mapping nor the slot */
     bool locked;                       /* we hold the slot's lock */
     bool claimed;
-    _Atomic uint64_t session_id;       /* 0 until the host has said SERVING */
-    _Atomic bool closed;               /* by us: every operation fails */
+    _Atomic uint64_t session_id;       /* 0 until the host's state is SERVING */
+    _Atomic bool closed;               /* by this process: every operation fails */
     _Atomic uint32_t timeout_ms;
     hws_ring_t command, reply;
     hws_spin_t send_spin, receive_spin, chunk_spins[HWS_MAX_CHUNKS];
     hws_patience_t patience;
 
-    pthread_mutex_t lock;              /* of the fault and the beat's end */
+    pthread_mutex_t lock;              /* of the fault and of the end of the beat */
     char fault[384];
     bool faulted;
 
@@ -47,64 +47,65 @@ typedef struct hws_shm {
 /* hws_shm_region.c: opens and maps. */
 
 /*
- * Opens and maps a region's file, reads its header into a private copy and checks it. Returns 0, or -1 with a sentence;
- * *ours_p says whether the file carries our magic. What was opened stays in shm for hws_shm_unmap().
+ * Opens and maps a region's file, copies its header to private memory and checks it. Returns 0, or -1 with a message.
+ * *ours_p: whether the file carries our magic. hws_shm_unmap() undoes what was opened, also after a failure.
  */
 int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capacity);
 void hws_shm_unmap(hws_shm_t *shm);
-/* Whether all areas of a header lie in `mapped_bytes` and apart, with sizes that make sense. */
+/* Whether all areas of a header lie in `mapped_bytes` without overlap, with valid sizes. */
 bool hws_shm_header_is_sound(const hws_region_header_t *header, uint64_t mapped_bytes);
 
-/* hws_shm_find.c: which file. Sets path, doorbell_path and view.kind and maps. */
+/* hws_shm_find.c: finds the file. Sets path, doorbell_path and view.kind, and maps the file. */
 int hws_shm_find(hws_shm_t *shm, const hws_config_t *config, bool *found_p, char *error_p, size_t error_capacity);
 
 /* hws_shm_claim.c: locks and states. */
 
-/* Claims a slot and waits until the broker takes a worker. Returns 0, or -1 with a sentence; then no slot is ours. */
+/* Claims a slot and waits until the broker assigns a worker. Returns 0, or -1 with a message; then no slot is ours. */
 int hws_shm_claim(hws_shm_t *shm, const hws_config_t *config, uint64_t description_hash, char *error_p,
                   size_t error_capacity);
-/* Says that we leave; the broker ends the session and frees the slot. The lock stays. */
+/* Marks the slot as left; the broker ends the session and frees the slot. The lock stays. */
 void hws_shm_leave(hws_shm_t *shm);
 void hws_shm_unlock(hws_shm_t *shm);
-/* Ends the beat's thread, and waits for it. */
+/* Ends the beat's thread and waits for it. */
 void hws_shm_end_beat(hws_shm_t *shm);
 void hws_shm_join_beat(hws_shm_t *shm);
 
-/* hws_shm_wait.c: sleeping, waking, and seeing that the session is over. */
+/* hws_shm_wait.c: sleeping, waking, and detecting the end of the session. */
 
-/* What a waiting thread remembers between two looks at the region's host. Starts as zeros. */
+/* State of a waiting thread between two looks at the region's host. Starts as zeros. */
 typedef struct hws_shm_look {
     uint64_t beat;
-    int64_t since_ns; /* when the beat was first seen to be that; 0: not yet looked */
+    int64_t since_ns; /* when this beat was first seen; 0: not yet */
 } hws_shm_look_t;
 
-/* Whether the session is over; the reason goes into shm->fault, once. Reads each word of the host once. */
+/* Whether the session is over; writes the reason to shm->fault, once. Reads each word of the host once. */
 bool hws_shm_is_lost(hws_shm_t *shm, hws_shm_look_t *look);
-/* Whether the broker has shown no life for still_ms of looking. */
+/* Whether the broker has shown no life for still_ms of watching. */
 bool hws_shm_is_still(const hws_shm_t *shm, hws_shm_look_t *look, int64_t still_ms);
 void hws_shm_set_fault(hws_shm_t *shm, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What a thread waits for. */
+/* The condition that a thread waits for. */
 typedef struct hws_shm_wish {
     bool (*is_granted)(hws_shm_t *shm, uint32_t argument);
     uint32_t argument;
     uint32_t *waiting;  /* word in our page that asks the worker to wake us */
-    bool patient;       /* what is waited for may be the device's: see hws_patience_t */
+    bool patient;       /* the wait may be for the device: see hws_patience_t */
     hws_spin_t *spin;   /* of this kind of wait */
     bool bounded;       /* by timeout_ms */
 } hws_shm_wish_t;
 
 /*
- * Waits: spins, then sleeps. Returns 0; or -1 with errno EAGAIN (timeout), ESHUTDOWN (closed by us) or ECONNRESET (the
- * session is over, shm->fault says why, and the wish was not granted after that was seen).
+ * Waits: spins, then sleeps. Returns 0; or -1 with errno EAGAIN (timeout), ESHUTDOWN (this process closed the carrier)
+ * or ECONNRESET. ECONNRESET: the session is over, shm->fault has the reason, and the wish was still not granted after
+ * that was seen.
  */
 int hws_shm_wait(hws_shm_t *shm, const hws_shm_wish_t *wish);
 /*
- * Wakes the worker if it sleeps for what was just done: `waiting` is the host's word for bytes in the command ring, or
- * for room in the reply ring. Any thread.
+ * Wakes the worker if it sleeps until the caller's last step. `waiting` is the host's word for bytes in the command
+ * ring, or for room in the reply ring. Any thread.
  */
 void hws_shm_wake_worker(hws_shm_t *shm, uint32_t *waiting);
-/* Tells the broker to look at the slots: by the region's futex, or by its doorbell where there is one. */
+/* Makes the broker look at the slots: by the region's futex, or by its doorbell where there is one. */
 void hws_shm_ring_broker(hws_shm_t *shm);
 
 /* hws_shm.c */

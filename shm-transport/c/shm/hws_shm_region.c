@@ -1,4 +1,4 @@
-/* A region's file: opened, mapped, its header read once and checked. */
+/* A region's file: opens and maps it, reads its header once and checks it. */
 #include "hws_shm_internal.h"
 
 #include "hws_record.h"
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * Where a region is mapped if the place is free: the worker tries the same address, and then a pinned allocation has
- * one number on both sides. Below it lie the heaps of usual programs, above it libraries and stacks.
+ * A region is mapped here if the place is free. The worker tries the same address; a pinned allocation then has one
+ * address on both sides. The heaps of usual programs lie below it, libraries and stacks above.
  */
 #ifdef __SANITIZE_THREAD__
 #define WINDOW_BASE 0x7ea000000000ull /* the sanitizer keeps its own memory in the other place */
@@ -23,10 +23,10 @@
 #define WINDOW_STEP 0x10000000000ull
 #define WINDOW_STEPS 16
 #define LAST_SYSTEM_USER 999u /* login.defs(5), SYS_UID_MAX: the broker's packages make such a user */
-#define OVERFLOW_USER 65534u  /* an owner outside the user namespace of a container: what is mounted there is meant */
+#define OVERFLOW_USER 65534u  /* outside a container's user namespace: the container's administrator mounted the file */
 #define SLOT_PAGES 3u
 #define MAX_RING_BYTES (1ull << 30)
-#define MAX_REGION_BYTES (1ull << 47) /* of an address space; keeps sums below from overflowing */
+#define MAX_REGION_BYTES (1ull << 47) /* of an address space; keeps the sums below from overflowing */
 
 static bool is_power_of_two(uint64_t value) {
     return value != 0 && (value & (value - 1)) == 0;
@@ -37,7 +37,7 @@ static bool is_inside(uint64_t offset, uint64_t bytes, uint64_t from, uint64_t t
 }
 
 static bool are_apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
-    return a + a_bytes <= b || b + b_bytes <= a; /* both inside the region: no sum overflows */
+    return a + a_bytes <= b || b + b_bytes <= a; /* both lie inside the region, so no sum overflows */
 }
 
 bool hws_shm_header_is_sound(const hws_region_header_t *h, uint64_t mapped_bytes) {
@@ -78,16 +78,16 @@ static uint8_t *map_somewhere(int fd, uint64_t bytes) {
             return got;
         }
         if (got != MAP_FAILED) {
-            munmap(got, bytes); /* a kernel before 4.17 takes the address for a wish */
+            munmap(got, bytes); /* a kernel before 4.17 takes the address as a hint only */
         }
     }
     void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return got == MAP_FAILED ? NULL : got;
 }
 
-/* Copies the header out, field after field of the shared page read once. False while the broker formats it. */
+/* Copies the header out and reads each field of the shared page once. Returns false while the broker formats it. */
 static bool read_header(const hws_region_header_t *live, hws_region_header_t *header_p) {
-    /* Pairs with the broker's release store of the magic, its last. */
+    /* Pairs with the broker's release store of the magic, which it writes last. */
     if (__atomic_load_n(&live->magic, __ATOMIC_ACQUIRE) != HWS_REGION_MAGIC) {
         return false;
     }
@@ -96,7 +96,7 @@ static bool read_header(const hws_region_header_t *live, hws_region_header_t *he
     for (size_t i = 0; i < sizeof *header_p / sizeof *to; i++) {
         to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
     }
-    /* A broker that begins to format while we read takes the magic away first. */
+    /* A broker that starts to format meanwhile clears the magic first. */
     return __atomic_load_n(&live->magic, __ATOMIC_RELAXED) == HWS_REGION_MAGIC && header_p->magic == HWS_REGION_MAGIC
         && header_p->epoch == __atomic_load_n(&live->epoch, __ATOMIC_RELAXED);
 }
@@ -106,7 +106,7 @@ _Static_assert(sizeof(hws_region_header_t) % sizeof(uint64_t) == 0, "the header 
 static void map_doorbell(hws_shm_t *shm) {
     int fd = open(shm->doorbell_path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
-        return; /* the worker polls: slower, but no reason to do without the GPU */
+        return; /* the worker polls: slower, but the GPU stays usable */
     }
     void *registers = mmap(NULL, HWS_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
@@ -116,7 +116,7 @@ static void map_doorbell(hws_shm_t *shm) {
     }
 }
 
-/* Fills in what the checked header implies. */
+/* Fills in the pointers that follow from the checked header. */
 static void take_view(hws_shm_t *shm) {
     shm->live = (hws_region_header_t *) shm->view.base;
     shm->view.header = &shm->header;
@@ -127,15 +127,16 @@ static void take_view(hws_shm_t *shm) {
     }
 }
 
-/* Whether files of this owner are no other person's: root's, the program's own, a service's, or of an unknown owner. */
+/* Whether no other person owns files of this owner: it is root, the program's user, a service, or unknown. */
 static bool is_trusted(uid_t owner) {
     return owner == geteuid() || owner <= LAST_SYSTEM_USER || owner == OVERFLOW_USER;
 }
 
 /*
- * Whether a region's file may be used: in /dev/shm any user can make a file of the region's name before the broker does,
- * and would read all that the program sends. So the file's owner must be trusted, or the owner of its folder, if nobody
- * else may write there. The folder is that of the name: a link in a shared folder is its maker's, wherever it leads.
+ * Whether a region's file may be used. In /dev/shm any user can create a file of the region's name before the broker
+ * does, and would read all that the program sends. So the owner of the file must be trusted. Or the owner of its folder
+ * must be, if other users cannot write there. The folder is that of the given name: a link in a shared folder belongs
+ * to its creator, wherever it leads.
  */
 static bool is_safe(const char *path, const struct stat *file) {
     if (is_trusted(file->st_uid)) {

@@ -1,4 +1,4 @@
-/* Sleeping until the worker has done something, waking it, and seeing that the session is over. */
+/* Sleeping until the worker has acted, waking it, and detecting the end of the session. */
 #include "hws_shm_internal.h"
 
 #include <errno.h>
@@ -10,14 +10,19 @@
 
 #define SECOND_NS 1000000000ll
 #define MS_NS 1000000ll
-/* How often a sleeping thread looks whether the session is still there; only a lost one waits for it. */
+/*
+ * A sleeping thread checks this often whether the session still exists. Only the detection of a lost session depends on
+ * it.
+ */
 #define LOOK_NS (50 * MS_NS)
-/* A virtual machine is not woken: it looks after an eighth of the time that it has waited, within these. */
+/*
+ * Nothing wakes a virtual machine. It looks again after an eighth of the time that it has waited, within these limits.
+ */
 #define FIRST_NAP_NS 20000ll
 #define LAST_NAP_NS MS_NS
 #define SHORT_NAP_NS 200000ll
 #define NAP_SHARE 8
-/* The broker's beat counts up each half second; so many of looking at one that stands still mean that it is gone. */
+/* The broker increments its beat each half second. After this time of watching without a change it counts as dead. */
 #define GONE_MS 5000ll
 
 int64_t hws_shm_now_ns(void) {
@@ -47,7 +52,7 @@ bool hws_shm_is_still(const hws_shm_t *shm, hws_shm_look_t *look, int64_t still_
     return now_ns - look->since_ns > still_ms * MS_NS;
 }
 
-/* The host's sentence for its state, copied out first: it may change while it is printed. */
+/* Copies the host's message for its state before printing it, because the host may change it meanwhile. */
 static void set_fault_of_host(hws_shm_t *shm, const char *what) {
     char reason[sizeof shm->host->reason];
     const volatile char *from = shm->host->reason;
@@ -95,12 +100,12 @@ static void nap(int64_t waited_ns) {
     int64_t ns = waited_ns / NAP_SHARE;
     ns = ns < FIRST_NAP_NS ? FIRST_NAP_NS : ns > LAST_NAP_NS ? LAST_NAP_NS : ns;
     struct timespec time = {.tv_nsec = ns};
-    /* The kernel stretches short sleeps by 50 us; the thread is the program's, so it gets its own setting back. */
+    /* The kernel stretches short sleeps by 50 us. The thread belongs to the program, so its own setting is restored. */
     int slack_ns = ns < SHORT_NAP_NS ? prctl(PR_GET_TIMERSLACK) : -1;
     if (slack_ns > 0) {
         prctl(PR_SET_TIMERSLACK, 1000ul);
     }
-    nanosleep(&time, NULL); /* a signal only makes us look earlier */
+    nanosleep(&time, NULL); /* a signal only makes the thread look earlier */
     if (slack_ns > 0) {
         prctl(PR_SET_TIMERSLACK, (unsigned long) slack_ns);
     }
@@ -117,7 +122,7 @@ static int wait_asleep(hws_shm_t *shm, const hws_shm_wish_t *wish) {
             return -1;
         }
         if (hws_shm_is_lost(shm, &look)) {
-            /* What the worker said before it ended comes first. */
+            /* Replies that the worker wrote before it ended come first. */
             errno = ECONNRESET;
             return wish->is_granted(shm, wish->argument) ? 0 : -1;
         }
@@ -170,7 +175,7 @@ static void ring(hws_shm_t *shm, uint32_t vector) {
 
 void hws_shm_ring_broker(hws_shm_t *shm) {
     if (shm->view.kind == HWS_KIND_PROCESS) {
-        hws_wait_signal(&shm->live->slot_signal); /* seldom done: nobody says whether the broker sleeps by it */
+        hws_wait_signal(&shm->live->slot_signal); /* seldom; no word shows whether the broker sleeps */
     } else {
         ring(shm, 0);
     }

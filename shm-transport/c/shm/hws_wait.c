@@ -14,18 +14,18 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000u
-#define LIMIT_NS 50000u       /* about what a sleep and a wake-up by another processor that idles cost together */
-#define FEWER_LIMIT_NS 20000u /* up to FEW_CPUS processors the one that spins may be the one that is needed */
+#define LIMIT_NS 50000u       /* about the cost of a sleep and of a wake-up by another idle processor */
+#define FEWER_LIMIT_NS 20000u /* with up to FEW_CPUS processors the spinning one may be the one that is needed */
 #define FEW_CPUS 2
 #define MANY_CPUS 8
 #define PATIENCE_NS 10000000u
 #define SHORTEST_PATIENCE_NS 50000u
-#define CROWD_LOOK_NS 100000u /* between two looks at the thread's own time, each a system call */
-#define CROWD_KNOWN_NS 5000000u /* so long one look at the machine's load is believed */
-#define CROWDED_NS 200000u    /* so much less than the time that has passed: the scheduler has let others run */
-#define SMALLEST_NS 1000u     /* below this a spin is not worth its looks at the clock */
-#define SLEEPS_A_TRY 16       /* after so many, one wait spins up to LIMIT_NS, in which the other end can wake up */
-#define TURNS_A_CLOCK 8       /* looks at the word between two at the clock */
+#define CROWD_LOOK_NS 100000u /* between two reads of the thread's own time, each a system call */
+#define CROWD_KNOWN_NS 5000000u /* a measurement of the machine's load is valid for this long */
+#define CROWDED_NS 200000u    /* if a thread's own time is this much shorter than real time, others have run */
+#define SMALLEST_NS 1000u     /* below this a spin is not worth its reads of the clock */
+#define SLEEPS_A_TRY 16       /* after this many, one wait spins up to LIMIT_NS, in case the other end is awake */
+#define TURNS_A_CLOCK 8       /* looks at the word between two reads of the clock */
 
 void hws_futex_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     if (timeout_ns == 0) {
@@ -33,7 +33,7 @@ void hws_futex_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     }
     struct timespec timeout = {.tv_sec = (time_t) (timeout_ns / SECOND_NS), .tv_nsec = (long) (timeout_ns % SECOND_NS)};
     int saved = errno;
-    /* Whatever ends it, a signal, the time or another value: the caller looks for itself. */
+    /* A signal, the timeout or another value may end it: the caller checks for itself. */
     syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
     errno = saved;
 }
@@ -72,7 +72,10 @@ static int usable_cpus(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : FEW_CPUS;
 }
 
-/* The processors that a spin reckons with. HAWSER_SPIN says off (to measure without, to save power) or on (for tests). */
+/*
+ * The number of processors that a spin may assume. HAWSER_SPIN=off disables spinning (to measure, to save power); =on
+ * forces it (tests).
+ */
 static int spinning_cpus(void) {
     const char *told = getenv("HAWSER_SPIN");
     if (told != NULL && strcmp(told, "off") == 0) {
@@ -106,13 +109,13 @@ bool hws_spin_once(hws_spin_t *spin) {
     if (spin->budget_ns == 0) {
         return false;
     }
-    pause_cpu(); /* once between two looks: on recent processors it takes 140 cycles, and each delays the answer */
+    pause_cpu(); /* once between two looks: it takes 140 cycles on recent processors and delays the answer */
     if (++spin->turns % TURNS_A_CLOCK != 0) {
         return true;
     }
     uint64_t now = now_ns();
     if (spin->since_ns == 0) {
-        spin->since_ns = now; /* a short wait never looks at the clock */
+        spin->since_ns = now; /* a short wait never reads the clock */
         return true;
     }
     return now - spin->since_ns < spin->budget_ns;
@@ -142,12 +145,12 @@ void hws_patience_init(hws_patience_t *patience) {
 }
 
 bool hws_is_crowded(const char *loadavg, int cpus) {
-    /* "0.20 0.18 0.12 1/80 11206": the fourth says how many threads run, or would. */
+    /* "0.20 0.18 0.12 1/80 11206": the fourth field has the number of runnable threads. */
     int running;
     return sscanf(loadavg, "%*s %*s %*s %d/", &running) == 1 && running * 8 > cpus * 3;
 }
 
-/* Looks now and then only, since it costs some microseconds. Any thread. */
+/* Reads the load only now and then, because that costs some microseconds. Any thread. */
 static bool is_crowded(uint64_t now) {
     static _Atomic uint64_t looked_ns;
     static _Atomic bool crowded;
@@ -201,7 +204,7 @@ void hws_patient_end(hws_patient_t *wait, bool granted) {
                                                : atomic_fetch_add_explicit(&patience->misses, 1, memory_order_relaxed) + 1;
     uint32_t budget_ns = atomic_load_explicit(&patience->budget_ns, memory_order_relaxed);
     uint32_t next_ns = hws_patience_learn(budget_ns, patience->limit_ns, granted, wait->crowded, misses);
-    if (next_ns != budget_ns) { /* else the threads would write one line for nothing */
+    if (next_ns != budget_ns) { /* else all threads would write one cache line for nothing */
         atomic_store_explicit(&patience->budget_ns, next_ns, memory_order_relaxed);
     }
 }

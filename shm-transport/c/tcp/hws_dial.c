@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 /*
- * A broker that vanished without a word (power, cable) is noticed after this long: by unacknowledged data, or by
- * keepalive probes when we only wait. Longer than a stall of a loaded but living peer, whose kernel answers probes.
+ * A broker that vanished silently (power, cable) is detected after this time: by unacknowledged data, or by keepalive
+ * probes when we only wait. The time is longer than a stall of a loaded but living peer, whose kernel answers probes.
  */
 #define VANISHED_MS 20000u
 #define KEEPALIVE_IDLE_S 5
@@ -25,15 +25,15 @@
 
 #define FIRST_PAUSE_MS 50
 #define LONGEST_PAUSE_MS 1000
-/* People notice a program that does nothing for longer. */
+/* Users notice a program that does nothing for longer. */
 #define SAY_AFTER_MS 1000
 /*
- * Who is patient gives one address no longer at a time: a SYN to a machine that is still starting is lost, and the kernel
- * repeats it after 1, 3, 7, 15... seconds only. A repetition has room in it, and so has a slow path.
+ * The limit for one address when the dial is patient. A SYN to a machine that is still starting is lost, and the kernel
+ * repeats it only after 1, 3, 7, 15... seconds. The limit leaves time for one repetition and for a slow path.
  */
 #define ATTEMPT_MS 2500
 
-/* How it stands: the newest reason, and whether it may pass. */
+/* The state of a dial: the newest error, and whether it may be temporary. */
 typedef struct outcome {
     char reason[256];
     bool passing;
@@ -54,7 +54,7 @@ static int connect_until(int fd, const struct sockaddr *address, socklen_t lengt
         return errno;
     }
     for (;;) {
-        /* Looked at once in any case: an answer that is there counts, however late this thread gets a processor. */
+        /* Checked at least once: an answer that has arrived counts, however late this thread gets a processor. */
         int64_t left = deadline_ms - now_ms();
         struct pollfd wanted = {.fd = fd, .events = POLLOUT};
         int ready = poll(&wanted, 1, left > 0 ? (int) left : 0);
@@ -72,7 +72,10 @@ static int connect_until(int fd, const struct sockaddr *address, socklen_t lengt
     }
 }
 
-/* Options that make latency low and a vanished peer noticed. A kernel that lacks one still carries the session. */
+/*
+ * Sets options that lower latency and detect a vanished peer. A kernel that lacks one of them still carries the
+ * session.
+ */
 static void set_options(int fd) {
     int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S, probes = KEEPALIVE_PROBES;
     unsigned vanished = VANISHED_MS;
@@ -84,7 +87,7 @@ static void set_options(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &vanished, sizeof vanished);
 }
 
-/* Whether an error of connect() is one of a broker or network that may still be starting. */
+/* Whether an error of connect() may be temporary: the broker or the network may still be starting. */
 static bool passes(int error) {
     switch (error) {
         case ECONNREFUSED:
@@ -101,7 +104,7 @@ static bool passes(int error) {
     }
 }
 
-/* Whether an error of getaddrinfo() may pass: before the network is up, resolvers answer any of these. */
+/* Whether an error of getaddrinfo() may be temporary: before the network is up, resolvers return any of these. */
 static bool name_may_come(int error) {
     return error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA || error == EAI_FAIL;
 }
@@ -124,7 +127,7 @@ static int dial_address(const struct addrinfo *address, int64_t deadline_ms, int
     return -1;
 }
 
-/* Asks each address of the name once. Returns the socket, or -1 and how it stands. */
+/* Tries each address of the name once. Returns the socket, or -1 and the outcome. */
 static int dial_once(const hws_dial_t *dial, int64_t deadline_ms, outcome_t *outcome) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses = NULL;
     int rc = getaddrinfo(dial->host, dial->port, &hints, &addresses);
@@ -145,7 +148,10 @@ static int dial_once(const hws_dial_t *dial, int64_t deadline_ms, outcome_t *out
         int error;
         fd = dial_address(each, until_ms, &error);
         bool passing = passes(error);
-        /* What may pass is the better reason (the other family may be switched off); what was cut short is none. */
+        /*
+         * A temporary error is the better reason (the other address family may be switched off). An attempt that the
+         * deadline cut short is no reason.
+         */
         bool cut = error == ETIMEDOUT && until_ms == deadline_ms && known;
         if (fd < 0 && !cut && (passing || !outcome->passing)) {
             snprintf(outcome->reason, sizeof outcome->reason, "no connection to the broker %s:%s: %s", dial->host,
@@ -182,7 +188,7 @@ int hws_dial(const hws_dial_t *dial, char *error_p, size_t error_capacity) {
             hws_log(HWS_WARN, "%s; trying again for up to %u s", outcome.reason, (unsigned) (left + 999) / 1000);
             said = true;
         }
-        /* Halved at the end, so that a broker is asked shortly before the time is over and not long before. */
+        /* Halved towards the end, so that the last attempt comes shortly before the deadline. */
         pause_for(pause_ms < left / 2 ? pause_ms : left / 2);
         pause_ms = pause_ms * 2 < LONGEST_PAUSE_MS ? pause_ms * 2 : LONGEST_PAUSE_MS;
     }

@@ -1,4 +1,4 @@
-/* A connected socket to the broker, and patience with one that is not there yet. */
+/* Connects a socket to the broker, and retries a broker that is not there yet. */
 #ifndef HWS_DIAL_H
 #define HWS_DIAL_H
 
@@ -11,16 +11,16 @@ typedef struct hws_dial {
     const char *port; /* decimal */
     uint32_t timeout_ms;
     /*
-     * A broker that refuses, cannot be reached or has no address yet is asked again, with pauses of 50 ms that grow to a
-     * second, until timeout_ms: it, its network or ours may still be starting. After a second one line says so.
+     * Retries until timeout_ms when the broker refuses, is unreachable or has no address: the broker or a network may
+     * still be starting. The pauses grow from 50 ms to a second. After a second it logs one line.
      */
     bool patient;
 } hws_dial_t;
 
 /*
- * Connects within timeout_ms, over all addresses of the name together (a look-up of the name has the resolver's own
- * limit besides). Returns the socket, with the options that make latency low and a vanished peer noticed, or -1 with a
- * sentence in error_p, which ends with the last reason.
+ * Connects within timeout_ms, over all addresses of the name together; a look-up of the name has the resolver's own
+ * limit. Returns the socket, with options that lower latency and detect a vanished peer. Or returns -1 with a message
+ * in error_p, which ends with the last error.
  */
 int hws_dial(const hws_dial_t *dial, char *error_p, size_t error_capacity);
 

@@ -13,14 +13,14 @@
 typedef struct hws_tcp {
     hws_carrier_t carrier;
     _Atomic int fd;
-    hws_spin_t spin; /* of who receives: one thread at a time */
+    hws_spin_t spin; /* the receiver's: one thread at a time */
 } hws_tcp_t;
 
 static int tcp_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
     hws_tcp_t *tcp = (hws_tcp_t *) carrier;
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t) count};
     while (message.msg_iovlen > 0) {
-        /* MSG_NOSIGNAL: a broker that is gone must not kill the program by SIGPIPE. */
+        /* MSG_NOSIGNAL: SIGPIPE must not kill the program when the broker is gone. */
         ssize_t sent = sendmsg(tcp->fd, &message, MSG_NOSIGNAL);
         if (sent < 0) {
             if (errno == EINTR) {
@@ -45,7 +45,7 @@ static int tcp_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
 static ssize_t tcp_receive(hws_carrier_t *carrier, const struct iovec *pieces, int count) {
     hws_tcp_t *tcp = (hws_tcp_t *) carrier;
     struct msghdr message = {.msg_iov = (struct iovec *) (uintptr_t) pieces, .msg_iovlen = (size_t) count};
-    /* A broker that is near answers before this thread would be asleep. */
+    /* A nearby broker answers before this thread would be asleep. */
     hws_spin_begin(&tcp->spin);
     while (hws_spin_once(&tcp->spin)) {
         ssize_t received = recvmsg(tcp->fd, &message, MSG_DONTWAIT);

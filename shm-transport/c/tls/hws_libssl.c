@@ -29,7 +29,7 @@ const hws_libssl_t *hws_libssl_load(char *error_p, size_t error_capacity) {
     if (loaded) {
         return &library;
     }
-    /* Local: a program's own OpenSSL, of whatever version, must not find these names. */
+    /* Local: the program's own OpenSSL, of any version, must not find these names. */
     void *handle = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         handle = dlopen("libssl.so.1.1", RTLD_NOW | RTLD_LOCAL);
@@ -40,7 +40,7 @@ const hws_libssl_t *hws_libssl_load(char *error_p, size_t error_capacity) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        /* Of its libcrypto, too: a look-up by handle goes through what the library needs. */
+        /* This finds functions of libcrypto, too: dlsym with a handle also searches the library's dependencies. */
         void *found = dlsym(handle, entries[i].name);
         if (found == NULL) {
             snprintf(error_p, error_capacity, "the machine's OpenSSL lacks %s", entries[i].name);

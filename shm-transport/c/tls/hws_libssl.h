@@ -1,6 +1,6 @@
 /*
- * OpenSSL (libssl.so.3, or libssl.so.1.1) found at run time, so that the guest libraries depend on glibc alone: who does
- * not ask for TLS needs no OpenSSL. Types are opaque; the constants are OpenSSL's, unchanged from 1.1.1 to 3.x.
+ * Loads OpenSSL (libssl.so.3 or libssl.so.1.1) at run time, so that the guest libraries depend on glibc alone. A guest
+ * without TLS needs no OpenSSL. Types are opaque. The constants are OpenSSL's, unchanged from 1.1.1 to 3.x.
  */
 #ifndef HWS_LIBSSL_H
 #define HWS_LIBSSL_H
@@ -29,7 +29,7 @@
 #define HWS_BIO_FLAGS_WRITE 2
 #define HWS_BIO_FLAGS_SHOULD_RETRY 8
 #define HWS_BIO_FLAGS_RETRY 15
-/* openssl/crypto.h: its exit handler would take away what our threads still use. */
+/* openssl/crypto.h. OpenSSL's exit handler would free what our threads still use. */
 #define HWS_OPENSSL_INIT_NO_ATEXIT 0x00080000ul
 
 /* openssl/x509_vfy.h */
@@ -84,8 +84,8 @@ typedef struct hws_libssl {
 } hws_libssl_t;
 
 /*
- * Loads the library, once for the process; it stays. One thread at a time. Returns the functions, or NULL with a
- * sentence in error_p.
+ * Loads the library once for the process; it stays loaded. One thread at a time. Returns the functions, or NULL with a
+ * message in error_p.
  */
 const hws_libssl_t *hws_libssl_load(char *error_p, size_t error_capacity);
 

@@ -16,17 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Clear text on its way: what a system call or a lock is shared by. A multiple of a TLS record's 16 KiB. */
+/* Size of a window of clear text, which shares one system call and one lock. A multiple of a TLS record's 16 KiB. */
 #define WINDOW_BYTES (64 * 1024)
 
 /*
- * Clear text goes through a memory file: the kernel copies between it and the program's memory, so that a bad pointer
- * of the program is EFAULT as with a plain socket, and not a fault in our thread.
+ * Clear text goes through a memory file: the kernel copies between the file and the program's memory. A bad pointer of
+ * the program then gives EFAULT, as with a plain socket, instead of a fault in our thread.
  */
 typedef struct window {
     int file;
     char *bytes;
-    size_t start, end; /* what is in it and not yet taken */
+    size_t start, end; /* bytes [start, end) are in the window */
 } window_t;
 
 typedef struct hws_tls {
@@ -36,13 +36,13 @@ typedef struct hws_tls {
     _Atomic uint32_t timeout_ms; /* 0: none */
     pthread_mutex_t lock; /* of ssl: it serves one thread at a time, and no call on it waits for the network */
     hws_ssl_t *ssl;
-    hws_spin_t spin;          /* of who receives */
-    window_t sending, received; /* of the one sender, the one receiver */
+    hws_spin_t spin;          /* the receiver's */
+    window_t sending, received; /* of the one sender and of the one receiver */
     char fault[256];          /* under the lock */
     _Atomic bool faulted;
 } hws_tls_t;
 
-/* For the BIO's functions, which are told nothing else; set before the first connection. */
+/* For the functions of the BIO, which have no other way to it. Set before the first connection. */
 static const hws_libssl_t *library;
 
 static int retry(hws_bio_t *bio, ssize_t rc, int flag) {
@@ -52,7 +52,7 @@ static int retry(hws_bio_t *bio, ssize_t rc, int flag) {
     return (int) rc;
 }
 
-/* The BIO: the socket, never waiting, and without the SIGPIPE that OpenSSL's own would raise in the program. */
+/* The BIO: a socket that never waits. OpenSSL's own would raise SIGPIPE in the program. */
 static int bio_write(hws_bio_t *bio, const char *bytes, int count) {
     hws_tls_t *tls = library->BIO_get_data(bio);
     library->BIO_clear_flags(bio, HWS_BIO_FLAGS_RETRY);
@@ -84,7 +84,7 @@ static int64_t now_ms(void) {
     return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits until the socket can be read or written. Returns 0, or -1 with EAGAIN when the time is over. */
+/* Waits until the socket can be read or written. Returns 0, or -1 with EAGAIN after the deadline. */
 static int await(hws_tls_t *tls, short events, int64_t deadline_ms) {
     for (;;) {
         int64_t left = deadline_ms == 0 ? -1 : deadline_ms - now_ms();
@@ -109,8 +109,8 @@ static int64_t deadline(hws_tls_t *tls) {
 }
 
 /*
- * What a call on ssl has come to, under the lock: the bytes, 0 at the end of the stream, -1 with errno, or -2 with the
- * events to wait for in events_p.
+ * Translates the result of a call on ssl; under the lock. Returns the bytes, 0 at the end of the stream, -1 with errno,
+ * or -2 with the events to wait for in events_p.
  */
 static int outcome(hws_tls_t *tls, int rc, short *events_p) {
     if (rc > 0) {
@@ -160,7 +160,7 @@ static int try_write(hws_tls_t *tls, const void *source, size_t bytes, short *ev
     return rc;
 }
 
-/* Sends what is in the window. Returns 0, or -1 with errno. */
+/* Sends the contents of the window. Returns 0, or -1 with errno. */
 static int send_window(hws_tls_t *tls) {
     window_t *window = &tls->sending;
     int64_t until_ms = deadline(tls);
@@ -184,7 +184,7 @@ static int tls_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
     hws_tls_t *tls = (hws_tls_t *) carrier;
     window_t *window = &tls->sending;
     while (count > 0 || window->end > 0) {
-        /* As much as goes into the window, by the kernel. */
+        /* The kernel copies as much as the window holds. */
         while (count > 0 && window->end < WINDOW_BYTES) {
             size_t length = pieces->iov_len;
             if (length > WINDOW_BYTES - window->end) {
@@ -212,7 +212,7 @@ static int tls_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
     return 0;
 }
 
-/* Fills the empty window with at least a byte: as receive. */
+/* Receives at least one byte into the empty window. Returns as `receive` does. */
 static ssize_t fill_window(hws_tls_t *tls) {
     window_t *window = &tls->received;
     int64_t until_ms = deadline(tls);
@@ -225,14 +225,14 @@ static ssize_t fill_window(hws_tls_t *tls) {
         if (rc > 0) {
             window->end += (size_t) rc;
             if (window->end < WINDOW_BYTES) {
-                continue; /* more records may be here already */
+                continue; /* further records may have arrived */
             }
         }
         if (window->end > 0 || rc != -2) {
             hws_spin_end(&tls->spin, slept);
             return window->end > 0 ? (ssize_t) window->end : rc;
         }
-        /* A broker that is near answers before this thread would be asleep. */
+        /* A nearby broker answers before this thread would be asleep. */
         char byte;
         while (events == POLLIN && !slept && hws_spin_once(&tls->spin)) {
             if (recv(atomic_load(&tls->fd), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN) {
@@ -258,7 +258,7 @@ static ssize_t tls_receive(hws_carrier_t *carrier, const struct iovec *pieces, i
             return filled;
         }
     }
-    /* No more than there is: beyond, the file holds what has been taken. */
+    /* Not beyond `end`: the file there holds bytes that were already taken. */
     size_t left = window->end - window->start;
     ssize_t taken = 0;
     for (int i = 0; i < count && left > 0; i++) {
@@ -291,7 +291,9 @@ static void tls_shutdown(hws_carrier_t *carrier) {
     shutdown(atomic_load(&((hws_tls_t *) carrier)->fd), SHUT_RDWR);
 }
 
-/* The descriptors only: ssl may be in another thread's hands, or in those of a thread that a fork has not copied. */
+/*
+ * Closes only the descriptors. Another thread may use ssl, or, in a forked child, a thread that the fork did not copy.
+ */
 static void tls_close(hws_carrier_t *carrier) {
     hws_tls_t *tls = (hws_tls_t *) carrier;
     int fd = atomic_exchange(&tls->fd, -1);
@@ -325,7 +327,7 @@ static int open_window(window_t *window) {
         close(window->file);
         return -1;
     }
-    madvise(window->bytes, WINDOW_BYTES, MADV_DONTFORK); /* a child has nothing to do here; a kernel without it copies */
+    madvise(window->bytes, WINDOW_BYTES, MADV_DONTFORK); /* no use in a child */
     return 0;
 }
 
@@ -334,7 +336,7 @@ static void close_window(window_t *window) {
     close(window->file);
 }
 
-/* Whom to trust and what to ask for. Returns the context, or NULL with a sentence. */
+/* Makes the context with the trusted authorities. Returns it, or NULL with a message. */
 static hws_ssl_context_t *make_context(const hws_libssl_t *lib, const char *ca_file, char *error, size_t capacity) {
     hws_ssl_context_t *context = lib->SSL_CTX_new(lib->TLS_client_method());
     if (context == NULL) {
@@ -352,7 +354,7 @@ static hws_ssl_context_t *make_context(const hws_libssl_t *lib, const char *ca_f
     lib->SSL_CTX_set_options(context, HWS_SSL_OP_NO_RENEGOTIATION);
     lib->SSL_CTX_ctrl(context, HWS_SSL_CTRL_MODE,
                       HWS_SSL_MODE_ENABLE_PARTIAL_WRITE | HWS_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
-    /* Several records a system call. */
+    /* One system call reads several records. */
     lib->SSL_CTX_ctrl(context, HWS_SSL_CTRL_SET_READ_AHEAD, 1, NULL);
     lib->SSL_CTX_set_default_read_buffer_len(context, 2 * WINDOW_BYTES);
     return context;
@@ -363,7 +365,7 @@ static bool is_address(const char *host) {
     return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-/* The certificate must be for the name or address that the user has given. Returns 0, or -1. */
+/* Requires a certificate for the host name or address that the user gave. Returns 0, or -1. */
 static int expect_host(const hws_libssl_t *lib, hws_ssl_t *ssl, const char *host) {
     if (is_address(host)) {
         return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(ssl), host) == 1 ? 0 : -1;
@@ -404,7 +406,7 @@ static int shake_hands(hws_tls_t *tls, uint32_t timeout_ms) {
     }
 }
 
-/* Gives ssl the socket. Returns 0, or -1. */
+/* Connects ssl to the socket. Returns 0, or -1. */
 static int attach(hws_tls_t *tls) {
     static hws_bio_method_t *method; /* one for the process */
     if (method == NULL) {
@@ -435,7 +437,7 @@ hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char
     }
     hws_tls_t *tls = calloc(1, sizeof *tls);
     hws_ssl_t *ssl = library->SSL_new(context);
-    library->SSL_CTX_free(context); /* ssl has a share of it */
+    library->SSL_CTX_free(context); /* ssl holds a reference to it */
     if (tls == NULL || ssl == NULL || expect_host(library, ssl, host) != 0 || open_window(&tls->sending) != 0) {
         snprintf(error_p, error_capacity, "no memory for the TLS connection to %s", host);
         goto no_ssl;
