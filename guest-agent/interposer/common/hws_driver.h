@@ -1,6 +1,4 @@
-/*
- * What every file of libcuda.so.1 includes: entering a call, the state of the process, the export mark.
- */
+/* Included by every file of libcuda.so.1: the entry of a call, the state of the process, the export mark. */
 #ifndef HWS_DRIVER_H
 #define HWS_DRIVER_H
 
@@ -18,14 +16,14 @@
 #define HWS_EXPORT __attribute__((visibility("default")))
 
 /*
- * What calls answer before they do anything: 0; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child;
+ * What calls return before they do anything: 0; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child;
  * CUDA_ERROR_DEINITIALIZED once the process exits; the error of a lost session.
  */
 extern _Atomic int hws_lifecycle;
-/* The same, and besides an error of a kernel after which CUDA gives the same error for all further work. */
+/* The same, or the error of a kernel after which CUDA returns that error for all further work. */
 extern _Atomic int hws_gate;
 
-/* First line of every exported function that travels. */
+/* First line of every exported function that sends a record. */
 #define HWS_ENTER()                                                                    \
     do {                                                                               \
         int hws_entered = atomic_load_explicit(&hws_gate, memory_order_relaxed);       \
@@ -34,7 +32,7 @@ extern _Atomic int hws_gate;
         }                                                                              \
     } while (0)
 
-/* First line of one that is answered in the guest, and so works after a kernel has failed. */
+/* First line of a function that the guest answers itself, and that therefore works after a kernel has failed. */
 #define HWS_ENTER_LOCAL()                                                              \
     do {                                                                               \
         int hws_entered = atomic_load_explicit(&hws_lifecycle, memory_order_relaxed);  \
@@ -43,7 +41,7 @@ extern _Atomic int hws_gate;
         }                                                                              \
     } while (0)
 
-/* First line of one that needs a current context. */
+/* First line of a function that needs a current context. */
 #define HWS_ENTER_CONTEXT()                                                            \
     do {                                                                               \
         HWS_ENTER();                                                                   \
@@ -52,7 +50,7 @@ extern _Atomic int hws_gate;
         }                                                                              \
     } while (0)
 
-/* Passes on an error. */
+/* Returns an error to the caller. */
 #define HWS_TRY(call)                                                                  \
     do {                                                                               \
         CUresult hws_tried = (CUresult) (call);                                        \
@@ -61,7 +59,7 @@ extern _Atomic int hws_gate;
         }                                                                              \
     } while (0)
 
-/* Refuses what is not so as CUDA_ERROR_INVALID_VALUE. */
+/* Returns CUDA_ERROR_INVALID_VALUE unless the condition holds. */
 #define HWS_REQUIRE(condition)                                                         \
     do {                                                                               \
         if (__builtin_expect(!(condition), 0)) {                                       \
@@ -69,12 +67,12 @@ extern _Atomic int hws_gate;
         }                                                                              \
     } while (0)
 
-/* What a _ptsz or _ptds variant makes of a stream: the default stream is the calling thread's own there. */
+/* The stream of a _ptsz or _ptds variant: its default stream is the calling thread's own. */
 #define HWS_PTSZ(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
 
-/* The parts of the library above common/ that a session calls. */
+/* Functions above common/ that a session calls. */
 typedef struct hws_session_hooks {
-    CUresult (*load_devices)(uint32_t count);               /* once, during hws_session_start(), with the connection open */
+    CUresult (*load_devices)(uint32_t count);               /* once, during hws_session_start() */
     void (*run_callback)(uint64_t callback_id, int status); /* on the channel's callback thread */
 } hws_session_hooks_t;
 
@@ -84,10 +82,10 @@ typedef struct hws_session_hooks {
  */
 CUresult hws_session_start(const hws_session_hooks_t *hooks);
 
-/* Names a function without an implementation once on stderr. Returns CUDA_ERROR_NOT_SUPPORTED. */
+/* Logs once that a function has no implementation. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult hws_unsupported(const char *name);
 
-/* Like hws_unsupported(), for a use of a function that has an implementation otherwise. */
+/* Like hws_unsupported(), for one use of a function that has an implementation. `said`: whether it was logged. */
 CUresult hws_unsupported_use(_Atomic bool *said, const char *what);
 
 #endif

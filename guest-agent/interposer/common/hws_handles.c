@@ -20,8 +20,8 @@ typedef struct hws_slot {
 typedef struct hws_table {
     pthread_mutex_t lock;
     _Atomic(hws_slot_t *) chunks[CHUNKS];
-    uint32_t used;                   /* slots ever used; slot 0 never is, so that no id is 0 */
-    uint32_t first_free, last_free;  /* first in, first out: a slot rests as long as possible */
+    uint32_t used;                   /* slots used so far; slot 0 is never used, so that no id is 0 */
+    uint32_t first_free, last_free;  /* first in, first out: a slot stays unused as long as possible */
 } hws_table_t;
 
 /* Allocated at a kind's first handle: most programs use few kinds. */
@@ -52,7 +52,7 @@ static hws_slot_t *slot_at(hws_table_t *table, uint32_t number) {
     return chunk == NULL ? NULL : &chunk[number % CHUNK_SLOTS];
 }
 
-/* A slot that is free, for reuse when many have rested, else a new one; 0 for none. Lock held. */
+/* Takes a free slot if many are free, else a new one; 0 for none. Lock held. */
 static uint32_t take_slot(hws_table_t *table) {
     uint32_t number = table->first_free;
     if (number != 0) {

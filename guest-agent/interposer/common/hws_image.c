@@ -12,14 +12,14 @@ typedef struct hws_wrapper {
     uint32_t magic;
     uint32_t version;
     const void *data;
-    const void *const *parts; /* version 2: of a device-linked program, ended by NULL */
+    const void *const *parts; /* version 2: the parts of a device-linked program, ended by NULL */
 } hws_wrapper_t;
 
 static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* Takes the end of [offset, offset + bytes) into *end. False when that is beyond any image. */
+/* Raises *end to the end of [offset, offset + bytes). Returns false when that is larger than any image. */
 static bool take_extent(uint64_t offset, uint64_t bytes, uint64_t *end) {
     if (offset > HWS_MAX_IMAGE_BYTES || bytes > HWS_MAX_IMAGE_BYTES) {
         return false;
@@ -76,7 +76,9 @@ static bool fatbin_size(const uint8_t *image, size_t available, uint64_t *bytes_
     return version == 1 && header_bytes >= FATBIN_HEADER_BYTES && body_bytes <= HWS_MAX_IMAGE_BYTES;
 }
 
-/* PTX is text: printable bytes, and white space, up to a NUL, with the directive that every PTX module has. */
+/*
+ * Finds the length of PTX text: printable bytes and white space up to a NUL, with the directive that every module has.
+ */
 static bool ptx_size(const char *image, size_t available, uint64_t *bytes_p) {
     size_t limit = available < HWS_MAX_IMAGE_BYTES ? available : HWS_MAX_IMAGE_BYTES;
     size_t length = 0;
@@ -98,7 +100,7 @@ bool hws_image_size(const void *image, size_t available, uint64_t *bytes_p) {
         uint8_t byte = ((const uint8_t *) image)[i];
         magic |= (uint32_t) byte << 8 * i;
         if (byte == 0) {
-            break; /* a short text: nothing behind it may be read */
+            break; /* the text is too short; bytes after it must not be read */
         }
     }
     if (magic == FATBIN_MAGIC) {
@@ -115,7 +117,7 @@ bool hws_image_size(const void *image, size_t available, uint64_t *bytes_p) {
     return true;
 }
 
-/* Copies the linked fat binary and its parts into one piece. */
+/* Copies the linked fat binary and its parts into one block. */
 static void *join_parts(const hws_wrapper_t *wrapper, uint64_t *bytes_p) {
     uint64_t total = 0, bytes;
     int count = 0;
@@ -157,7 +159,7 @@ const void *hws_image_unwrap(const void *image, uint64_t *bytes_p, void **copy_p
     uint32_t magic;
     *copy_p = NULL;
     *bytes_p = 0;
-    /* Byte by byte: a text may end before the fourth. */
+    /* Byte by byte: a text may end before the fourth byte. */
     const uint8_t *p = image;
     if (p[0] == (WRAPPER_MAGIC & 0xff) && p[1] == (WRAPPER_MAGIC >> 8 & 0xff)) {
         memcpy(&magic, p, sizeof magic);

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 /*
- * Sorted by base; pointers, so that an insertion moves 8 bytes a range: 10,000 ranges cost 2 us, well below an
- * allocation's round trip, and a look-up is one binary search under a read lock.
+ * Sorted by base. The map holds pointers, so that an insertion moves 8 bytes for each range: 10,000 ranges cost 2 us,
+ * well below an allocation's round trip. A look-up is one binary search under a read lock.
  */
 typedef struct hws_map {
     hws_range_t **ranges;
@@ -111,7 +111,7 @@ bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p) 
     return range != NULL;
 }
 
-/* Whether there is a range that copies may touch. */
+/* Whether copies may touch the range, if there is one. */
 static bool is_open(const hws_range_t *range) {
     return range != NULL && (range->memory != HWS_MEMORY_VIRTUAL || range->flags != 0);
 }
@@ -121,7 +121,7 @@ bool hws_interval_covers(uint64_t address, uint64_t bytes) {
     pthread_rwlock_rdlock(&map->lock);
     hws_range_t *range = find_locked(map, address);
     size_t next = above(map, address);
-    /* Bytes of the range from the address on; a range never wraps. */
+    /* Bytes of the range from the address on. A range never wraps. */
     uint64_t here = range == NULL ? 0 : range->bytes - (address - range->base);
     range = is_open(range) ? range : NULL;
     while (range != NULL && here < bytes) {
@@ -173,7 +173,7 @@ void hws_interval_remove_all(uint64_t owner, uint64_t context) {
     pthread_rwlock_unlock(&map->lock);
 }
 
-#define RESERVED_UNIT (2ull << 20) /* what devices allocate in; bounds the number of mappings */
+#define RESERVED_UNIT (2ull << 20) /* devices allocate in this unit; limits the number of mappings */
 #define MAX_RESERVED_BYTES (1ull << 40)
 
 static bool reserve(uint64_t from, uint64_t to) {
@@ -182,7 +182,7 @@ static bool reserve(uint64_t from, uint64_t to) {
 }
 
 void hws_interval_reserve(uint64_t base, uint64_t bytes) {
-    /* The worker chooses the address: without bounds it could take our address space. */
+    /* The worker chooses the address. Without limits it could take our whole address space. */
     if (bytes > MAX_RESERVED_BYTES || base > (1ull << 47) - MAX_RESERVED_BYTES - RESERVED_UNIT) {
         return;
     }
@@ -192,7 +192,7 @@ void hws_interval_reserve(uint64_t base, uint64_t bytes) {
         return;
     }
     /*
-     * Part of it is taken, mostly by an earlier reservation. What the program has there stays ambiguous:
+     * Part of it is taken, mostly by an earlier reservation. An address of the program in that part stays ambiguous:
      * hws_interval_find().
      */
     for (; from < to; from += RESERVED_UNIT) {

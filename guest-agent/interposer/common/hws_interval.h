@@ -1,8 +1,7 @@
 /*
- * The memory that this process knows of: allocations on devices, module variables, host memory that is allocated or
- * registered as pinned. Answers which allocation an address lies in, without a round trip. There is a map of device
- * memory and one of host memory, because a device address is one of another process: it may be that of something else
- * here.
+ * The memory that this process knows: allocations on devices, module variables, host memory that is allocated or
+ * registered as pinned. Finds the allocation of an address without a round trip. Device memory and host memory have one
+ * map each. A device address belongs to the worker's process, so the same number may be in use here for something else.
  */
 #ifndef HWS_INTERVAL_H
 #define HWS_INTERVAL_H
@@ -13,11 +12,11 @@
 typedef enum hws_memory {
     HWS_MEMORY_DEVICE = 1, /* cuMemAlloc and the like */
     HWS_MEMORY_POOL,       /* cuMemAllocAsync */
-    HWS_MEMORY_GRAPH,      /* of an allocation node: known as long as its graph is */
+    HWS_MEMORY_GRAPH,      /* of an allocation node: known as long as its graph exists */
     HWS_MEMORY_VARIABLE,   /* of a module */
-    HWS_MEMORY_VIRTUAL,    /* cuMemMap: copies may go on from one into the next */
-    HWS_MEMORY_OPENED,     /* another process's: cuIpcOpenMemHandle */
-    HWS_MEMORY_MAPPED,     /* host memory, as devices see it */
+    HWS_MEMORY_VIRTUAL,    /* cuMemMap: a copy may continue from one mapping into the next */
+    HWS_MEMORY_OPENED,     /* of another process: cuIpcOpenMemHandle */
+    HWS_MEMORY_MAPPED,     /* host memory, at the address that devices see */
     HWS_MEMORY_HOST,       /* cuMemHostAlloc */
     HWS_MEMORY_REGISTERED, /* cuMemHostRegister */
     HWS_MEMORY_MANAGED,    /* cuMemAllocManaged: host memory that devices see at the same address */
@@ -29,47 +28,47 @@ typedef struct hws_range {
     uint64_t base;
     uint64_t bytes;      /* at least 1 */
     hws_memory_t memory;
-    uint64_t context;    /* handle of the context it belongs to */
+    uint64_t context;    /* handle of its context */
     int device;
-    unsigned flags;      /* as given when it was made */
-    uint64_t owner;      /* the module or pool it belongs to, 0 for none */
-    uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID; given by insert */
+    unsigned flags;      /* as given at its creation */
+    uint64_t owner;      /* its module or pool, 0 for none */
+    uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID; set by insert */
     bool sync_memops;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool shared;         /* host memory that lies in the region's heap */
-    uint64_t twin;       /* host memory: where devices see it, mapped memory: where the host does; 0: nowhere */
+    uint64_t twin;       /* host memory: its address on devices; mapped memory: its address on the host; 0: none */
 } hws_range_t;
 
 /*
- * Adds a range. False when it is empty, wraps round, overlaps another, or memory is short. Any thread, like all of
- * these.
+ * Adds a range. Returns false when the range is empty, wraps, or overlaps another, or when memory is short. Any thread,
+ * like all functions here.
  */
 bool hws_interval_insert(const hws_range_t *range);
 
-/* Takes out the range that starts at base. False when there is none. */
+/* Removes the range that starts at base. Returns false when there is none. */
 bool hws_interval_remove(hws_side_t side, uint64_t base, hws_range_t *range_p);
 
-/* The range that the address lies in. */
+/* Finds the range that contains the address. */
 bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p);
 
 /*
- * Whether copies may touch these device bytes, at least 1: all inside one range, or inside mappings of cuMemMap that
- * lie end to end and to which a device has access (their flags are not 0).
+ * Whether copies may touch these device bytes, at least 1. They must lie inside one range, or inside adjacent mappings
+ * of cuMemMap to which a device has access (their flags are not 0).
  */
 bool hws_interval_covers(uint64_t address, uint64_t bytes);
 
-/* Changes the flag of the range that the address lies in. */
+/* Changes the flag of the range that contains the address. */
 bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value);
 
 /* Replaces the flags of the range that starts at base, if there is one. */
 void hws_interval_set_flags(hws_side_t side, uint64_t base, unsigned flags);
 
-/* Takes out every device range of a module or pool (owner) or, when that is 0, of a context. */
+/* Removes every device range of a module or pool (owner), or, when owner is 0, of a context. */
 void hws_interval_remove_all(uint64_t owner, uint64_t context);
 
 /*
- * Keeps the host's memory away from a device range: reserves the addresses in this process, as far as they are free,
- * so that no later allocation of the program can have the number of a device address. For good: address space costs
- * nothing.
+ * Keeps host memory away from a device range: reserves those of its addresses that are free in this process. No later
+ * allocation of the program can then have the number of a device address. The reservation is permanent; address space
+ * costs nothing.
  */
 void hws_interval_reserve(uint64_t base, uint64_t bytes);
 

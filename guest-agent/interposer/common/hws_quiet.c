@@ -7,8 +7,8 @@
 #define CONTEXT_BITS 16
 
 /*
- * A sequence and a context, as far as both fit; 0 for none. A word is believed only while its sequence is the last one
- * sent, so an old one is never taken for true.
+ * A sequence and a context, as far as both fit; 0 for none. A word is valid only while its sequence is the last one
+ * sent, so an old word is never used.
  */
 static _Atomic uint64_t quiet, fresh;
 
@@ -34,7 +34,7 @@ hws_quiet_t hws_quiet_begin(void) {
 }
 
 void hws_quiet_end(const hws_quiet_t *began) {
-    /* Ours are all the records since, or another thread's work may not be done. */
+    /* This thread sent all records since then; otherwise another thread's work may be unfinished. */
     if (began->was_quiet && hws_tls.sequence == began->sequence + (hws_tls.sent - began->sent)) {
         uint64_t now = word(hws_tls.sequence);
         atomic_store_explicit(&quiet, now, memory_order_release);

@@ -1,4 +1,7 @@
-/* The process's session: connecting at cuInit, and what fork, exit and a lost broker make of later calls. */
+/*
+ * The process's session: connects at cuInit, and decides what later calls return after fork, at exit and after a lost
+ * broker.
+ */
 #include "hws_driver.h"
 
 #include "hws_broker.h"
@@ -22,7 +25,7 @@ static void close_gates(int status) {
     atomic_store(&hws_gate, status);
 }
 
-/* Whether CUDA's documentation says of an error that the process can do no more work on the device after it. */
+/* Whether the process can do no more work on the device after this error, according to CUDA's documentation. */
 static bool poisons(int status) {
     switch (status) {
         case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -46,7 +49,7 @@ static bool poisons(int status) {
 static void on_error(int status) {
     int open = 0;
     if (poisons(status)) {
-        /* Asynchronous calls fail at once from now on, as CUDA's do; the first such error stays. */
+        /* From now on asynchronous calls fail at once, as CUDA's do. The first such error stays. */
         bool first = atomic_compare_exchange_strong(&hws_gate, &open, status);
         if (first && status == CUDA_ERROR_ILLEGAL_ADDRESS) {
             hws_hint_repeat();
@@ -68,7 +71,7 @@ static void in_child(void) {
     }
 }
 
-/* After the program's own exit handlers, and those of libraries that use this one. */
+/* Runs after the exit handlers of the program and of libraries that use this one. */
 __attribute__((destructor)) static void at_exit(void) {
     if (atomic_load(&in_forked_child) || !started) {
         close_gates(CUDA_ERROR_DEINITIALIZED);
@@ -81,7 +84,7 @@ __attribute__((destructor)) static void at_exit(void) {
     }
 }
 
-/* Over TCP, with TLS or without. Returns the carrier, or NULL after saying why. */
+/* Connects over TCP, with TLS or without. Returns the carrier, or NULL after logging the reason. */
 static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
     char error[512];
     hws_carrier_t *carrier = hws_broker_connect(config, true, error, sizeof error);
@@ -99,7 +102,10 @@ static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *
     return carrier;
 }
 
-/* Over a region of shared memory where there is one, else over TCP. Returns the carrier, or NULL after saying why. */
+/*
+ * Connects over a region of shared memory if there is one, else over TCP. Returns the carrier, or NULL after logging
+ * the reason.
+ */
 static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t *welcome_p) {
     if (config->carrier == HWS_CARRIER_TCP) {
         return connect_broker(config, welcome_p);
@@ -121,7 +127,7 @@ static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t 
     return NULL;
 }
 
-/* Connects, shakes hands, opens the channel. A failure is logged here, where its cause is known. */
+/* Connects, runs the handshake, opens the channel. Logs a failure here, where its cause is known. */
 static CUresult connect_session(const hws_session_hooks_t *session_hooks) {
     hws_config_t config;
     char error[512];
@@ -158,7 +164,7 @@ static CUresult start_locked(const hws_session_hooks_t *hooks) {
         return result;
     }
     int before = CUDA_ERROR_NOT_INITIALIZED;
-    /* Not stored plainly: the channel may have failed, or the process be exiting, since. */
+    /* No plain store: the channel may have failed meanwhile, or the process may be exiting. */
     atomic_store(&hws_gate, hws_channel_status());
     if (!atomic_compare_exchange_strong(&hws_lifecycle, &before, hws_channel_status())) {
         atomic_store(&hws_gate, atomic_load(&hws_lifecycle));

@@ -1,4 +1,4 @@
-/* Functions and uses that are not there yet say so once. */
+/* Logs each function and each use that has no implementation, once. */
 #include "hws_driver.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 CUresult hws_unsupported(const char *name) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static const char *said[MAX_NAMES]; /* string literals of the stubs: compared by address */
+    static const char *said[MAX_NAMES]; /* string literals of the stubs, compared by address */
     static int count;
     if (!hws_log_enabled(HWS_WARN)) {
         return CUDA_ERROR_NOT_SUPPORTED;

@@ -1,7 +1,8 @@
 /*
- * CUDA arrays and mipmapped arrays. A descriptor is answered from here; which lengths a device takes, the worker says.
+ * CUDA arrays and mipmapped arrays. The guest answers queries of a descriptor; the worker checks which lengths a device
+ * accepts.
  *
- * Known deviations: planar and block-compressed formats, sparse arrays and arrays that are mapped later are refused.
+ * Known deviations: planar and block-compressed formats, sparse arrays and arrays with deferred mapping are refused.
  */
 #include "array.h"
 
@@ -18,12 +19,12 @@
 typedef struct hws_mipmap {
     hws_array_t base;
     unsigned levels;
-    uint64_t level[MAX_LEVELS]; /* handles, 0 until one is asked for; guarded by the lock */
+    uint64_t level[MAX_LEVELS]; /* handles, 0 until a program requests the level; under the lock */
 } hws_mipmap_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What is kept about a mipmapped array; leaves the calling function when the handle is none. */
+/* Sets `kept` to a mipmapped array's data, or leaves the calling function for an invalid handle. */
 #define TAKE_MIPMAP(kept, mipmap)                                                                         \
     hws_mipmap_t *kept = hws_handle_data(HWS_KIND_MIPMAPPED_ARRAY, (uint64_t) (uintptr_t) (mipmap));      \
     if (__builtin_expect(kept == NULL, 0)) {                                                              \
@@ -60,13 +61,13 @@ uint32_t hws_array_channel_bytes(CUarray_format format) {
     }
 }
 
-/* Formats of cuda.h that are refused here, as a whole. */
+/* Formats of cuda.h that this library refuses, as a group. */
 static bool is_special(CUarray_format format) {
     return format == CU_AD_FORMAT_UNORM_INT_101010_2
         || (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar);
 }
 
-/* Checks a descriptor as far as that needs no device, and works out what is kept. */
+/* Checks a descriptor as far as no device is needed, and fills in the array's data. */
 static CUresult examine(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, hws_array_t *array_p) {
     static _Atomic bool said_format, said_later;
     if (is_special(descriptor->Format)) {
@@ -140,14 +141,14 @@ HWS_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
     HWS_UNSAFE();
     HWS_TAKE_ARRAY(kept, hArray);
     if (kept->level) {
-        return CUDA_SUCCESS; /* it goes with its mipmapped array, and stays until then, as in CUDA */
+        return CUDA_SUCCESS; /* it is freed with its mipmapped array, and stays until then, as in CUDA */
     }
     hws_handle_drop(HWS_KIND_ARRAY, (uint64_t) (uintptr_t) hArray);
     HWS_TRY(hws_call_cuArrayDestroy(hArray));
     return hws_call_cuCtxSynchronize(); /* as CUDA does, like cuMemFree */
 }
 
-/* No array here has several planes. */
+/* Arrays of this library have no planes. */
 HWS_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) {
     (void) planeIdx;
     HWS_ENTER_CONTEXT();
@@ -156,7 +157,7 @@ HWS_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsign
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* CUDA answers the next four for arrays that get their memory later, and there are none here. */
+/* CUDA implements the next four for arrays with deferred memory. This library has no such arrays. */
 HWS_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
                                                  CUdevice device) {
     HWS_ENTER_CONTEXT();
@@ -190,7 +191,7 @@ HWS_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPER
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Levels that an array of these lengths can have: down to one element. Layers are no length. */
+/* Largest number of levels for these lengths: down to one element. Layers are not a length. */
 static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     uint64_t longest = descriptor->Width > descriptor->Height ? descriptor->Width : descriptor->Height;
     bool layered = (descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
@@ -236,7 +237,7 @@ static size_t level_length(size_t length, unsigned level) {
     return length == 0 ? 0 : length >> level == 0 ? 1 : length >> level;
 }
 
-/* Makes the handle of a level that nobody has asked for yet. Lock held. */
+/* Makes the handle of a level at its first request. Lock held. */
 static CUresult make_level(CUmipmappedArray mipmap, hws_mipmap_t *kept, unsigned level) {
     hws_array_t *data = malloc(sizeof *data);
     uint64_t handle = data == NULL ? 0 : hws_handle_new(HWS_KIND_ARRAY);

@@ -1,4 +1,4 @@
-/* Copies with the part of an array's first row that begins at an offset in bytes: as boxes of one row. */
+/* Copies between memory and part of an array's first row, from an offset in bytes on. They are boxes of one row. */
 #include "array.h"
 #include "copy.h"
 

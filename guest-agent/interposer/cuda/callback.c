@@ -1,4 +1,7 @@
-/* Host functions in streams: kept here under an id, run on the channel's callback thread when the worker says so. */
+/*
+ * Host functions in streams. The guest keeps them by id and runs them on the channel's callback thread when a CALLBACK
+ * arrives.
+ */
 #include "callback.h"
 
 #include "capture.h"
@@ -27,7 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep(hws_hostcall_t *call) {
     pthread_mutex_lock(&lock);
-    call->id = last_id += 2; /* even: those of graphs are odd */
+    call->id = last_id += 2; /* even: the ids of graphs' calls are odd */
     call->next = buckets[call->id % BUCKETS];
     buckets[call->id % BUCKETS] = call;
     pthread_mutex_unlock(&lock);
@@ -77,7 +80,7 @@ static CUresult issue(const hws_hostcall_t *wanted) {
         return result;
     }
     keep(call);
-    uint64_t id = call->id; /* the call may be run and freed before the next line returns */
+    uint64_t id = call->id; /* the call may run and be freed before the next line returns */
     result = hws_call_hwsHostFunction(wanted->stream, id);
     if (result != CUDA_SUCCESS) {
         hws_channel_unexpect_callback();
@@ -100,7 +103,7 @@ HWS_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callb
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(callback != NULL && flags == 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_CAPTURE(hStream); /* it would be told of errors, which a host node is not */
+    HWS_REFUSE_CAPTURE(hStream); /* it would have to receive errors, and a host node does not */
     const hws_hostcall_t call = {.callback = callback, .stream = hStream, .user_data = userData};
     return issue(&call);
 }

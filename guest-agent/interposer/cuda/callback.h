@@ -1,4 +1,4 @@
-/* Host functions that wait for their turn in a stream. */
+/* Host functions that wait in a stream. */
 #ifndef HWS_CALLBACK_H
 #define HWS_CALLBACK_H
 
@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Runs the function that the id names and forgets it; on the channel's callback thread. An unknown id is ignored. */
+/* Runs the host function with that id and removes it. Callback thread of the channel. Ignores an unknown id. */
 void hws_hostcall_run(uint64_t id, int status);
 
 #endif

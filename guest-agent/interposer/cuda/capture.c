@@ -1,4 +1,4 @@
-/* Stream capture: beginning, ending, and what is asked about it. */
+/* Stream capture: begins and ends captures and answers queries about them. */
 #include "capture_state.h"
 
 #include "stream.h"
@@ -9,7 +9,7 @@
 _Atomic unsigned hws_captures;
 hws_capture_stream_t *hws_capture_streams;
 
-static _Thread_local char own_thread; /* its address names the thread */
+static _Thread_local char own_thread; /* its address identifies the thread */
 static _Thread_local CUstreamCaptureMode own_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static unsigned long long last_id;
 
@@ -88,7 +88,9 @@ bool hws_frontier_join(hws_frontier_t *frontier, const CUgraphNode *nodes, const
             at++;
         }
         if (at == frontier->count) {
-            /* Only here: `nodes` may be this frontier's array, which cuStreamGetCaptureInfo shows; none is new then. */
+            /*
+             * Only here: `nodes` may be this frontier's array, which cuStreamGetCaptureInfo shows; no node is new then.
+             */
             if (!reserve(frontier, frontier->count + 1)) {
                 return false;
             }
@@ -108,7 +110,7 @@ static bool is_legacy(CUstream stream) {
     return stream == NULL || stream == CU_STREAM_LEGACY;
 }
 
-/* Whether work in the legacy stream would wait for what is being captured; may end such captures. */
+/* Whether work in the legacy stream would wait for a stream that captures. With `ends`, ends such captures. */
 static bool legacy_waits(bool ends) {
     bool waits = false;
     for (hws_capture_stream_t *entry = hws_capture_streams; entry != NULL; entry = entry->next) {
@@ -150,7 +152,7 @@ CUresult hws_capture_spoil(CUstream stream, CUresult error) {
     return error;
 }
 
-/* Whether the capture forbids this thread what is unsafe. */
+/* Whether the capture forbids unsafe calls to this thread. */
 static bool forbids(const hws_capture_t *capture) {
     if (own_mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
         return false;
@@ -185,7 +187,7 @@ CUresult hws_capture_ask_context(void) {
     return result;
 }
 
-/* Begins a capture into a graph of its own, or into the program's behind the given nodes. */
+/* Begins a capture into a new graph, or into the program's graph after the given nodes. */
 static CUresult begin_locked(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
                              size_t count, CUstreamCaptureMode mode) {
     if (hws_capture_find(stream) != NULL) {
@@ -256,7 +258,7 @@ HWS_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph
     return begin(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 
-/* Marks the nodes and all that they depend on. */
+/* Marks the nodes and everything that they depend on. */
 static void mark_behind(hws_node_t **stack, const hws_frontier_t *frontier) {
     size_t depth = 0;
     for (size_t i = 0; i < frontier->count; i++) {
@@ -278,7 +280,7 @@ static void mark_behind(hws_node_t **stack, const hws_frontier_t *frontier) {
     }
 }
 
-/* Whether all that other streams have captured is behind what the origin's next work would depend on. */
+/* Checks that the origin's next work would depend on everything that other streams have captured. */
 static CUresult check_joined(const hws_capture_stream_t *origin, hws_graph_t *graph) {
     CUresult result = CUDA_SUCCESS;
     hws_node_t **stack = malloc((graph->count + 1) * sizeof *stack);
@@ -302,7 +304,7 @@ static CUresult check_joined(const hws_capture_stream_t *origin, hws_graph_t *gr
     return result;
 }
 
-/* Takes all streams out of the capture, and frees it. */
+/* Removes all streams from the capture and frees it. */
 static void leave(hws_capture_t *capture) {
     for (hws_capture_stream_t **link = &hws_capture_streams; *link != NULL;) {
         hws_capture_stream_t *entry = *link;
@@ -318,7 +320,7 @@ static void leave(hws_capture_t *capture) {
     free(capture);
 }
 
-/* Gives up the graph that was made for a capture. */
+/* Discards the graph that was made for a capture. */
 static void discard(hws_capture_t *capture) {
     hws_graph_t *graph = capture->own ? hws_graph_get((CUgraph) (uintptr_t) capture->graph) : NULL;
     if (graph != NULL) {
@@ -333,7 +335,7 @@ void hws_capture_destroy_stream(CUstream stream) {
         discard(entry->capture);
         leave(entry->capture);
     }
-    /* Another's entry stays: its handle is never found again, but what it has captured must be joined. */
+    /* Another thread's entry stays: its handle is never found again, but its captured work must be joined. */
     hws_graph_unlock();
 }
 
@@ -348,7 +350,7 @@ static CUresult end_locked(CUstream stream, CUgraph *graph_p) {
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &own_thread) {
-        discard(capture); /* as CUDA: it is over all the same */
+        discard(capture); /* as CUDA: the capture ends all the same */
         leave(capture);
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
@@ -390,7 +392,7 @@ HWS_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus 
         return CUDA_SUCCESS;
     }
     hws_graph_lock();
-    CUresult result = ask(hStream, false); /* CUDA: asking ends no capture */
+    CUresult result = ask(hStream, false); /* CUDA: a query ends no capture */
     *captureStatus = status_of(hws_capture_find(hStream));
     hws_graph_unlock();
     return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? result : CUDA_SUCCESS;
@@ -402,7 +404,7 @@ HWS_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureS
                                               const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
     HWS_TRY(cuStreamIsCapturing(hStream, captureStatus_out));
     if (*captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-        return CUDA_SUCCESS; /* without a capture CUDA sets the status alone */
+        return CUDA_SUCCESS; /* without a capture CUDA sets only the status */
     }
     hws_graph_lock();
     const hws_capture_stream_t *entry = hws_capture_find(hStream);

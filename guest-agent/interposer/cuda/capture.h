@@ -1,8 +1,8 @@
 /*
- * Stream capture, as the rest of the library sees it: what a call has to ask before it touches a stream or does what is
- * unsafe beside a capture. While nothing captures that is one relaxed load.
+ * Stream capture for the rest of the library: the checks before a call touches a stream, or does something that is
+ * unsafe during a capture. Without a capture a check is one relaxed load.
  *
- * The state is kept under the graphs' lock (graph.h).
+ * The graphs' lock (graph.h) guards the state.
  */
 #ifndef HWS_CAPTURE_H
 #define HWS_CAPTURE_H
@@ -12,34 +12,35 @@
 struct hws_params;
 struct hws_shape;
 
-/* Streams that capture, those of invalidated captures included. */
+/* Streams that capture, including those of invalidated captures. */
 extern _Atomic unsigned hws_captures;
 
 #define HWS_CAPTURING() \
     (__builtin_expect(atomic_load_explicit(&hws_captures, memory_order_relaxed) != 0, 0))
 
-/* What hws_capture_ask() answers for a stream that captures; no result of CUDA's. */
+/* Result of hws_capture_ask() for a stream that captures. Not a result of CUDA's. */
 #define HWS_CAPTURED ((CUresult) -1)
 
 /*
- * Whether work may be put in the stream: 0 when the stream does not capture; HWS_CAPTURED when it does; CUDA's error
- * when its capture is invalid, or when the legacy stream would wait for a capture, which that ends.
+ * Whether work may be issued to the stream. Returns 0 when the stream does not capture and HWS_CAPTURED when it does.
+ * Returns CUDA's error when its capture is invalid. Also when the legacy stream would wait for a capture, which ends
+ * that capture.
  */
 CUresult hws_capture_ask(CUstream stream);
 
-/* Ends the stream's capture by something that cannot be captured. Returns CUDA's error for it. */
+/* Ends the stream's capture because of an operation that cannot be captured. Returns CUDA's error for it. */
 CUresult hws_capture_refuse(CUstream stream);
 
-/* 0, or CUDA's error for a call that is unsafe beside the captures that go on, which that ends. */
+/* Returns 0, or CUDA's error for a call that is unsafe during the running captures. The error ends those captures. */
 CUresult hws_capture_unsafe(void);
 
-/* The same for a call that waits for, or asks about, all work of the current context. */
+/* The same for a call that waits for, or queries, all work of the current context. */
 CUresult hws_capture_ask_context(void);
 
-/* CUDA's error for waiting for, or asking about, an event that a capture has recorded; that may end the capture. */
+/* CUDA's error for waiting for, or querying, an event that a capture has recorded. With `ends`, ends the capture. */
 CUresult hws_capture_ask_event(CUevent event, bool ends);
 
-/* Leaves the calling function with what `add` returns when the stream captures, or with an error. */
+/* Leaves the calling function with the result of `add` when the stream captures, or with an error. */
 #define HWS_CAPTURE(stream, add)                                            \
     do {                                                                    \
         if (HWS_CAPTURING()) {                                              \
@@ -50,17 +51,17 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
         }                                                                   \
     } while (0)
 
-/* The same for what cannot be captured, callbacks with a status for instance. */
+/* The same for an operation that cannot be captured, such as a callback with a status. */
 #define HWS_REFUSE_CAPTURE(stream) HWS_CAPTURE(stream, hws_capture_refuse(stream))
 
-/* The same for waiting for a stream, or asking about it. */
+/* The same for waiting for a stream, or querying it. */
 #define HWS_REFUSE_WAITING(stream)                                          \
     do {                                                                    \
         HWS_REFUSE_CAPTURE(stream);                                         \
         HWS_UNSAFE();                                                       \
     } while (0)
 
-/* Leaves the calling function when it would be unsafe. */
+/* Leaves the calling function when the call is unsafe during a capture. */
 #define HWS_UNSAFE()                                                        \
     do {                                                                    \
         if (HWS_CAPTURING()) {                                              \
@@ -68,7 +69,10 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
         }                                                                   \
     } while (0)
 
-/* Adds a node to what the stream captures. Takes the parameters, if taking them from the program's succeeded. */
+/*
+ * Adds a node to the stream's capture. `taken` is the result of reading the program's parameters; on 0 this takes
+ * `params`.
+ */
 CUresult hws_capture_add(CUstream stream, CUresult taken, struct hws_params *params);
 
 /* Captured variants of calls. */
@@ -82,20 +86,20 @@ CUresult hws_capture_host(CUstream stream, CUhostFn function, void *user_data);
 CUresult hws_capture_allocate(CUstream stream, const CUmemPoolProps *props, size_t bytes, CUdeviceptr *dptr_p);
 CUresult hws_capture_free(CUstream stream, CUdeviceptr address);
 
-/* Ends the stream's capture because of an error of the work itself, which is returned. */
+/* Ends the stream's capture because of an error of the work itself, and returns that error. */
 CUresult hws_capture_spoil(CUstream stream, CUresult error);
 
-/* An event is recorded in a stream that captures, or in one that does not. */
+/* Records an event in a stream, which may or may not capture. */
 CUresult hws_capture_record(CUevent event, CUstream stream, bool external);
 void hws_capture_forget_event(CUevent event);
 
 /*
- * A stream waits for an event: HWS_CAPTURED when that was captured, 0 when neither has to do with a capture, or an
- * error. `recorded`: whether the event ever was.
+ * Lets a stream wait for an event. Returns HWS_CAPTURED when the wait was captured, 0 when neither stream nor event
+ * belongs to a capture, or an error. `recorded`: whether the event was ever recorded.
  */
 CUresult hws_capture_wait(CUstream stream, CUevent event, bool external, bool recorded);
 
-/* A stream is destroyed. What it has captured stays in the graph; a capture that began in it is over. */
+/* Handles the destruction of a stream. Its captured work stays in the graph. A capture that began in it ends. */
 void hws_capture_destroy_stream(CUstream stream);
 
 #endif

@@ -1,10 +1,12 @@
-/* Events in captures: a captured record is a place in the graph, and a wait for it draws a stream in. */
+/*
+ * Events in captures. A captured record is a place in the graph; a wait for it adds the waiting stream to the capture.
+ */
 #include "capture_state.h"
 #include "event.h"
 
 #include <stdlib.h>
 
-/* An event whose last record was captured; also after the capture has ended. */
+/* An event whose last record was captured; kept also after the capture has ended. */
 typedef struct hws_captured_event {
     struct hws_captured_event *next;
     CUevent event;
@@ -43,7 +45,7 @@ void hws_capture_forget_event(CUevent event) {
     }
 }
 
-/* Remembers where in the graph the stream is. */
+/* Keeps the stream's current place in the graph. */
 static CUresult mark(CUevent event, const hws_capture_stream_t *entry) {
     hws_captured_event_t *captured = find(event);
     if (captured == NULL) {
@@ -89,7 +91,7 @@ CUresult hws_capture_ask_event(CUevent event, bool ends) {
     return result;
 }
 
-/* A stream waits for a captured event. */
+/* Lets a stream wait for a captured event. */
 static CUresult join(CUstream stream, const hws_captured_event_t *captured) {
     hws_capture_t *capture = hws_capture_of(captured->capture);
     hws_capture_stream_t *entry = hws_capture_find(stream);
@@ -98,7 +100,7 @@ static CUresult join(CUstream stream, const hws_captured_event_t *captured) {
         if (entry != NULL) {
             entry->capture->invalid = true;
         }
-        return CUDA_ERROR_INVALID_VALUE; /* of a capture that has ended */
+        return CUDA_ERROR_INVALID_VALUE; /* its capture has ended */
     }
     if (capture->invalid) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -134,7 +136,7 @@ CUresult hws_capture_wait(CUstream stream, CUevent event, bool external, bool re
             }
             HWS_TRY(asked);
         }
-        return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture there is nothing that it is external to */
+        return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture, "external" has no meaning */
     }
     CUresult result = CUDA_SUCCESS;
     hws_graph_lock();

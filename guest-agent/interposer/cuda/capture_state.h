@@ -1,17 +1,17 @@
-/* The captures that go on. Everything here is under the graphs' lock. */
+/* The running captures. The graphs' lock guards everything here. */
 #ifndef HWS_CAPTURE_STATE_H
 #define HWS_CAPTURE_STATE_H
 
 #include "capture.h"
 #include "graph.h"
 
-/* A stream; the per-thread default stream is another one in each thread. */
+/* A stream. The per-thread default stream is a different one in each thread. */
 typedef struct hws_stream_key {
     CUstream stream;
     const void *thread;
 } hws_stream_key_t;
 
-/* Nodes that the next one will depend on. */
+/* The nodes that the next node will depend on. */
 typedef struct hws_frontier {
     CUgraphNode *nodes;
     CUgraphEdgeData *data;
@@ -22,9 +22,9 @@ typedef struct hws_capture {
     unsigned long long id;
     CUstreamCaptureMode mode;
     hws_stream_key_t origin;
-    const void *thread;      /* that began it */
+    const void *thread;      /* the thread that began it */
     uint64_t graph;          /* handle */
-    bool own;                /* the graph was made for it */
+    bool own;                /* the graph was made for the capture */
     bool invalid;
 } hws_capture_t;
 
@@ -45,14 +45,14 @@ hws_stream_key_t hws_capture_key(CUstream stream);
 /* NULL for a stream that does not capture. */
 hws_capture_stream_t *hws_capture_find(CUstream stream);
 
-/* Draws a stream into a capture; NULL when memory is short. */
+/* Adds a stream to a capture; NULL when memory is short. */
 hws_capture_stream_t *hws_capture_enter(CUstream stream, hws_capture_t *capture);
 
-/* The capture of that id; NULL when it has ended. */
+/* The capture with that id; NULL when it has ended. */
 hws_capture_t *hws_capture_of(unsigned long long id);
 
 bool hws_frontier_set(hws_frontier_t *frontier, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count);
-/* Adds those that are not in it. */
+/* Adds the nodes that it does not contain. */
 bool hws_frontier_join(hws_frontier_t *frontier, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count);
 void hws_frontier_free(hws_frontier_t *frontier);
 

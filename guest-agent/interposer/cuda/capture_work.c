@@ -1,15 +1,15 @@
-/* What becomes of work in a stream that captures: nodes behind those that the stream has captured before. */
+/* Work in a stream that captures becomes nodes after the stream's earlier captured nodes. */
 #include "capture_state.h"
 #include "context.h"
 #include "graph_memory.h"
 
 #include <stdlib.h>
 
-/* The stream's entry, if it goes on capturing. */
+/* Finds the stream's entry if it still captures. */
 static CUresult entry_of(CUstream stream, hws_capture_stream_t **entry_p) {
     *entry_p = hws_capture_find(stream);
     if (*entry_p == NULL) {
-        return CUDA_ERROR_ILLEGAL_STATE; /* ended by another thread in between */
+        return CUDA_ERROR_ILLEGAL_STATE; /* another thread has ended it in the meantime */
     }
     return (*entry_p)->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
@@ -42,8 +42,8 @@ CUresult hws_capture_add(CUstream stream, CUresult taken, struct hws_params *par
 }
 
 /*
- * Takes the attribute that lets a kernel begin before the one in front of it has ended out of the node's, where it
- * would mean nothing, and makes it the kind of the edges to kernels in front.
+ * Handles the attribute that lets a kernel start before the preceding kernel has ended. Removes it from the node, where
+ * it would have no effect, and makes it the type of the edges from preceding kernels.
  */
 static void serialise(CUstream stream, hws_params_t *params) {
     hws_shape_t *shape = &params->kernel.shape;
@@ -54,7 +54,10 @@ static void serialise(CUstream stream, hws_params_t *params) {
         if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
             early = attributes[i].value.programmaticStreamSerializationAllowed != 0;
         } else if (attributes[i].id != CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) {
-            /* Known deviation: a captured kernel loses its preferred cluster: driver 580 takes none for a node. */
+            /*
+             * Known deviation: a captured kernel loses its preferred cluster, because driver 580 accepts none for a
+             * node.
+             */
             attributes[kept++] = attributes[i];
         }
     }
@@ -121,7 +124,7 @@ CUresult hws_capture_host(CUstream stream, CUhostFn function, void *user_data) {
     return hws_capture_add(stream, hws_params_host(&from, &params), &params);
 }
 
-/* The stream's place in its graph, copied, since the worker is asked without the lock. */
+/* Copies the stream's place in its graph, because the call to the worker runs without the lock. */
 static CUresult place_of(CUstream stream, CUgraph *graph_p, hws_frontier_t *frontier_p) {
     hws_capture_stream_t *entry;
     HWS_TRY(entry_of(stream, &entry));

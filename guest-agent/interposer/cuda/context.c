@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define FIRST_STACK 8
-#define API_VERSION 3020 /* what current drivers answer for every context, CUDA 3.2's interface */
+#define API_VERSION 3020 /* answer of current drivers for every context: CUDA 3.2's interface */
 #define KNOWN_FLAGS 0xffu /* CUDA 13.0 cuda.h, CU_CTX_FLAGS_MASK */
 
 typedef struct hws_stack {
@@ -27,7 +27,7 @@ static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned long long last_unique;
 
 static void make_stack_key(void) {
-    /* Only to free the stack of a thread that ends. */
+    /* Only frees the stack of a thread that ends. */
     pthread_key_create(&stack_key, free);
 }
 
@@ -36,7 +36,7 @@ CUcontext hws_context_current(void) {
 }
 
 static void publish_current(void) {
-    /* The id alone: the header's field has 32 bits and can mean nothing but a context. */
+    /* Only the id: the header's field has 32 bits and always names a context. */
     hws_tls.context = (uint32_t) (uintptr_t) hws_context_current();
 }
 
@@ -198,7 +198,7 @@ HWS_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
     return CUDA_SUCCESS;
 }
 
-/* What is kept about the context, or about the current one for NULL; leaves the calling function when there is none. */
+/* Sets `kept` to the data of the context (NULL: the current one), or leaves the calling function when there is none. */
 #define ENTER_KEPT(ctx, kept)                                                             \
     HWS_ENTER_LOCAL();                                                                    \
     hws_context_t *kept = hws_context_get((ctx) != NULL ? (ctx) : hws_context_current()); \
@@ -230,7 +230,7 @@ HWS_EXPORT CUresult cuCtxGetFlags(unsigned int *flags) {
 HWS_EXPORT CUresult cuCtxSetFlags(unsigned int flags) {
     ENTER_KEPT((CUcontext) NULL, kept);
     HWS_REQUIRE(hws_context_flags_valid(flags));
-    kept->flags = flags; /* how a thread waits is decided by the channel, so there is nothing to tell the worker */
+    kept->flags = flags; /* the channel decides how a thread waits, so the worker does not need the flags */
     return CUDA_SUCCESS;
 }
 
@@ -260,7 +260,7 @@ HWS_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
 HWS_EXPORT CUresult cuCtxDetach(CUcontext ctx) {
     ENTER_KEPT(ctx, kept);
     (void) kept;
-    return CUDA_SUCCESS; /* deprecated: the count that it would lower decides nothing, cuCtxDestroy ends a context */
+    return CUDA_SUCCESS; /* deprecated: the count has no effect; cuCtxDestroy ends a context */
 }
 
 HWS_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {

@@ -1,10 +1,11 @@
 /*
- * Copies of bytes. Pinned memory in the region is read and written by the worker in stream order. Pageable memory has
- * been read when a copy to the device returns: in records of at most the worker's limit, or, over shared memory and
- * when long, through chunks of the region. To the host: into the memory itself; to pinned memory asynchronously.
+ * Copies of bytes. The worker reads and writes pinned memory of the region in stream order. A copy from pageable memory
+ * to the device returns when the bytes have been read. They travel in records up to the worker's limit, or, over shared
+ * memory, long copies through chunks of the region. A copy to the host writes the memory itself; to pinned memory it
+ * does so asynchronously.
  *
- * Known deviation: registered memory, and pinned memory outside a region, travels as pageable. So what a program or a
- * host function writes to it after an asynchronous copy to the device was issued is not copied.
+ * Known deviation: registered memory, and pinned memory outside a region, travels like pageable memory. Writes to it by
+ * the program or a host function after an asynchronous copy to the device was issued are not copied.
  */
 #include "copy.h"
 
@@ -19,14 +20,14 @@
 #include <string.h>
 
 /*
- * Up to here bytes in a record cost no more than a chunk. Measured on two cores with the software GPU, 2026-11-21: to
- * the device and synchronised, 32 KiB take 17 us in a record and 13 by a chunk, 64 KiB 50 and 16; to the host 32 KiB
- * take 13 us either way, 96 KiB 26 and 23.
+ * Up to this size bytes in a record cost no more than a chunk. Measured on two cores with the software GPU, 2026-11-21.
+ * To the device, synchronised: 32 KiB take 17 us in a record and 13 us by a chunk, 64 KiB 50 us and 16 us. To the host:
+ * 32 KiB take 13 us either way, 96 KiB 26 us and 23 us.
  */
 #define MAX_INLINE_BYTES (16u << 10)
 #define MAX_DATA_BYTES (32u << 10)
 
-/* A plain copy, as its parts need it. */
+/* A plain copy, for the functions that move its parts. */
 typedef struct hws_linear {
     CUdeviceptr device;
     CUstream stream;
@@ -184,7 +185,7 @@ HWS_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcD
     return on_device(dstDevice, srcDevice, ByteCount, hStream);
 }
 
-/* The kind is found from the addresses, as unified addressing promises. */
+/* The addresses determine the kind of the copy, as unified addressing promises. */
 static CUresult unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
     bool from_device = hws_copy_is_device(src);
     void *host_dst = (void *) (uintptr_t) dst;
@@ -244,7 +245,7 @@ HWS_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, s
     return to_host(dstHost, srcDevice, ByteCount, hStream, false);
 }
 
-/* Between contexts of one worker addresses are unique, so that a copy between peers is one on the device. */
+/* Addresses are unique among the contexts of one worker, so a copy between peers is a copy on the device. */
 static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes,
                      CUstream stream) {
     HWS_ENTER_CONTEXT();

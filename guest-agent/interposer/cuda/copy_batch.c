@@ -1,18 +1,18 @@
 /*
- * Copies in batches: each copy travels by itself, in order. CUDA promises less (copies of a batch may pass one
- * another), and pageable memory is read before the call returns, which every order of access allows.
+ * Copies in batches: each copy travels by itself, in order. CUDA promises less: copies of a batch may overtake one
+ * another. Pageable memory is read before the call returns, which every order of access allows.
  */
 #include "hws_driver.h"
 
 #include <string.h>
 
-/* CUDA's answer to which copy failed when none in particular did. */
+/* CUDA's index of the failed copy when no single copy failed. */
 #define NO_INDEX SIZE_MAX
 
 static CUresult check_batch(size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t attr_count,
                             CUstream stream) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(stream != NULL && stream != CU_STREAM_LEGACY); /* as CUDA: a batch is not for the legacy stream */
+    HWS_REQUIRE(stream != NULL && stream != CU_STREAM_LEGACY); /* as CUDA: the legacy stream takes no batches */
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     HWS_REQUIRE(count != 0 && attrs != NULL && indices != NULL && attr_count != 0 && attr_count <= count);
     for (size_t i = 0; i < attr_count; i++) {
@@ -56,7 +56,7 @@ HWS_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, siz
     return result;
 }
 
-/* One side of a box; rows and layers without a length have the box's own. */
+/* One side of a box. Rows and layers without a length have the box's own. */
 static CUresult put_side(const CUmemcpy3DOperand *operand, const CUextent3D *extent, bool source,
                          CUDA_MEMCPY3D *copy_p) {
     if (operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER) {

@@ -1,6 +1,6 @@
 /*
- * Copies of 2D and 3D boxes. In a record and in a chunk a box is contiguous: rows are gathered here, and scattered by
- * the channel's reader or here. Pinned memory in the region is copied from and to as it lies.
+ * Copies of 2D and 3D boxes. In a record and in a chunk a box is contiguous. This file gathers the rows; it or the
+ * channel's reader scatters them. Pinned memory in the region is copied in place.
  */
 #include "array.h"
 #include "capture.h"
@@ -12,12 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of one record: the worker bounds what a record can make it do. */
+/* Rows of one record. The worker limits the work of a record. */
 #define MAX_ROWS (1ull << 20)
 
 /*
- * One end of a copy: rows of pitch bytes, slices of height rows, and where in them the box begins. An array has no
- * pitch.
+ * One end of a copy: rows of pitch bytes, slices of height rows, and the box's origin in them. An array has no pitch.
  */
 typedef struct hws_end {
     bool device; /* not the host: device memory, or an array */
@@ -63,7 +62,7 @@ static bool offset_of(const hws_end_t *end, uint64_t x, uint64_t y, uint64_t z, 
         && !__builtin_mul_overflow(row, end->pitch, offset_p) && !__builtin_add_overflow(*offset_p, x, offset_p);
 }
 
-/* Whether n elements from the first on are among so many. */
+/* Whether n elements from the first on lie within `count` elements. */
 static bool inside(uint64_t first, uint64_t n, uint64_t count) {
     return n <= count && first <= count - n;
 }
@@ -77,7 +76,7 @@ static CUresult check_array(const hws_end_t *end, const hws_box_t *box) {
     return CUDA_SUCCESS;
 }
 
-/* Fills in what CUDA lets a program leave out, and checks that the box lies in its memory. */
+/* Fills in values that CUDA lets a program omit, and checks that the box lies in its memory. */
 static CUresult check_end(hws_end_t *end, const hws_box_t *box) {
     uint64_t row_end, rows_end, first, last;
     if (end->array != NULL) {
@@ -94,7 +93,7 @@ static CUresult check_end(hws_end_t *end, const hws_box_t *box) {
     }
     HWS_REQUIRE(end->pitch >= row_end && (end->height >= rows_end || box->slices == 1));
     if (end->height < rows_end) {
-        end->height = rows_end; /* one slice: what a further one would need is never used */
+        end->height = rows_end; /* one slice: the distance to the next is never used */
         HWS_REQUIRE(end->z == 0);
     }
     HWS_REQUIRE(offset_of(end, end->x, end->y, end->z, &first)
@@ -103,7 +102,7 @@ static CUresult check_end(hws_end_t *end, const hws_box_t *box) {
 }
 
 static char *host_row(const hws_end_t *end, uint64_t row, uint64_t slice) {
-    /* Fits: check_end() has computed the offset of the last. */
+    /* No overflow: check_end() has computed the offset of the last byte. */
     uint64_t offset = ((end->z + slice) * end->height + end->y + row) * end->pitch + end->x;
     return (char *) (uintptr_t) end->base + offset;
 }
@@ -131,7 +130,7 @@ static CUresult write_piece(const hws_box_t *box, char *buffer, uint64_t x, uint
                                 rows, slices, stream, data);
 }
 
-/* Cuts the box into pieces of the worker's limit: whole slices, else whole rows, else parts of a row. */
+/* Splits the box into pieces of the worker's limit: whole slices, else whole rows, else parts of a row. */
 static CUresult write_box(const hws_box_t *box, CUstream stream) {
     uint64_t limit = hws_channel_welcome()->max_bulk_bytes;
     uint64_t width = box->width < limit ? box->width : limit;
@@ -176,13 +175,13 @@ static CUresult read_part(const hws_box_t *box, const hws_bulk_part_t *part, CUs
                                src->z + part->slice, part->width, part->rows, part->slices, stream, &target, wait);
 }
 
-/* A copy of a box between a device and the host, as its parts need it. */
+/* A copy of a box between a device and the host, for the functions that move its parts. */
 typedef struct hws_box_copy {
     const hws_box_t *box;
     CUstream stream;
 } hws_box_copy_t;
 
-/* The record for a part whose rows lie in the region. A chunk as in hwsWriteBoxShared. */
+/* Sends the record of a part whose rows lie in the region. A chunk is as in hwsWriteBoxShared. */
 static CUresult copy_shared(const hws_box_t *box, const hws_bulk_part_t *part, CUstream stream, uint64_t offset,
                             uint64_t pitch, uint64_t slice_pitch, uint32_t chunk) {
     bool write = box->dst.device;
@@ -221,7 +220,7 @@ static int synchronise(const hws_bulk_copy_t *copy) {
     return hws_copy_wait(((const hws_box_copy_t *) copy->argument)->stream);
 }
 
-/* From and to pinned memory as it lies, mostly in one record. */
+/* Copies from and to pinned memory in place, mostly in one record. */
 static CUresult copy_pinned(const hws_box_t *box, CUstream stream, uint64_t offset, uint64_t pitch,
                             uint64_t slice_pitch) {
     uint64_t rows = box->rows < MAX_ROWS ? box->rows : MAX_ROWS;
@@ -237,13 +236,13 @@ static CUresult copy_pinned(const hws_box_t *box, CUstream stream, uint64_t offs
     return CUDA_SUCCESS;
 }
 
-/* Between a device and the host. */
+/* Copies between a device and the host. */
 static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait) {
     bool write = box->dst.device;
     const hws_end_t *host = write ? &box->src : &box->dst;
     char *first = host_row(host, 0, 0);
     uint64_t extent = (uint64_t) (host_row(host, box->rows - 1, box->slices - 1) + box->width - first), offset;
-    /* Of one slice the next one's distance means nothing, and may be any number. */
+    /* A single slice has no next one, so the program's distance between slices may be any number. */
     uint64_t slice_pitch = box->slices == 1 ? host->pitch * box->rows : host->height * host->pitch;
     const hws_bulk_part_t whole = {.width = box->width, .rows = box->rows, .slices = box->slices};
     hws_host_t kind = hws_copy_host(first, extent, &offset);

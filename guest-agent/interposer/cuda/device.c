@@ -1,4 +1,4 @@
-/* Devices: a snapshot taken at cuInit, so that no query travels. */
+/* Devices. cuInit takes a snapshot of their properties, so that queries need no round trip. */
 #include "device.h"
 
 #include "array.h"
@@ -26,7 +26,7 @@ static void format_uuid(const HwsDeviceInfo *info, char text[48]) {
              u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
-/* The device that one entry of the list names; -1 for none or several. */
+/* The device that one entry of the list names; -1 for none, or when it names several. */
 static int match_entry(const char *entry, const hws_device_t *all, int count) {
     char *end;
     long index = strtol(entry, &end, 10);
@@ -84,7 +84,7 @@ int hws_devices_choose(const char *list, const hws_device_t *all, int count, int
     return chosen;
 }
 
-/* What a device cannot do from here, whatever it can do beside the worker. */
+/* Clears attributes that do not hold in the guest, even if they hold on the worker's machine. */
 static void restrict_attributes(HwsDeviceInfo *info, bool managed) {
     static const CUdevice_attribute absent[] = {
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
@@ -249,7 +249,7 @@ HWS_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(dev != NULL && pciBusId != NULL);
     unsigned domain = 0, bus, device;
-    /* [domain]:[bus]:[device].[function], [domain]:[bus]:[device] or [bus]:[device].[function], as CUDA documents */
+    /* CUDA documents [domain]:[bus]:[device].[function], [domain]:[bus]:[device] and [bus]:[device].[function]. */
     if (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3) {
         domain = 0;
         HWS_REQUIRE(sscanf(pciBusId, "%x:%x", &bus, &device) == 2);
@@ -280,7 +280,7 @@ HWS_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElement
     uint32_t channel = hws_array_channel_bytes(format);
     HWS_REQUIRE(maxWidthInElements != NULL && channel != 0
                 && (numChannels == 1 || numChannels == 2 || numChannels == 4));
-    /* The attribute is for elements of 16 bytes; of smaller ones there may be more, up to what an H200 says. */
+    /* The attribute counts elements of 16 bytes. Smaller elements allow more, up to the value of an H200. */
     size_t most = (size_t) info->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH] * 16;
     size_t width = most / (channel * numChannels);
     *maxWidthInElements = width < MAX_TEXTURE1D_WIDTH ? width : MAX_TEXTURE1D_WIDTH;

@@ -1,4 +1,4 @@
-/* Names and texts of results. */
+/* Names and texts of CUDA's results. */
 #include "hws_driver.h"
 #include "hws_hint.h"
 

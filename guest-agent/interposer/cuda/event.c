@@ -1,4 +1,4 @@
-/* Events: refused at once is what CUDA refuses at once, and what a capture has recorded. */
+/* Events. The guest returns the errors that CUDA returns at once, and those for events that a capture has recorded. */
 #include "event.h"
 
 #include "capture.h"
@@ -74,7 +74,7 @@ HWS_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     HWS_REQUIRE(phEvent != NULL && (Flags & ~KNOWN_FLAGS) == 0);
     /* CUDA: an event for other processes must not measure time. */
     HWS_REQUIRE((Flags & CU_EVENT_INTERPROCESS) == 0 || (Flags & CU_EVENT_DISABLE_TIMING) != 0);
-    if ((Flags & CU_EVENT_INTERPROCESS) != 0) { /* said here: the worker's refusal would come with a later call */
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0) { /* refused here: the worker's refusal would arrive with a later call */
         static _Atomic bool said;
         CUdevice device;
         HWS_TRY(hws_context_device(&device));
@@ -111,13 +111,13 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
     mark_recorded(hEvent);
     HWS_CAPTURE(hStream, hws_capture_record(hEvent, hStream, flags == CU_EVENT_RECORD_EXTERNAL));
     if (flags == CU_EVENT_RECORD_EXTERNAL) {
-        return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture there is nothing that it is external to */
+        return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture, "external" has no meaning */
     }
     hws_capture_forget_event(hEvent);
     return hws_event_settle(hEvent, hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT));
 }
 
-/* Refuses what cannot be asked about an event whose last record is in a graph. */
+/* Refuses queries that are invalid for an event whose last record is in a graph. */
 static CUresult ask(CUevent event, bool ends) {
     HWS_ENTER();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);

@@ -1,26 +1,27 @@
-/* What is kept about an event. */
+/* The state of an event in the guest. */
 #ifndef HWS_EVENT_H
 #define HWS_EVENT_H
 
 #include "hws_driver.h"
 
-/* Whether it was ever recorded, in a stream or in a capture. */
+/* Whether the event was ever recorded, in a stream or in a capture. */
 bool hws_event_is_recorded(CUevent event);
 
-/* Whether its last record was captured; capture_event.c knows where. */
+/* Whether its last record was captured; capture_event.c has the place in the graph. */
 bool hws_event_is_captured(CUevent event);
 void hws_event_set_captured(CUevent event, bool captured);
 
-/* Asks the worker for an event by its handle; `data` is the caller's. */
+/* Requests an event at the worker under this handle. `data` is the caller's. */
 typedef CUresult hws_event_maker_t(CUevent event, const void *data);
 
-/* A new event, kept track of here. `is_shared`: with other processes, by which it may have been recorded, too. */
+/* Makes an event and tracks it. `is_shared`: other processes know it and may have recorded it. */
 CUresult hws_event_new(CUevent *event_p, hws_event_maker_t *make, const void *data, bool is_shared);
 
 /*
- * Ends a record of the event or a wait for it: for one that other processes know, when the GPU's driver has the call.
- * A process that hears of it from this one, over a pipe, say, could else wait for the record before, or record anew
- * before this one waits: their calls travel by a channel of their own. Costs a round trip, nothing for other events.
+ * Ends a record of the event or a wait for it. If other processes know the event, this returns when the GPU's driver
+ * has the call. Otherwise a process that learns of it from this one, for instance over a pipe, could wait for the
+ * previous record. Or it could record again before this process waits: each process has its own channel. Costs a round
+ * trip for such events, nothing for others.
  */
 CUresult hws_event_settle(CUevent event, CUresult result);
 

@@ -1,4 +1,4 @@
-/* Kernels: what is asked of them is known since they were looked up. */
+/* Kernels. Their look-up has brought the attributes, so queries need no round trip. */
 #include "module.h"
 
 #include "device.h"
@@ -6,7 +6,7 @@
 
 #include "hws_cuda_calls.h"
 
-/* Sets `kept`, or leaves the calling function: not a kernel. */
+/* Sets `kept`, or leaves the calling function when the handle is no kernel. */
 #define ENTER_FUNCTION(function, kept)                    \
     HWS_ENTER_LOCAL();                                    \
     hws_function_t *kept = hws_function_get(function);    \

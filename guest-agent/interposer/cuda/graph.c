@@ -1,4 +1,4 @@
-/* Graphs and their nodes: making, copying and ending them. */
+/* Graphs and their nodes: creates, copies and destroys them. */
 #include "graph.h"
 
 #include "hws_cuda_calls.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hws_retained *dropped; /* of graphs that have ended */
+static struct hws_retained *dropped; /* of ended graphs */
 
 void hws_graph_lock(void) {
     pthread_mutex_lock(&lock);
@@ -65,7 +65,7 @@ CUresult hws_graph_make(hws_graph_t **graph_p) {
     return CUDA_SUCCESS;
 }
 
-/* Takes what belongs to the node; the structure stays with its handle's slot. */
+/* Frees the contents of the node; its structure stays with the handle's slot. */
 static void clear_node(hws_node_t *node) {
     hws_params_drop(&node->params);
     free(node->in.items);
@@ -79,7 +79,7 @@ void hws_graph_end(hws_graph_t *graph) {
     uint64_t handle = graph->handle;
     hws_graph_memory_forget(graph);
     if (travelled) {
-        /* First: inner graphs follow their outer one. An error of it shows later, as those of all such calls. */
+        /* First: inner graphs follow their outer one. A later call reports an error, as for all such calls. */
         (void) hws_call_hwsGraphDestroy(hws_graph_handle(graph));
     }
     for (size_t i = 0; i < graph->count; i++) {
@@ -109,7 +109,7 @@ static bool append(hws_graph_t *graph, hws_node_t *node) {
     return true;
 }
 
-/* Makes a node of that index, without edges; takes the parameters. */
+/* Makes a node with that index, without edges; takes the parameters. */
 static CUresult make_node(hws_graph_t *graph, uint32_t index, hws_params_t *params, hws_node_t **node_p) {
     hws_node_t *node = calloc(1, sizeof *node);
     uint64_t handle = node == NULL ? 0 : hws_handle_new(HWS_KIND_GRAPH_NODE);
@@ -135,7 +135,7 @@ static CUresult make_node(hws_graph_t *graph, uint32_t index, hws_params_t *para
     return CUDA_SUCCESS;
 }
 
-/* Whether these can be a new node's dependencies: nodes of the graph, none twice. */
+/* Checks the dependencies of a new node: nodes of the graph, none twice. */
 static CUresult check_dependencies(hws_graph_t *graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                                    size_t count) {
     static uint32_t last_mark;
@@ -198,11 +198,11 @@ void hws_node_end(hws_node_t *node) {
     clear_node(node);
 }
 
-/* The kernel's arguments go into the block that the program may hold; attributes are no part of what is set. */
+/* The kernel's arguments go into the block that the program may hold. Attributes are not set. */
 static CUresult set_kernel(hws_node_kernel_t *kernel, const hws_node_kernel_t *to) {
     const hws_function_t *known = hws_function_get(to->function);
     if (known == NULL) {
-        return CUDA_ERROR_INVALID_HANDLE; /* another thread has unloaded it in between */
+        return CUDA_ERROR_INVALID_HANDLE; /* another thread has unloaded it in the meantime */
     }
     hws_shape_t shape = to->shape;
     shape.flags = kernel->shape.flags;

@@ -1,7 +1,7 @@
 /*
- * Graphs as the guest keeps them. A graph is a handle with nodes in the order of their creation; a node is a handle
- * too. Everything is under one lock, hws_graph_lock(): calls on graphs are rare beside launches, which take it for a
- * moment only. Nothing that waits for the worker is called with it.
+ * Graphs in the guest. A graph is a handle with nodes in the order of their creation; a node is a handle too. One lock,
+ * hws_graph_lock(), guards everything. Calls on graphs are rare compared with launches, which take it only for a
+ * moment. No thread waits for the worker while it holds the lock.
  */
 #ifndef HWS_GRAPH_H
 #define HWS_GRAPH_H
@@ -17,18 +17,18 @@ typedef struct hws_user_object hws_user_object_t;
 
 /*
  * A kernel node's arguments: one allocation, whose arrays cuGraphKernelNodeGetParams gives to the program. Programs
- * keep the arrays, write into them and give them back for each token of an answer, so a block keeps its address until
- * its node ends. The packed bytes count. A pointer that the program has replaced counts only in a structure that the
- * program sets.
+ * keep the arrays, write into them and set them again for each token of an answer. So a block keeps its address until
+ * its node ends. The packed bytes are authoritative. A pointer that the program has replaced counts only in a structure
+ * that the program sets.
  */
 typedef struct hws_arguments {
-    struct hws_arguments *outgrown; /* too small for a later function, and perhaps still in the program's hands */
+    struct hws_arguments *outgrown; /* too small for a later function; the program may still hold it */
     uint32_t capacity;              /* of pointers */
     size_t packed_capacity;         /* bytes */
     void *extra[5];                 /* for a program that gave `extra` */
     size_t extra_bytes;
     uint8_t *packed;                /* hws_launch_packed_bytes() */
-    uint8_t *sent;                  /* what of it the worker has, for programs that write and do not set */
+    uint8_t *sent;                  /* the worker's copy of the bytes, to detect programs that write without a set */
     bool shown;                     /* to the program, which may write */
     void *pointers[];               /* to each parameter */
 } hws_arguments_t;
@@ -38,23 +38,23 @@ typedef struct hws_node_kernel {
     CUfunction function;
     hws_shape_t shape;        /* without a stream; its attributes are our own copy */
     uint32_t params_bytes;
-    bool packed_given;        /* the program gave `extra`, and is shown one */
+    bool packed_given;        /* the program gave `extra` and receives one */
     hws_arguments_t *arguments; /* owned */
 } hws_node_kernel_t;
 
-/* A copy, and where its memory is if that is not a device's. */
+/* A copy, and the place of its memory if that is not on a device. */
 typedef struct hws_node_copy {
     CUDA_MEMCPY3D copy;
-    bool on_host;             /* both ends are the host's: a host node for the worker */
-    bool shared;              /* the host's end lies in the region, at region_offset; otherwise it has a call */
+    bool on_host;             /* both ends are the host's: the worker sees a host node */
+    bool shared;              /* the host's end lies in the region, at region_offset; otherwise the copy has a call */
     uint64_t region_offset;
 } hws_node_copy_t;
 
-/* What a node does, owned by whoever holds it. Nothing in it belongs to the program any more. */
+/* The parameters of a node. Their holder owns them; the program owns nothing in them. */
 typedef struct hws_params {
     CUgraphNodeType type;
     CUcontext context;        /* of a kernel, copy or memset */
-    hws_graph_call_t *call;   /* the guest's part: of a host node, or a copy with memory that only the guest has */
+    hws_graph_call_t *call;   /* the guest's part: of a host node, or of a copy with memory that only the guest has */
     union {
         hws_node_kernel_t kernel;
         hws_node_copy_t copy;
@@ -82,13 +82,13 @@ struct hws_node {
     hws_graph_t *graph;
     uint32_t index;           /* in the order of creation; a clone's node has its original's */
     bool travelled;           /* the worker has it */
-    bool changed;             /* and has older parameters */
+    bool changed;             /* the worker has older parameters */
     hws_edges_t in, out;
     hws_params_t params;
-    uint32_t mark;            /* scratch of walks */
+    uint32_t mark;            /* scratch of traversals */
 };
 
-/* An edge that was added between nodes that had travelled. */
+/* An edge that was added between nodes that the worker already had. */
 typedef struct hws_link {
     hws_node_t *from, *to;
     CUgraphEdgeData data;
@@ -100,13 +100,13 @@ struct hws_graph {
     hws_node_t **nodes;       /* by index, ascending */
     size_t count, capacity;
     uint32_t next_index;
-    hws_node_t *owner;        /* the child node that it belongs to, NULL for none */
+    hws_node_t *owner;        /* the child node that contains it, NULL for none */
     uint64_t cloned_from;     /* handle, 0 for none */
-    uint32_t cloned_nodes;    /* next_index of the original then */
+    uint32_t cloned_nodes;    /* next_index of the original at that time */
     bool travelled;
     bool moved;               /* into a child node, by CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
-    bool capturing;           /* a capture adds to it, and it is not the program's yet */
-    unsigned instances;       /* executable graphs, while there are allocations in it */
+    bool capturing;           /* a capture adds to it; the program does not own it yet */
+    unsigned instances;       /* executable graphs, while it has allocations */
     bool has_memory;          /* an allocation or free node */
     hws_link_t *links;
     size_t link_count, link_capacity;
@@ -115,7 +115,7 @@ struct hws_graph {
 
 /* graph.c */
 void hws_graph_lock(void);
-/* Then runs the destructors of user objects that graphs ended in between have held. */
+/* Releases the lock, then runs the destructors of user objects that meanwhile ended graphs have held. */
 void hws_graph_unlock(void);
 
 /* NULL for another handle. */
@@ -135,10 +135,10 @@ static inline CUgraph hws_graph_handle(const hws_graph_t *graph) {
     return (CUgraph) (uintptr_t) (graph == NULL ? 0 : graph->handle);
 }
 
-/* The outermost graph around it. */
+/* The outermost graph around this one. */
 const hws_graph_t *hws_graph_root(const hws_graph_t *graph);
 
-/* Whether it is, or contains, a node of such a type; inner graphs count. */
+/* Whether the graph or an inner graph has a matching node. */
 bool hws_graph_contains(const hws_graph_t *graph, bool (*match)(const hws_node_t *node));
 
 CUresult hws_graph_make(hws_graph_t **graph_p);
@@ -146,7 +146,7 @@ void hws_graph_end(hws_graph_t *graph);
 CUresult hws_graph_copy(const hws_graph_t *graph, hws_graph_t **copy_p);
 
 /*
- * Adds a node; takes the parameters, also when it fails. Its dependencies are nodes of the graph, none twice; edge data
+ * Adds a node; takes the parameters, also on failure. Its dependencies are nodes of the graph, none twice; edge data
  * NULL is plain.
  */
 CUresult hws_node_add(hws_graph_t *graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
@@ -154,12 +154,12 @@ CUresult hws_node_add(hws_graph_t *graph, const CUgraphNode *dependencies, const
 void hws_node_end(hws_node_t *node);
 
 /*
- * Replaces the parameters by others of the same type; takes them, also when it fails. A kernel's attributes are no part
- * of what is set, and its arguments stay where they are. A failure leaves the node as it was.
+ * Replaces the parameters by others of the same type; takes them, also on failure. A kernel's attributes are not set,
+ * and its arguments keep their address. A failure leaves the node unchanged.
  */
 CUresult hws_node_set(hws_node_t *node, hws_params_t *params);
 
-/* The graph's node of that index; NULL for none. */
+/* The graph's node with that index; NULL for none. */
 hws_node_t *hws_graph_node(const hws_graph_t *graph, uint32_t index);
 
 /* graph_edges.c */
@@ -168,39 +168,41 @@ bool hws_edges_remove(hws_edges_t *edges, const hws_node_t *node, const CUgraphE
 const hws_edge_t *hws_edges_find(const hws_edges_t *edges, const hws_node_t *node);
 CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data);
 CUresult hws_graph_connect(hws_node_t *from, hws_node_t *to, const CUgraphEdgeData *data);
-/* *node_p receives a node of the cycle or behind it. */
+/* *node_p receives a node of the cycle, or one after it. */
 bool hws_graph_has_cycle(const hws_graph_t *graph, CUgraphNode *node_p);
 
-/* graph_arguments.c: zeros with pointers to them; NULL when memory is short. */
+/* graph_arguments.c: makes a block of zeros with pointers into it; NULL when memory is short. */
 hws_arguments_t *hws_arguments_make(const hws_function_t *function);
-/* Sets each pointer to its parameter again. */
+/* Points each pointer at its parameter again. */
 void hws_arguments_point(hws_arguments_t *arguments, const hws_function_t *function);
 /*
- * Writes these packed bytes into the block, which stays where it is, or into a larger one that keeps it. False when
- * memory is short, and nothing has changed then.
+ * Writes these packed bytes into the block, whose address stays, or into a larger one that keeps it. Returns false when
+ * memory is short; nothing has changed then.
  */
 bool hws_arguments_replace(hws_arguments_t **kept_p, const uint8_t *packed, const hws_function_t *function);
-/* With those that it has outgrown; NULL is legal. */
+/* Frees the block with its outgrown ones; NULL is legal. */
 void hws_arguments_free(hws_arguments_t *arguments);
 
-/* graph_params.c: parameters from the program's, checked as far as CUDA checks at once. On failure nothing is owned. */
+/*
+ * graph_params.c: copies the program's parameters and does the checks that CUDA does at once. A failure owns nothing.
+ */
 CUresult hws_params_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *from, hws_params_t *params_p);
 CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void **kernel_params, void **extra,
                            hws_params_t *params_p);
 CUresult hws_params_memset(const CUDA_MEMSET_NODE_PARAMS *from, CUcontext context, hws_params_t *params_p);
 CUresult hws_params_host(const CUDA_HOST_NODE_PARAMS *from, hws_params_t *params_p);
 CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *params_p);
-/* A child node: a copy of the graph, or, moved, the graph itself. */
+/* A child node: a copy of the graph, or, when moved, the graph itself. */
 CUresult hws_params_child(CUgraph graph, CUgraphChildGraphNodeOwnership ownership, hws_params_t *params_p);
 /* From cuGraphAddNode's structure; not for child and memory nodes. */
 CUresult hws_params_of(const CUgraphNodeParams *from, hws_params_t *params_p);
 CUresult hws_params_duplicate(const hws_params_t *from, hws_params_t *params_p);
 void hws_params_drop(hws_params_t *params);
 
-/* The context that a node names; NULL is the current one. */
+/* The context of a node; NULL means the current one. */
 CUresult hws_params_context(CUcontext context, CUcontext *context_p);
 
-/* The attribute's value; NULL when the node does not have it. */
+/* The value of the attribute; NULL when the node does not have it. */
 const CUlaunchAttributeValue *hws_kernel_attribute(const hws_node_kernel_t *kernel, CUlaunchAttributeID id);
 CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID id,
                                   const CUlaunchAttributeValue *value);
@@ -208,12 +210,12 @@ CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID
 /* graph_copy.c */
 CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_params_t *params_p);
 void hws_copy_describe(const hws_params_t *params, HwsGraphCopy *wire_p);
-/* The guest's part of such a node's execution; on the callback thread. */
+/* The guest's part in the execution of such a node. Callback thread. */
 void hws_copy_run(const hws_node_copy_t *copy, uint64_t call_id);
 
-/* graph_wire.c: brings the worker up to date with the graph. Lock held. */
+/* graph_wire.c: sends the worker all changes of the graph. Lock held. */
 CUresult hws_graph_flush(hws_graph_t *graph);
-/* One description of a node's parameters, without dependencies; *blob_p is to be freed. */
+/* Describes a node's parameters, without dependencies. The caller frees *blob_p. */
 CUresult hws_graph_describe(const hws_params_t *params, uint32_t index, uint8_t **blob_p, uint32_t *bytes_p);
 
 /* graph_memory.c */
@@ -221,14 +223,14 @@ CUresult hws_graph_memory_check_copy(const hws_graph_t *graph);
 void hws_graph_memory_forget(hws_graph_t *graph);
 
 /* graph_object.c */
-/* Gives references back; destructors run in the call, so not with the lock. */
+/* Releases references. Destructors run in the call, so the lock must not be held. */
 void hws_retained_drop(struct hws_retained *retained);
 struct hws_retained *hws_retained_join(struct hws_retained *some, struct hws_retained *others);
-/* Gives them back once the stream's work is done. */
+/* Releases them once the stream's work is done. */
 void hws_retained_drop_behind(struct hws_retained *retained, CUstream stream);
 CUresult hws_retained_share(const struct hws_retained *from, struct hws_retained **to_p);
 
-/* Leaves the calling function, without the lock, when an argument is no graph or node. */
+/* Leaves the calling function, and releases the lock, when an argument is no graph or node. */
 #define HWS_TAKE_GRAPH(name, handle)                                                          \
     hws_graph_t *name = hws_graph_get(handle);                                                \
     HWS_REQUIRE(name != NULL)

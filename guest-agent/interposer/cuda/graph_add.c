@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Where a new node goes, and the nodes it depends on. */
+/* The graph of a new node and the nodes that it depends on. */
 typedef struct hws_new_node {
     CUgraphNode *node_p;
     CUgraph graph;
@@ -13,7 +13,7 @@ typedef struct hws_new_node {
     size_t count;
 } hws_new_node_t;
 
-/* Adds a node with these parameters, if taking them from the program's succeeded. */
+/* Adds a node with these parameters. `taken` is the result of reading them from the program. */
 static CUresult add_locked(const hws_new_node_t *place, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
     hws_graph_t *graph = hws_graph_get(place->graph);
@@ -93,7 +93,7 @@ HWS_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hG
     return add(&place, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
 }
 
-/* A graph is copied or moved, so that its inside is looked at with the lock. */
+/* Copies or moves a graph into a child node. Holds the lock, because this reads the graph's contents. */
 static CUresult add_child(const hws_new_node_t *place, CUgraph child, CUgraphChildGraphNodeOwnership ownership) {
     hws_params_t params;
     hws_graph_lock();
@@ -188,7 +188,7 @@ HWS_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, 
     switch (nodeParams->type) {
         case CU_GRAPH_NODE_TYPE_GRAPH:
             HWS_TRY(add_child(&with_data, nodeParams->graph.graph, nodeParams->graph.ownership));
-            return cuGraphChildGraphNodeGetGraph(*phGraphNode, &nodeParams->graph.graph); /* CUDA: out as well */
+            return cuGraphChildGraphNodeGetGraph(*phGraphNode, &nodeParams->graph.graph); /* CUDA: also an output */
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
             CUDA_MEM_ALLOC_NODE_PARAMS alloc;
             memcpy(&alloc, &nodeParams->alloc, sizeof alloc); /* v2 is laid out as v1 */
@@ -198,7 +198,9 @@ HWS_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, 
             return CUDA_SUCCESS;
         }
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
-            /* Known deviation: data of the edges is not looked at; a free node's edges have none but the plain. */
+            /*
+             * Known deviation: data of the edges is ignored; the edges of a free node can only have the default data.
+             */
             return cuGraphAddMemFreeNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams->free.dptr);
         default:
             return add(&with_data, hws_params_of(nodeParams, &params), &params);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Zeros, with room for that many pointers and packed bytes. */
+/* Makes a block of zeros for this number of pointers and packed bytes. */
 static hws_arguments_t *make(uint32_t count, size_t bytes) {
     size_t pointers = count * sizeof(void *);
     hws_arguments_t *made = calloc(1, sizeof *made + pointers + 2 * bytes);
@@ -39,7 +39,7 @@ bool hws_arguments_replace(hws_arguments_t **kept_p, const uint8_t *packed, cons
     hws_arguments_t *kept = *kept_p;
     size_t bytes = hws_launch_packed_bytes(function);
     if (function->param_count > kept->capacity || bytes > kept->packed_capacity) {
-        /* Doubled, so that a node whose function changes for ever keeps a bounded number of blocks. */
+        /* Doubled, so that a node whose function keeps changing has a bounded number of blocks. */
         hws_arguments_t *grown = make(larger_of(function->param_count, kept->capacity),
                                       larger_of((uint32_t) bytes, (uint32_t) kept->packed_capacity));
         if (grown == NULL) {

@@ -7,8 +7,8 @@ struct hws_graph_call {
     struct hws_graph_call *next;
     uint64_t id;
     unsigned holders;
-    unsigned expected;      /* CALLBACKs of launches that have not come */
-    CUhostFn function;      /* or, when NULL, */
+    unsigned expected;      /* CALLBACKs of launches that have not arrived */
+    CUhostFn function;      /* NULL: the call is a copy */
     hws_node_copy_t copy;
     void *user_data;
 };
@@ -48,7 +48,7 @@ hws_graph_call_t *hws_graph_call_copy(const hws_node_copy_t *copy) {
     return keep(&call);
 }
 
-/* Frees the call when nobody needs it any more. Lock held. */
+/* Frees the call when it has no holders and expects no CALLBACK. Lock held. */
 static void settle(hws_graph_call_t *call) {
     if (call->holders != 0 || call->expected != 0) {
         return;
@@ -107,7 +107,7 @@ void hws_graph_call_run(uint64_t id, int status) {
     }
     bool expected = call != NULL && call->expected != 0;
     pthread_mutex_unlock(&lock);
-    if (!expected) { /* while it is, it stays: this thread alone ends that */
+    if (!expected) { /* an expected call stays: only this thread can end that */
         hws_log(HWS_WARN, "the worker called a graph's host node that is not waiting: %llu", (unsigned long long) id);
         return;
     }

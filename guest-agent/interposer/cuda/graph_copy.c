@@ -1,6 +1,6 @@
 /*
- * Copy nodes. Memory of devices and of the region is the worker's affair. Other memory of the process is read and
- * written when the node is executed, as CUDA promises: the worker calls, and the bytes travel on the callback thread.
+ * Copy nodes. The worker copies memory of devices and of the region. Other memory of the process is read and written
+ * when the node is executed, as CUDA promises: a CALLBACK arrives, and the bytes travel on the callback thread.
  */
 #include "array.h"
 #include "copy.h"
@@ -16,14 +16,14 @@
 #define PLACE_GUEST 2u
 #define PLACE_ARRAY 3u
 
-/* One end: rows of pitch bytes, slices of height rows, and where in them the box begins. An array has no pitch. */
+/* One end: rows of pitch bytes, slices of height rows, and the box's origin in them. An array has no pitch. */
 typedef struct hws_place {
     bool device; /* not the host: device memory, or an array */
     CUarray array;
     uint64_t base, pitch, height, x, y, z;
 } hws_place_t;
 
-/* Bytes from the base to a place in it; false when it does not fit 64 bits. */
+/* Bytes from the base to a place in the end's memory; false when that does not fit 64 bits. */
 static bool offset_of(const hws_place_t *side, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset_p) {
     uint64_t row;
     return !__builtin_mul_overflow(z, side->height, &row) && !__builtin_add_overflow(row, y, &row)
@@ -60,7 +60,7 @@ static CUresult side_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *sid
     }
 }
 
-/* Fills in what CUDA lets a program leave out, and finds the first byte and the one behind the last. */
+/* Fills in values that CUDA lets a program omit, and finds the first byte and the end of the last one. */
 static CUresult extent_of(hws_place_t *side, const CUDA_MEMCPY3D *copy, uint64_t *first_p, uint64_t *last_p) {
     uint64_t row_end, rows_end, slices_end;
     HWS_REQUIRE(side->base != 0 && !__builtin_add_overflow(side->x, copy->WidthInBytes, &row_end)
@@ -131,7 +131,7 @@ CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_param
     return CUDA_SUCCESS;
 }
 
-/* The sides of a copy that hws_params_copy() has accepted. */
+/* The two ends of a copy that hws_params_copy() has accepted. */
 static void sides_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *side_p) {
     uint64_t first, last;
     if (side_of(copy, source, side_p) == CUDA_SUCCESS && side_p->array == NULL) {

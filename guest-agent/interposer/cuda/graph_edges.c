@@ -1,4 +1,4 @@
-/* Edges between nodes, and what is asked about a graph's shape. */
+/* Edges between nodes, and the order that they impose. */
 #include "graph.h"
 
 #include "hws_cuda_calls.h"
@@ -31,7 +31,7 @@ const hws_edge_t *hws_edges_find(const hws_edges_t *edges, const hws_node_t *nod
     return NULL;
 }
 
-/* Takes out the edge with this node; with data only one that has the same. */
+/* Removes the edge to this node; with data, only an edge that has the same data. */
 bool hws_edges_remove(hws_edges_t *edges, const hws_node_t *node, const CUgraphEdgeData *data) {
     hws_edge_t *edge = (hws_edge_t *) (uintptr_t) hws_edges_find(edges, node);
     if (edge == NULL || (data != NULL && memcmp(&edge->data, data, sizeof *data) != 0)) {
@@ -43,7 +43,7 @@ bool hws_edges_remove(hws_edges_t *edges, const hws_node_t *node, const CUgraphE
     return true;
 }
 
-/* Whether an edge may begin at the node: ports and programmatic edges are kernels'. */
+/* Whether an edge may begin at the node: only kernels have ports and programmatic edges. */
 CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data) {
     if (data == NULL) {
         return CUDA_SUCCESS;
@@ -58,7 +58,7 @@ CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data) {
     return CUDA_SUCCESS;
 }
 
-/* Remembers an edge between nodes that the worker has. */
+/* Keeps an edge between nodes that the worker already has. */
 static bool add_link(hws_graph_t *graph, hws_node_t *from, hws_node_t *to, const CUgraphEdgeData *data) {
     if (graph->link_count == graph->link_capacity) {
         size_t wanted = graph->link_capacity == 0 ? 16 : 2 * graph->link_capacity;
@@ -89,11 +89,13 @@ CUresult hws_graph_connect(hws_node_t *from, hws_node_t *to, const CUgraphEdgeDa
     return CUDA_SUCCESS;
 }
 
-/* Counts off nodes whose dependencies are all counted off; what is left is on or behind a cycle. */
+/*
+ * Removes nodes whose dependencies are all removed, until none is left to remove. The rest is on a cycle or after one.
+ */
 bool hws_graph_has_cycle(const hws_graph_t *graph, CUgraphNode *node_p) {
     hws_node_t **ready = malloc((graph->count + 1) * sizeof *ready);
     if (ready == NULL) {
-        return false; /* then the worker finds it */
+        return false; /* the worker then finds the cycle */
     }
     size_t count = 0, done = 0;
     for (size_t i = 0; i < graph->count; i++) {

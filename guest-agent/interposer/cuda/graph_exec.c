@@ -1,4 +1,4 @@
-/* Executable graphs: instantiating, updating, ending. */
+/* Executable graphs: instantiates, updates and destroys them. */
 #include "graph_exec.h"
 
 #include "capture.h"
@@ -35,7 +35,7 @@ static void collect_calls(const hws_graph_t *graph, hws_exec_call_t *calls, size
     }
 }
 
-/* The calls that executing the graph brings, held; NULL when memory is short. */
+/* The calls that an execution of the graph makes, held; NULL when memory is short. */
 static hws_exec_call_t *calls_of(const hws_graph_t *graph, size_t *count_p) {
     hws_exec_call_t *calls = malloc((count_calls(graph) + 1) * sizeof *calls);
     *count_p = 0;
@@ -52,7 +52,7 @@ static void release_calls(hws_exec_call_t *calls, size_t count) {
     free(calls);
 }
 
-/* Frees what an executable graph has, but not what it retains. */
+/* Frees the contents of an executable graph except its user objects. */
 static void clear(hws_exec_t *exec) {
     release_calls(exec->calls, exec->call_count);
     hws_graph_effects_drop(&exec->effects);
@@ -62,7 +62,7 @@ static void clear(hws_exec_t *exec) {
     exec->call_count = exec->disabled_count = 0;
 }
 
-/* Makes the guest's part, and brings the worker's graph up to date. Lock held. */
+/* Makes the guest's part and sends the worker all changes of the graph. Lock held. */
 static CUresult prepare(CUgraph handle, cuuint64_t flags, hws_exec_t **exec_p, CUgraphNode *error_p,
                         CUgraphInstantiateResult *result_p) {
     HWS_TAKE_GRAPH(graph, handle);
@@ -108,7 +108,7 @@ static void end_instance(const hws_exec_t *exec) {
     hws_graph_unlock();
 }
 
-/* The node that the worker names; NULL for none. */
+/* The node that the worker means; NULL for none. */
 static CUgraphNode node_named(uint64_t graph_handle, uint32_t index) {
     hws_graph_lock();
     const hws_graph_t *graph = hws_graph_get((CUgraph) (uintptr_t) graph_handle);
@@ -160,7 +160,7 @@ HWS_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgrap
     CUgraphInstantiateResult result;
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phGraphExec != NULL && (flags & ~(unsigned long long) KNOWN_FLAGS) == 0
-                && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0); /* there is no stream to upload in */
+                && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0); /* no stream is given to upload in */
     return instantiate(phGraphExec, hGraph, flags, &error, &result);
 }
 
@@ -233,7 +233,7 @@ HWS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     return result;
 }
 
-/* Takes over what the graph's nodes do, after the worker has updated. Names of nodes stay those of the first graph. */
+/* Adopts the actions of the graph's nodes after the worker has updated. Nodes keep the names of the first graph. */
 static void adopt(hws_exec_t *exec, hws_exec_call_t *calls, size_t count) {
     for (size_t i = 0; i < count && i < exec->call_count; i++) {
         calls[i].node = exec->calls[i].node; /* updatable graphs have the same nodes in the same order */

@@ -1,11 +1,11 @@
-/* Executable graphs as the guest keeps them: what a launch needs to know, and what queries answer. */
+/* Executable graphs in the guest: the data that launches and queries need. */
 #ifndef HWS_GRAPH_EXEC_H
 #define HWS_GRAPH_EXEC_H
 
 #include "graph_call.h"
 #include "graph_memory.h"
 
-/* A node of the graph that was instantiated, or of an inner one, by name. */
+/* Names a node of the instantiated graph, or of an inner one. */
 typedef struct hws_node_name {
     uint64_t graph;
     uint32_t index;
@@ -17,10 +17,10 @@ typedef struct hws_exec_call {
     hws_graph_call_t *call; /* held */
 } hws_exec_call_t;
 
-/* Freed with its handle's slot. CUDA: calls on one executable graph are not to be made at the same time. */
+/* Freed with its handle's slot. CUDA: a program must not make calls on one executable graph at the same time. */
 typedef struct hws_exec {
     uint64_t handle;
-    uint64_t graph;           /* handle of the one that it was instantiated from */
+    uint64_t graph;           /* handle of the graph that it was instantiated from */
     cuuint64_t flags;
     hws_exec_call_t *calls;
     size_t call_count;

@@ -1,4 +1,4 @@
-/* Changing single nodes of an executable graph. */
+/* Changes single nodes of an executable graph. */
 #include "graph_exec.h"
 
 #include "hws_cuda_calls.h"
@@ -10,13 +10,13 @@ static bool same_name(const hws_node_name_t *name, const hws_node_t *node) {
     return name->graph == node->graph->handle && name->index == node->index;
 }
 
-/* The node, if it is of that type and one of those that were instantiated. Lock held. */
+/* The node, if it has that type and was instantiated. Lock held. */
 static hws_node_t *node_of(const hws_exec_t *exec, CUgraphNode handle) {
     hws_node_t *node = hws_node_get(handle);
     return node != NULL && exec != NULL && hws_graph_root(node->graph)->handle == exec->graph ? node : NULL;
 }
 
-/* The worker's description of what a node is to become. Lock held. */
+/* Describes the new parameters of a node for the worker. Lock held. */
 static CUresult describe(const hws_exec_t *exec, CUgraphNode handle, hws_params_t *params, uint8_t **blob_p,
                          uint32_t *bytes_p, hws_node_name_t *name_p) {
     hws_node_t *node = node_of(exec, handle);
@@ -25,7 +25,7 @@ static CUresult describe(const hws_exec_t *exec, CUgraphNode handle, hws_params_
     if (params->type != CU_GRAPH_NODE_TYPE_KERNEL) {
         return hws_graph_describe(params, node->index, blob_p, bytes_p);
     }
-    /* Attributes are no part of what is set: the description has those of the node. */
+    /* Attributes are not set: the description has those of the node. */
     hws_shape_t *shape = &params->kernel.shape;
     const hws_shape_t own = *shape, *kept = &node->params.kernel.shape;
     shape->attributes = kept->attributes;
@@ -40,7 +40,7 @@ static CUresult describe(const hws_exec_t *exec, CUgraphNode handle, hws_params_
     return result;
 }
 
-/* Enters the guest's new part of a node, instead of the one that it had. */
+/* Replaces the guest's part of a node. */
 static CUresult replace_call(hws_exec_t *exec, const hws_node_name_t *name, hws_graph_call_t *call) {
     for (size_t i = 0; i < exec->call_count; i++) {
         hws_exec_call_t *known = &exec->calls[i];
@@ -65,7 +65,10 @@ static CUresult replace_call(hws_exec_t *exec, const hws_node_name_t *name, hws_
     return CUDA_SUCCESS;
 }
 
-/* Gives a node these parameters, if taking them from the program's succeeded; drops them in any case. */
+/*
+ * Sets the parameters of a node and then drops them in any case. `taken` is the result of reading them from the
+ * program.
+ */
 static CUresult set(CUgraphExec handle, CUgraphNode node, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
     hws_exec_t *exec = hws_exec_get(handle);
@@ -137,7 +140,10 @@ HWS_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUg
     return set(hGraphExec, hNode, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
 }
 
-/* Two graphs whose nodes pair up by their order; the child's are named as those of the node's own graph. Lock held. */
+/*
+ * Checks that the nodes of two graphs pair up by their order. A child's nodes have the names of the node's own graph.
+ * Lock held.
+ */
 static CUresult check_children(const hws_graph_t *from, const hws_graph_t *to) {
     HWS_REQUIRE(from->count == to->count);
     for (size_t i = 0; i < from->count; i++) {
@@ -147,7 +153,7 @@ static CUresult check_children(const hws_graph_t *from, const hws_graph_t *to) {
     return CUDA_SUCCESS;
 }
 
-/* Copies of the child's parameters for the nodes that stand in the same places; *count_p of them. */
+/* Copies the child's parameters for the nodes at the same places; *count_p receives their number. */
 static CUresult pair(const hws_exec_t *exec, CUgraphNode handle, CUgraph child, CUgraphNode **nodes_p,
                      hws_params_t **params_p, size_t *count_p) {
     hws_node_t *node = node_of(exec, handle);
@@ -180,7 +186,8 @@ static CUresult pair(const hws_exec_t *exec, CUgraphNode handle, CUgraph child, 
 }
 
 /*
- * Sets the nodes of the inner graph one by one. Known deviation: when one cannot be changed, those before it have been.
+ * Sets the nodes of the inner graph one by one. Known deviation: when a node cannot be changed, the nodes before it
+ * have already changed.
  */
 HWS_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
     CUgraphNode *nodes;
@@ -219,7 +226,7 @@ HWS_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
     return set(hGraphExec, hNode, hws_params_of(nodeParams, &params), &params);
 }
 
-/* The place of the node among the disabled ones; disabled_count when it is enabled. */
+/* Index of the node among the disabled ones; disabled_count when it is enabled. */
 static size_t find_disabled(const hws_exec_t *exec, const hws_node_t *node) {
     size_t at = 0;
     while (at < exec->disabled_count && !same_name(&exec->disabled[at], node)) {

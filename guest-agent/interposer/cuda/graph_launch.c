@@ -1,10 +1,10 @@
-/* Launching executable graphs: one record. */
+/* Launches of executable graphs: one record each. */
 #include "capture.h"
 #include "graph_exec.h"
 
 #include "hws_cuda_calls.h"
 
-/* Takes back what was announced for the first `count` calls. */
+/* Withdraws the announcements of the first `count` calls. */
 static void unexpect(const hws_exec_t *exec, size_t count) {
     while (count-- > 0) {
         if (!exec->calls[count].disabled) {

@@ -11,8 +11,8 @@
 #include <string.h>
 
 /*
- * An allocation node's memory. Its graph holds it, and what was instantiated from that. Nodes of one graph whose
- * lifetimes do not meet may have the same addresses, whole or in part.
+ * An allocation node's memory. Its graph holds it, and so do the executable graphs made from that. Nodes of one graph
+ * whose lifetimes do not overlap may share addresses, in whole or in part.
  */
 struct hws_graph_memory {
     struct hws_graph_memory *next;
@@ -21,16 +21,16 @@ struct hws_graph_memory {
     uint64_t graph;         /* handle */
     uint32_t node;          /* index in the graph */
     unsigned holders;
-    bool allocated;         /* by a launch, and not freed in it or after */
-    hws_range_t range;      /* what the table of addresses has, but for its extent */
+    bool allocated;         /* by a launch, and not freed since */
+    hws_range_t range;      /* the entry in the table of addresses, except for its extent */
 };
 
 static hws_graph_memory_t *first; /* the newest */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Of allocation nodes at most one is on its way to the worker, since the worker must learn of nodes in order. */
+/* At most one allocation node travels to the worker at a time, because the worker must receive nodes in order. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 
-/* The newest at the address: a driver gives an address again only when the memory before is freed. Lock held. */
+/* The newest memory at the address. A driver reuses an address only after the previous memory is freed. Lock held. */
 static hws_graph_memory_t *find(CUdeviceptr address) {
     hws_graph_memory_t *memory = first;
     while (memory != NULL && memory->address != address) {
@@ -39,7 +39,7 @@ static hws_graph_memory_t *find(CUdeviceptr address) {
     return memory;
 }
 
-/* Memory at the address that a node of the graph allocates, made before another: the newest. Lock held. */
+/* The newest memory at the address that a node of the graph allocates and that is older than `node`. Lock held. */
 static hws_graph_memory_t *find_before(const hws_graph_t *graph, uint32_t node, CUdeviceptr address) {
     hws_graph_memory_t *memory = first;
     while (memory != NULL
@@ -49,13 +49,13 @@ static hws_graph_memory_t *find_before(const hws_graph_t *graph, uint32_t node, 
     return memory;
 }
 
-/* What a free node frees: memory of its own graph, or of another. Lock held. */
+/* The memory that a free node frees: of its own graph or of another. Lock held. */
 static hws_graph_memory_t *freed_by(const hws_node_t *node) {
     hws_graph_memory_t *own = find_before(node->graph, node->index, node->params.address);
     return own != NULL ? own : find(node->params.address);
 }
 
-/* The range of addresses that overlapping memories have together, around [*begin_p, *end_p). Lock held. */
+/* Widens [*begin_p, *end_p) to the union of all memories that overlap it. Lock held. */
 static void widen(uint64_t *begin_p, uint64_t *end_p) {
     bool grown = true;
     while (grown) {
@@ -72,8 +72,8 @@ static void widen(uint64_t *begin_p, uint64_t *end_p) {
 }
 
 /*
- * Makes the table of addresses agree with the memories that lie there: one range for those that overlap. False when it
- * cannot be entered. Known deviation: cuMemGetAddressRange tells the whole of it. Lock held.
+ * Makes the table of addresses agree with the memories there: one range for those that overlap. Returns false when the
+ * range cannot be entered. Known deviation: cuMemGetAddressRange returns the whole range. Lock held.
  */
 static bool enter_ranges(uint64_t begin, uint64_t end) {
     bool entered = true;
@@ -106,7 +106,7 @@ static void unlink_memory(const hws_graph_memory_t *memory) {
     *link = memory->next;
 }
 
-/* Forgets memory that nobody holds and that is not allocated. Lock held. */
+/* Removes memory that has no holders and is not allocated. Lock held. */
 static void settle(hws_graph_memory_t *memory) {
     if (memory->holders != 0 || memory->allocated) {
         return;
@@ -117,7 +117,7 @@ static void settle(hws_graph_memory_t *memory) {
     hws_interval_remove(HWS_SIDE_DEVICE, begin, &range);
     unlink_memory(memory);
     free(memory);
-    enter_ranges(begin, end); /* what is left is inside of what was there */
+    enter_ranges(begin, end); /* the rest lies inside the range that was there before */
 }
 
 static bool is_memory_node(const hws_node_t *node) {
@@ -125,7 +125,7 @@ static bool is_memory_node(const hws_node_t *node) {
 }
 
 CUresult hws_graph_memory_check_copy(const hws_graph_t *graph) {
-    /* CUDA: such a graph can be neither cloned nor, but by moving, put into another. */
+    /* CUDA: such a graph cannot be cloned, and can enter another graph only by moving. */
     return hws_graph_contains(graph, is_memory_node) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
@@ -164,7 +164,7 @@ static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS *params) {
         ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The program's parameters with our own copy of the descriptors, in the worker's numbers of devices. */
+/* Copies the program's parameters with their descriptors, and translates devices to the worker's numbers. */
 static CUresult take(const CUDA_MEM_ALLOC_NODE_PARAMS *from, hws_params_t *params_p, CUmemAccessDesc **wire_p) {
     size_t count = from->accessDescCount;
     CUmemAccessDesc *own = malloc((count + 1) * sizeof *own), *wire = malloc((count + 1) * sizeof *wire);
@@ -183,7 +183,7 @@ static CUresult take(const CUDA_MEM_ALLOC_NODE_PARAMS *from, hws_params_t *param
     return CUDA_SUCCESS;
 }
 
-/* Enters the address of a node that the worker has made. */
+/* Enters the address of a node that the worker has created. */
 static CUresult enter(const hws_node_t *node, const CUDA_MEM_ALLOC_NODE_PARAMS *params) {
     hws_graph_memory_t *memory = malloc(sizeof *memory);
     uint64_t end;
@@ -212,7 +212,7 @@ static CUresult enter(const hws_node_t *node, const CUDA_MEM_ALLOC_NODE_PARAMS *
     return entered ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Adds the node to the guest's graph, after everything else has travelled. Graphs' lock held. */
+/* Adds the node to the guest's graph, after everything else has been sent. Graphs' lock held. */
 static CUresult add_node(CUgraph handle, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
                          hws_params_t *params, hws_node_t **node_p) {
     hws_graph_t *graph = hws_graph_get(handle);
@@ -224,7 +224,7 @@ static CUresult add_node(CUgraph handle, const CUgraphNode *dependencies, const 
     return hws_node_add(graph, dependencies, data, count, params, node_p);
 }
 
-/* Tells the worker of the node. */
+/* Sends the node to the worker. */
 static CUresult travel(const hws_node_t *node, const HwsGraphEdge *edges, const CUmemAccessDesc *access,
                        CUDA_MEM_ALLOC_NODE_PARAMS *params) {
     return hws_call_hwsGraphAddAlloc(hws_graph_handle(node->graph), node->index,
@@ -342,7 +342,7 @@ static bool contains(hws_graph_memory_t *const *list, size_t count, const hws_gr
     return i < count;
 }
 
-/* Keeps in `kept` what is not in the other list. */
+/* Keeps in `kept` the entries that are not in the other list. */
 static size_t subtract(hws_graph_memory_t **kept, hws_graph_memory_t *const *list, size_t count,
                        hws_graph_memory_t *const *other, size_t other_count) {
     size_t left = 0;
@@ -377,7 +377,7 @@ CUresult hws_graph_effects_of(const hws_graph_t *graph, hws_graph_effects_t *eff
         effects_p->held[i]->holders++;
     }
     for (size_t i = 0; i < effects_p->freed_count; i++) {
-        effects_p->freed[i]->holders++; /* another graph's: the pointer stays valid */
+        effects_p->freed[i]->holders++; /* of another graph: the pointer stays valid */
     }
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
@@ -451,7 +451,7 @@ HWS_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_att
     uint64_t wide;
     HWS_ENTER();
     HWS_TRY(ordinal_of(device, &ordinal));
-    /* CUDA: a watermark can only be reset, and nothing else be set. */
+    /* CUDA: a watermark can only be reset, and no other attribute can be set. */
     HWS_REQUIRE(value != NULL && (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH
                                   || attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
     memcpy(&wide, value, sizeof wide);

@@ -1,6 +1,6 @@
 /*
- * User objects: counted references to something of the program's, which graphs can hold. The last reference runs the
- * destructor; an executable graph gives its references back behind its last launch.
+ * User objects: counted references to an object of the program, which graphs can hold. The last release runs the
+ * destructor. An executable graph releases its references after its last launch.
  */
 #include "graph.h"
 
@@ -24,7 +24,7 @@ static hws_user_object_t *object_get(CUuserObject object) {
     return hws_handle_data(HWS_KIND_USER_OBJECT, (uint64_t) (uintptr_t) object);
 }
 
-/* False when there are not so many. */
+/* Releases references; false when there are fewer. */
 static bool give_back(hws_user_object_t *object, unsigned count) {
     unsigned before = atomic_load(&object->references);
     do {
@@ -87,7 +87,7 @@ void hws_retained_drop_behind(struct hws_retained *retained, CUstream stream) {
         && cuLaunchHostFunc(stream, drop_later, retained) == CUDA_SUCCESS) {
         return;
     }
-    (void) cuCtxSynchronize(); /* the stream is gone, its work may not be */
+    (void) cuCtxSynchronize(); /* the stream no longer exists, but its work may be unfinished */
     hws_retained_drop(retained);
 }
 
@@ -157,7 +157,7 @@ HWS_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, 
     return result;
 }
 
-/* Takes references from a graph; *known_p receives whose. */
+/* Removes references from a graph; *known_p receives their object. */
 static CUresult take_back(CUgraph handle, CUuserObject object, unsigned count, hws_user_object_t **known_p) {
     *known_p = object_get(object);
     HWS_TAKE_GRAPH(graph, handle);

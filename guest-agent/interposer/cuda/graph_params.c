@@ -1,4 +1,4 @@
-/* Parameters of nodes: taken from the program's structures, copied deeply, checked as far as CUDA checks at once. */
+/* Parameters of nodes: deep copies of the program's structures, with the checks that CUDA does at once. */
 #include "context.h"
 #include "copy.h"
 #include "device.h"
@@ -132,7 +132,7 @@ void hws_params_drop(hws_params_t *params) {
         params->kernel.shape.attributes = NULL;
     } else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->child != NULL) {
         if (params->child->moved && params->child->owner == NULL) {
-            params->child->moved = false; /* it was not moved after all, and is the program's */
+            params->child->moved = false; /* it was not moved in the end, and stays the program's */
         } else {
             hws_graph_end(params->child);
         }

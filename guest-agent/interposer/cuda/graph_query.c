@@ -1,14 +1,14 @@
-/* What is asked about a graph's shape: nodes, edges, types. */
+/* Queries of a graph's shape: nodes, edges, types. */
 #include "graph.h"
 
 #include <string.h>
 
-/* Whether the edge says more than that one node follows another. */
+/* Whether the edge has default data and so only orders its two nodes. */
 static bool is_plain(const CUgraphEdgeData *data) {
     return data->from_port == 0 && data->to_port == 0 && data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT;
 }
 
-/* Nodes of the graph, or those without dependencies, in CUDA's manner: as many as fit, NULL behind the last. */
+/* Lists nodes of the graph, or those without dependencies, as CUDA does: as many as fit, NULL after the last. */
 static CUresult get_nodes(CUgraph handle, bool roots, CUgraphNode *nodes, size_t *count_p) {
     HWS_TAKE_GRAPH(graph, handle);
     HWS_REQUIRE(count_p != NULL);
@@ -49,7 +49,7 @@ HWS_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, 
     return result;
 }
 
-/* Where edges are written to, and how many so far. */
+/* The output of edges, and their number so far. */
 typedef struct hws_edge_list {
     CUgraphNode *from, *to;
     CUgraphEdgeData *data;
@@ -124,7 +124,7 @@ HWS_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNo
     return cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges);
 }
 
-/* The nodes on the other end of a node's edges. */
+/* The nodes at the other ends of a node's edges. */
 static CUresult get_neighbours(CUgraphNode handle, bool dependencies, CUgraphNode *nodes, CUgraphEdgeData *data,
                                size_t *count_p) {
     HWS_TAKE_NODE(node, handle);

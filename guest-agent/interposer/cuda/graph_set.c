@@ -1,10 +1,10 @@
-/* Parameters of nodes: asked for and changed. A change travels with the next thing that needs it. */
+/* Parameters of nodes: queries and changes. A change travels with the next record that needs it. */
 #include "graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The node, if it is of that type. */
+/* The node, if it has that type. */
 static hws_node_t *node_of(CUgraphNode handle, CUgraphNodeType type) {
     hws_node_t *node = hws_node_get(handle);
     return node != NULL && node->params.type == type ? node : NULL;
@@ -22,7 +22,7 @@ static hws_node_t *node_of(CUgraphNode handle, CUgraphNodeType type) {
         return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; \
     } while (0)
 
-/* Gives a node these parameters, if taking them from the program's succeeded. */
+/* Sets the parameters of a node. `taken` is the result of reading them from the program. */
 static CUresult set(CUgraphNode handle, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
     hws_graph_lock();
@@ -88,7 +88,7 @@ HWS_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KER
     return cuGraphKernelNodeSetParams_v2(hNode, &wider);
 }
 
-/* Attributes that a kernel node has for driver 580, which refuses the preferred cluster of cuda.h's list. */
+/* Attributes that driver 580 accepts for a kernel node. It refuses the preferred cluster, although cuda.h lists it. */
 static bool is_node_attribute(CUlaunchAttributeID id) {
     switch (id) {
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -113,7 +113,7 @@ static void show_attribute(const hws_node_t *node, CUlaunchAttributeID id, CUlau
     } else if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
         value_p->cooperative = (node->params.kernel.shape.flags & HWS_LAUNCH_COOPERATIVE) != 0;
     } else if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) {
-        value_p->memSyncDomainMap.remote = 1; /* what a context begins with */
+        value_p->memSyncDomainMap.remote = 1; /* the initial value of a context */
     }
 }
 
@@ -159,7 +159,7 @@ HWS_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
     return result;
 }
 
-/* The context that a node keeps when it is set again; false when it is no node of the type. */
+/* The context that a node keeps when it is set again; false when the node has another type. */
 static bool context_of(CUgraphNode handle, CUgraphNodeType type, CUcontext *context_p) {
     hws_graph_lock();
     const hws_node_t *node = node_of(handle, type);

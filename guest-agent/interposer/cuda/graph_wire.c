@@ -1,6 +1,6 @@
 /*
- * Bringing the worker up to date with a graph: blobs of descriptions, as graph.yaml says. What has travelled is not
- * sent again; nodes whose parameters have changed since are.
+ * Sends the worker the changes of a graph: blobs of descriptions in the format of graph.yaml. A node travels once, and
+ * again after its parameters have changed.
  */
 #include "graph_call.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Descriptions that wait to be sent together. */
+/* Descriptions that are sent together. */
 typedef struct hws_blob {
     hws_graph_t *graph;
     CUresult (*send)(CUgraph graph, uint32_t node_count, uint32_t blob_bytes, const void *blob);
@@ -75,7 +75,7 @@ static bool put_memset(hws_blob_t *blob, const CUDA_MEMSET_NODE_PARAMS *params) 
     return put(blob, &wire, sizeof wire);
 }
 
-/* A copy within the process is the guest's alone: the worker sees a host node. */
+/* The guest does a copy within the process itself: the worker sees a host node. */
 static CUgraphNodeType wire_type(const hws_params_t *params) {
     return params->type == CU_GRAPH_NODE_TYPE_MEMCPY && params->copy.on_host ? CU_GRAPH_NODE_TYPE_HOST : params->type;
 }
@@ -107,7 +107,7 @@ static bool put_params(hws_blob_t *blob, const hws_params_t *params) {
     }
 }
 
-/* Appends one description; `links` are the dependencies that it names. */
+/* Appends one description with the dependencies of the node. */
 static bool put_node(hws_blob_t *blob, const hws_params_t *params, uint32_t index, const hws_edges_t *in) {
     size_t start = blob->used;
     uint32_t dependencies = 0;
@@ -137,7 +137,7 @@ static bool put_node(hws_blob_t *blob, const hws_params_t *params, uint32_t inde
     return true;
 }
 
-/* Appends a node's description; what stood before goes out first when both do not fit one record. */
+/* Appends a node's description. If the record would get too long, it first sends the descriptions before. */
 static CUresult append(hws_blob_t *blob, const hws_params_t *params, uint32_t index, const hws_edges_t *in) {
     size_t before = blob->used;
     if (!put_node(blob, params, index, in)) {
@@ -175,7 +175,7 @@ static CUresult send_links(hws_graph_t *graph, const HwsGraphLink *links, size_t
     return CUDA_SUCCESS;
 }
 
-/* Edges that no description names: to a node with a smaller index, or between nodes that had travelled. */
+/* Sends edges that no description contains: to a node with a smaller index, or between nodes that the worker had. */
 static CUresult flush_links(hws_graph_t *graph, uint32_t first_new) {
     size_t count = graph->link_count, at = 0;
     for (size_t i = 0; i < graph->count; i++) {
@@ -214,7 +214,7 @@ static void note_sent(const hws_node_t *node) {
     }
 }
 
-/* Whether the program has written into the arguments that it was shown, which CUDA heeds too without a set. */
+/* Whether the program has written into the arguments that it received. CUDA uses such values even without a set. */
 static bool is_written(const hws_node_t *node) {
     const hws_node_kernel_t *kernel = &node->params.kernel;
     return node->params.type == CU_GRAPH_NODE_TYPE_KERNEL && kernel->arguments->shown

@@ -1,7 +1,7 @@
 /*
  * Pinned host memory. Over shared memory it lies in the region's heap, where the worker and its devices reach it. Over
- * TCP, and when the heap is full, it is ordinary memory, locked where the process's limit allows: an asynchronous copy
- * to it still returns at once, but devices do not see it. Nor do they see registered memory, which stays where it is.
+ * TCP, and when the heap is full, it is ordinary memory, locked as far as the process's limit allows. An asynchronous
+ * copy to it still returns at once, but devices do not see it. Nor do they see registered memory, which stays in place.
  */
 #include "capture.h"
 #include "context.h"
@@ -23,7 +23,7 @@ static CUresult enter(hws_range_t *range) {
     return hws_interval_insert(range) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
-/* Enters where devices see a range of host memory, for copies and fills by that address. */
+/* Enters the devices' address of a range of host memory, for copies and fills by that address. */
 static bool enter_mapped(const hws_range_t *host) {
     const hws_range_t mapped = {.base = host->twin, .bytes = host->bytes, .memory = HWS_MEMORY_MAPPED,
                                 .device = host->device, .twin = host->base};
@@ -55,7 +55,7 @@ static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
     if (base == MAP_FAILED) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    /* As the pages are touched, and only within the process's limit: nothing here depends on it. */
+    /* Locks pages when they are touched, within the process's limit. Nothing here depends on it. */
     mlock2(base, bytes, MLOCK_ONFAULT);
     hws_range_t range = {.base = (uint64_t) (uintptr_t) base, .bytes = bytes, .memory = HWS_MEMORY_HOST,
                          .flags = flags};
@@ -77,7 +77,7 @@ HWS_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
     int status = hws_pinned_allocate(bytesize, &block, &memory);
     if (status == HWS_HEAP_FULL) {
         if (hws_pinned_say_full() && (Flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
-            return CUDA_ERROR_OUT_OF_MEMORY; /* a program that asks for a mapping cannot do without */
+            return CUDA_ERROR_OUT_OF_MEMORY; /* a program that requests a mapping needs one */
         }
         return allocate_private(bytesize, Flags, pp);
     }
@@ -109,7 +109,7 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     }
     hws_unseen_remove(range.base);
     CUresult result = hws_pinned_settle();
-    /* A copy that is still under way would write to memory that is no longer ours. */
+    /* An unfinished copy would write to memory that is no longer ours. */
     hws_channel_wait_for_target(p, range.bytes);
     munmap(p, range.bytes);
     return result;
@@ -150,7 +150,7 @@ HWS_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, un
     hws_range_t range;
     HWS_REQUIRE(pdptr != NULL && Flags == 0 && hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range));
     if (range.twin == 0) {
-        return hws_unsupported_use(&said, "a device pointer of host memory that does not lie in a shared region");
+        return hws_unsupported_use(&said, "a device pointer of host memory outside a shared region");
     }
     *pdptr = range.twin + ((uint64_t) (uintptr_t) p - range.base);
     return CUDA_SUCCESS;

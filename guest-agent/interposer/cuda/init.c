@@ -21,7 +21,7 @@ HWS_EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
 
 HWS_EXPORT CUresult cuProfilerStart(void) {
     HWS_ENTER_LOCAL();
-    return CUDA_SUCCESS; /* no profiler is attached, and then CUDA's does nothing either */
+    return CUDA_SUCCESS; /* no profiler is attached; CUDA's function then does nothing either */
 }
 
 HWS_EXPORT CUresult cuProfilerStop(void) {

@@ -1,6 +1,6 @@
 /*
- * Memory and events of other processes. A handle is a name of 128 bits that the worker has made up, and zeros; openings
- * of one name are counted here, as CUDA does, so that the worker is asked once.
+ * Memory and events of other processes. A handle is a name of 128 bits that the worker has made, followed by zeros. The
+ * guest counts the openings of one name, as CUDA does, so that only the first goes to the worker.
  */
 #include "capture.h"
 #include "context.h"
@@ -18,13 +18,13 @@ typedef struct hws_opened {
     CUipcMemHandle name;
     uint64_t context; /* handle of the context in which it is open */
     CUdeviceptr address;
-    uint64_t memory; /* handle, as the worker knows it */
+    uint64_t memory; /* the worker's handle */
     uint64_t references;
     struct hws_opened *next;
 } hws_opened_t;
 
 static hws_opened_t *all_opened;
-/* Of the list. Held while the worker is asked, so that nobody opens what another thread is closing. */
+/* Guards the list. Held during calls to the worker, so that no thread opens memory that another thread is closing. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
@@ -32,7 +32,7 @@ HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     HWS_ENTER_CONTEXT();
     hws_range_t range;
     HWS_REQUIRE(pHandle != NULL && hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
-    HWS_REQUIRE(range.memory == HWS_MEMORY_DEVICE); /* what CUDA shares by this: no pools, no virtual memory */
+    HWS_REQUIRE(range.memory == HWS_MEMORY_DEVICE); /* the kind that CUDA shares: no pools, no virtual memory */
     uint64_t name[2];
     CUresult result = hws_call_hwsIpcShare(range.base, &name[0], &name[1]);
     if (result != CUDA_SUCCESS) {
@@ -44,7 +44,7 @@ HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     return CUDA_SUCCESS;
 }
 
-/* Forgets what was open in contexts that have ended: the worker has, too. Lock held. */
+/* Removes the entries of ended contexts; the worker has closed them, too. Lock held. */
 static void forget_ended(void) {
     for (hws_opened_t **at_p = &all_opened; *at_p != NULL;) {
         hws_opened_t *opened = *at_p;
@@ -58,7 +58,7 @@ static void forget_ended(void) {
     }
 }
 
-/* Asks the worker, and enters what it has opened. Lock held. */
+/* Opens the memory at the worker and enters it. Lock held. */
 static CUresult open_first(hws_opened_t *opened, CUdevice device) {
     uint64_t name[2], bytes;
     memcpy(name, opened->name.reserved, sizeof name);
@@ -177,7 +177,7 @@ HWS_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle hand
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phEvent != NULL);
     if (memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) != 0) {
-        return CUDA_ERROR_MAP_FAILED; /* what CUDA says of bytes that are no handle */
+        return CUDA_ERROR_MAP_FAILED; /* CUDA's error for bytes that are no handle */
     }
     uint64_t name[2];
     memcpy(name, handle.reserved, sizeof name);

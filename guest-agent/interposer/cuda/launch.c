@@ -1,4 +1,4 @@
-/* Launches: checked and packed here, so that one needs no reply. */
+/* Launches. The guest checks and packs them, so that a launch needs no reply. */
 #include "launch.h"
 
 #include "capture.h"
@@ -26,10 +26,7 @@ CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_
     if (threads > (uint64_t) function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) {
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     }
-    /*
-     * Without a larger limit that the program has set, static and dynamic shared memory together have the default
-     * one.
-     */
+    /* Unless the program has set a larger limit, static and dynamic shared memory share the default limit. */
     int64_t plain = (int64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)
         - function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
     int64_t chosen = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
@@ -68,7 +65,7 @@ CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, v
     return CUDA_SUCCESS;
 }
 
-/* CUDA answers at once that a cooperative grid is too large. The driver alone knows about clusters. */
+/* CUDA reports at once that a cooperative grid is too large. Only the driver knows the limit with clusters. */
 static CUresult check_cooperative(CUfunction f, const hws_function_t *function, const hws_shape_t *shape) {
     if (__builtin_expect((shape->flags & HWS_LAUNCH_COOPERATIVE) == 0, 1)) {
         return CUDA_SUCCESS;

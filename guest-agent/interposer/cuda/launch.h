@@ -1,4 +1,4 @@
-/* What a launch consists of, for whatever becomes of it: a record, or a node of a graph. */
+/* The parts of a launch, which becomes a record or a node of a graph. */
 #ifndef HWS_LAUNCH_H
 #define HWS_LAUNCH_H
 
@@ -18,29 +18,34 @@ typedef struct hws_shape {
 } hws_shape_t;
 
 /*
- * What a device would refuse, of the kernel and of the launch's extents, so that an asynchronous launch can say so at
- * once, as CUDA does.
+ * Finds errors that a device would report for the kernel and the launch's extents. An asynchronous launch can then
+ * return them at once, as CUDA does.
  */
 CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape);
 
-/* launch_attributes.c: checks single attributes, before the shape, as CUDA does. A capture survives such a refusal. */
+/*
+ * launch_attributes.c: checks single attributes, before the shape, as CUDA does. Such an error does not end a capture.
+ */
 CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p);
-/* The shape's clusters, or those that the kernel requires: CUDA_ERROR_INVALID_CLUSTER_SIZE. */
+/* Checks the shape's clusters, or those that the kernel requires: CUDA_ERROR_INVALID_CLUSTER_SIZE. */
 CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape);
-/* Clusters that no device has room for; a node of a graph may have them until the graph is instantiated. */
+/* Refuses clusters that no device has room for. A node of a graph may have them until the graph is instantiated. */
 CUresult hws_launch_check_cluster_size(const hws_shape_t *shape);
-/* An attribute that a kernel node with such a grid is to have. */
+/* Checks the value of an attribute for a kernel node with such a grid. */
 CUresult hws_launch_check_node_value(const hws_function_t *function, const unsigned grid[3], CUlaunchAttributeID id,
                                      const CUlaunchAttributeValue *value);
 
-/* Bytes to pack parameters into: rounded up, since the gaps between parameters go out too and must be zeros. */
+/*
+ * Size of the buffer for packed parameters. Rounded up, because the gaps between parameters travel too and must be
+ * zeros.
+ */
 static inline size_t hws_launch_packed_bytes(const hws_function_t *function) {
     return (function->params_bytes + 15) & ~7u;
 }
 
 /*
- * Puts the parameters where the kernel expects them: from pointers to each, or from the program's own packing. packed
- * holds hws_launch_packed_bytes() zeros.
+ * Packs the parameters at the kernel's offsets: from pointers to each, or from the program's own packing. packed holds
+ * hws_launch_packed_bytes() zeros.
  */
 CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, void **extra, uint8_t *packed);
 

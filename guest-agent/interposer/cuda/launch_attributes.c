@@ -1,4 +1,4 @@
-/* Checks of the attributes of launches and kernel nodes. The answers are those of driver 580 on an H200. */
+/* Checks attributes of launches and kernel nodes. The results are those of driver 580 on an H200. */
 #include "launch.h"
 
 #include "device.h"
@@ -14,7 +14,7 @@ static hws_cluster_t cluster_of(const CUlaunchAttributeValue *value) {
     return (hws_cluster_t) {{value->clusterDim.x, value->clusterDim.y, value->clusterDim.z}};
 }
 
-/* Zeros throughout say nothing about clusters. */
+/* All zeros: no cluster is set. */
 static bool is_unset(const hws_cluster_t *cluster) {
     return (cluster->dim[0] | cluster->dim[1] | cluster->dim[2]) == 0;
 }
@@ -23,7 +23,7 @@ static bool is_partly_zero(const hws_cluster_t *cluster) {
     return !is_unset(cluster) && (cluster->dim[0] == 0 || cluster->dim[1] == 0 || cluster->dim[2] == 0);
 }
 
-/* Blocks of a cluster, as far as the number matters. */
+/* Blocks of a cluster, saturated well above any limit. */
 static uint64_t blocks_of(const hws_cluster_t *cluster) {
     uint64_t blocks = 1;
     for (int i = 0; i < 3; i++) {
@@ -40,7 +40,7 @@ static CUresult check_device(const hws_function_t *function, const hws_cluster_t
     return CUDA_SUCCESS;
 }
 
-/* The shape of clusters that the kernel was compiled for, or that the program has set as its attributes. */
+/* The cluster that the kernel was compiled for, or that the program has set as its attribute. */
 static hws_cluster_t required_by(const hws_function_t *function) {
     const int *attributes = function->attributes;
     hws_cluster_t required = {{0, 0, 0}};
@@ -67,7 +67,7 @@ static CUresult check(const hws_function_t *function, const unsigned grid[3], co
     return differs || !divides || !portable ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
-/* A preferred cluster consists of whole ones that the launch would have without it, and the grid of whole such. */
+/* A preferred cluster must consist of whole regular clusters, and the grid of whole preferred clusters. */
 static CUresult check_preferred(const hws_function_t *function, const unsigned grid[3], const hws_cluster_t *given,
                                 const hws_cluster_t *preferred) {
     const hws_cluster_t required = required_by(function);
@@ -79,7 +79,7 @@ static CUresult check_preferred(const hws_function_t *function, const unsigned g
     return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-/* Of several attributes the last one counts. */
+/* The last one of several equal attributes counts. */
 static hws_cluster_t cluster_given(const hws_shape_t *shape, CUlaunchAttributeID id) {
     hws_cluster_t given = {{0, 0, 0}};
     for (unsigned i = 0; i < shape->attribute_count; i++) {
@@ -102,12 +102,12 @@ CUresult hws_launch_check_cluster_size(const hws_shape_t *shape) {
     return blocks_of(&given) > LARGEST_CLUSTER_BLOCKS ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
-/* Values that no launch and no node may have. */
+/* Refuses values that neither a launch nor a node may have. */
 static CUresult check_value(const hws_function_t *function, CUlaunchAttributeID id,
                             const CUlaunchAttributeValue *value) {
     const hws_cluster_t cluster = cluster_of(value);
     const CUaccessPolicyWindow *window = &value->accessPolicyWindow;
-    /* 0 where the device does not say. */
+    /* 0 when the device does not report it. */
     const int domains = hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
     const int largest = hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
     switch (id) {
@@ -128,7 +128,7 @@ static CUresult check_value(const hws_function_t *function, CUlaunchAttributeID 
                                          && value->memSyncDomainMap.remote < domains));
             return CUDA_SUCCESS;
         case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            HWS_REQUIRE(value->sharedMemCarveout <= 100); /* per cent; -1 is a function's alone */
+            HWS_REQUIRE(value->sharedMemCarveout <= 100); /* per cent; -1 is only for functions */
             return CUDA_SUCCESS;
         default:
             return CUDA_SUCCESS;
@@ -142,7 +142,9 @@ CUresult hws_launch_check_node_value(const hws_function_t *function, const unsig
     return id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? check(function, grid, &given) : CUDA_SUCCESS;
 }
 
-/* Attributes travel as they are. An attribute that names an event or writes a handle would need more than its bytes. */
+/*
+ * Checks attributes, which travel unchanged. One that names an event or writes a handle would need more than its bytes.
+ */
 CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p) {
     static _Atomic bool said;
     HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));

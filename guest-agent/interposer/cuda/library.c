@@ -1,4 +1,4 @@
-/* Libraries: the newer face of modules, independent of contexts; each context that uses one has its own variables. */
+/* Libraries: the newer form of modules, independent of contexts. Each context that uses one has its own variables. */
 #include "module.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ HWS_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int nu
     return hws_module_functions((CUmodule) lib, (CUfunction *) kernels, numKernels, NULL);
 }
 
-/* The worker knows what a library is in each context, so that one handle is its module in all of them. */
+/* The worker knows the library's module of each context, so one handle is its module in all of them. */
 HWS_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pMod != NULL);

@@ -1,7 +1,7 @@
 /*
- * The linker of device code. Inputs are kept here and travel when the link is completed, so that an error of an input
- * shows there; what was made comes back and lives until the link is destroyed. A device without a linker gets a single
- * image as it is.
+ * The linker of device code. The guest keeps the inputs and sends them when the link is completed, which then reports
+ * an error of an input. The linked image comes back and lives until the link is destroyed. A device without a linker
+ * receives a single image unchanged.
  */
 #include "module.h"
 
@@ -19,9 +19,9 @@
 #define LOG_CAPACITY 16384u
 #define MAX_OPTIONS 64u
 #define MAX_NAME_BYTES 4095u
-#define MAX_LINKED_BYTES (512ull << 20) /* bounds what a worker can make us allocate */
+#define MAX_LINKED_BYTES (512ull << 20) /* limits the memory that a worker can make us allocate */
 
-/* As it travels. */
+/* The wire form. */
 typedef struct hws_link_option {
     uint32_t option, zero;
     uint64_t value;
@@ -42,7 +42,7 @@ typedef struct hws_link_input {
 } hws_link_input_t;
 
 typedef struct hws_link {
-    hws_jit_options_t jit; /* where the program wants its logs */
+    hws_jit_options_t jit; /* the program's buffers for logs */
     hws_link_options_t options;
     hws_link_input_t *first, **last_p;
     unsigned inputs;
@@ -94,7 +94,7 @@ static bool is_number(CUjit_option option) {
     }
 }
 
-/* Takes the options that travel; hws_jit_options_parse() has checked that the arrays are there. */
+/* Copies the options for the worker. hws_jit_options_parse() has checked that the arrays are present. */
 static CUresult take_options(unsigned count, const CUjit_option *options, void **values, hws_link_options_t *taken_p) {
     static _Atomic bool said;
     taken_p->count = 0;
@@ -133,7 +133,7 @@ HWS_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *optio
     return CUDA_SUCCESS;
 }
 
-/* Checks what can be checked without a linker; *bytes_p receives what counts of the data, behind which is a NUL. */
+/* Checks the data as far as no linker is needed. *bytes_p receives its effective length; a NUL follows the data. */
 static CUresult check_data(CUjitInputType type, const char *data, uint64_t available, uint64_t *bytes_p) {
     switch (type) {
         case CU_JIT_INPUT_PTX:
@@ -152,7 +152,7 @@ static CUresult check_data(CUjitInputType type, const char *data, uint64_t avail
     }
 }
 
-/* Takes over the data, which has a NUL behind its `available` bytes. */
+/* Takes the data, which has a NUL after its `available` bytes. */
 static CUresult add(CUlinkState state, CUjitInputType type, char *data, uint64_t available, const char *name,
                     unsigned count, const CUjit_option *options, void **values) {
     hws_link_t *link = link_get(state);
@@ -202,7 +202,7 @@ HWS_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, con
     return add(state, type, data, bytes, path, numOptions, options, optionValues);
 }
 
-/* One input on its way to the worker. */
+/* Sends one input to the worker. */
 static CUresult send_input(uint64_t id, const hws_link_input_t *input) {
     uint64_t blob_id = 0;
     bool fits = input->bytes <= INLINE_BYTES;
@@ -214,7 +214,7 @@ static CUresult send_input(uint64_t id, const hws_link_input_t *input) {
                                fits ? (uint32_t) input->bytes : 0, fits ? input->data : NULL);
 }
 
-/* Fetches what the worker has made. */
+/* Fetches the linked image from the worker. */
 static CUresult receive_image(uint64_t id, uint64_t bytes, hws_link_t *link) {
     if (bytes == 0 || bytes > MAX_LINKED_BYTES) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -238,7 +238,7 @@ static CUresult receive_image(uint64_t id, uint64_t bytes, hws_link_t *link) {
     return CUDA_SUCCESS;
 }
 
-/* Lets the worker link; the link's worker side is ended in any case. */
+/* Links at the worker, and ends the worker's part of the link in any case. */
 static CUresult link_there(uint64_t id, hws_link_t *link) {
     CUresult result = CUDA_SUCCESS;
     bool begun = false;

@@ -1,8 +1,8 @@
 /*
- * Managed memory: pinned memory of the region, at one address on both sides. It is coherent and never moves, so that
- * advice is only remembered. Devices say that they have no concurrent access (attributes 88, 89, 100 and 101 are 0):
- * CUDA then refuses to prefetch to one, and to prefer one. Where the process and the worker see the region at
- * different addresses, or there is none, managed memory is refused and attribute 83 is 0.
+ * Managed memory: pinned memory of the region, at one address on both sides. It is coherent and never moves, so advice
+ * is only stored. Devices report no concurrent access (attributes 88, 89, 100 and 101 are 0): CUDA then refuses a
+ * prefetch to a device and a device as preferred location. Without a region, or with different addresses in process and
+ * worker, managed memory is refused and attribute 83 is 0.
  */
 #include "managed.h"
 
@@ -19,7 +19,7 @@
 
 #define PAGE_BYTES 4096u
 
-/* What is remembered of a page. */
+/* The stored advice of a page. */
 #define READ_MOSTLY 1u
 #define PREFERS_HOST 2u
 #define ACCESSED_BY_HOST 4u
@@ -130,7 +130,7 @@ CUresult hws_managed_free(CUdeviceptr address) {
     return hws_pinned_free((void *) (uintptr_t) address, bytes);
 }
 
-/* The allocation that the bytes lie in, and which of its pages they touch; NULL for none. Lock held. */
+/* The allocation that contains the bytes, and the pages that they touch; NULL for none. Lock held. */
 static hws_managed_t *find_pages(CUdeviceptr address, size_t bytes, size_t *first_p, size_t *last_p) {
     for (hws_managed_t *at = allocations; at != NULL && bytes != 0; at = at->next) {
         if (address >= at->base && address - at->base < at->bytes && bytes <= at->bytes - (address - at->base)) {
@@ -150,7 +150,7 @@ static bool is_managed(CUdeviceptr address, size_t bytes) {
     return found;
 }
 
-/* A device is refused as one without concurrent access; the host in whichever form is right. */
+/* Refuses a device as one without concurrent access; accepts the host in any valid form. */
 static CUresult check_location(CUmemLocation location) {
     switch (location.type) {
         case CU_MEM_LOCATION_TYPE_HOST:
@@ -222,7 +222,7 @@ HWS_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUme
     if (check_location(location) == CUDA_ERROR_INVALID_VALUE) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    /* To the host as well: the stream's device must have concurrent access. */
+    /* Also for the host: the stream's device must have concurrent access. */
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -230,7 +230,7 @@ HWS_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevic
     return cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
 }
 
-/* One attribute; `all` is the advice that every page of the range has. */
+/* Writes one attribute; `all` is the advice that every page of the range has. */
 static CUresult get_attribute(void *data, size_t bytes, CUmem_range_attribute attribute, uint8_t all) {
     HWS_REQUIRE(data != NULL && bytes != 0 && bytes % sizeof(int) == 0);
     int *values = data;
@@ -266,7 +266,7 @@ static CUresult get_attribute(void *data, size_t bytes, CUmem_range_attribute at
     }
 }
 
-/* The advice that every page has; false when the bytes are not managed memory. */
+/* The advice that all pages share; false when the bytes are not managed memory. */
 static bool common_advice(CUdeviceptr address, size_t bytes, uint8_t *all_p) {
     size_t first = 1, last = 0;
     uint8_t all = READ_MOSTLY | PREFERS_HOST | ACCESSED_BY_HOST;
@@ -308,6 +308,6 @@ HWS_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, s
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_HOST, dptr, &range) && range.memory == HWS_MEMORY_MANAGED
                 && (length == 0 || (range.base == dptr && length == range.bytes)));
-    /* Memory that both sides may use at any time needs no attachment. */
+    /* Both sides may use the memory at any time, so it needs no attachment. */
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* Device memory, and what is known of an address. */
+/* Device memory, and queries of an address. */
 #include "context.h"
 
 #include "capture.h"
@@ -10,7 +10,7 @@
 #include "managed.h"
 #include "pool.h"
 
-/* Enters what the worker has allocated; if that fails the allocation is given back. */
+/* Enters an allocation of the worker; frees it when it cannot be entered. */
 static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, uint64_t owner) {
     CUdevice device;
     HWS_TRY(hws_context_device(&device));
@@ -81,7 +81,7 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFree_v2(dptr);
     }
-    /* Out of the map first: the worker may give the address to another thread as soon as it has the call. */
+    /* Removed from the map first: the worker may reuse the address for another thread as soon as it has the call. */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
     HWS_TRY(hws_call_cuMemFree_v2(dptr));
@@ -103,7 +103,7 @@ HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     return CUDA_SUCCESS;
 }
 
-/* The allocation becomes a node. Known deviation: it takes nothing from the pool that the call names. */
+/* Makes the allocation a node. Known deviation: its memory does not come from the pool that the call names. */
 static CUresult allocate_captured(CUdeviceptr *dptr, size_t bytes, CUstream stream) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE};

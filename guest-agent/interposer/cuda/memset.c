@@ -1,6 +1,6 @@
 /*
- * Filling device memory. The calls do not wait, so that what CUDA refuses at once (alignment, memory that is not
- * there) is checked here; their other variants are generated and end up here.
+ * Fills device memory. The calls do not wait, so the guest checks what CUDA checks at once: alignment and existing
+ * memory. Their other variants are generated and call these functions.
  */
 #include "copy.h"
 

@@ -1,4 +1,4 @@
-/* The functions of modules, and the one of libraries that takes an image by its address. */
+/* The functions of modules, and the function of libraries that takes an image by its address. */
 #include "module.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ HWS_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUji
                                       void **jitOptionsValues, unsigned int numJitOptions,
                                       CUlibraryOption *libraryOptions, void **libraryOptionValues,
                                       unsigned int numLibraryOptions) {
-    (void) libraryOptions; /* whether the image stays with the program: it is never needed after the load here */
+    (void) libraryOptions; /* they say whether the program keeps the image, which is not needed after this load */
     (void) libraryOptionValues;
     (void) numLibraryOptions;
     HWS_ENTER();

@@ -1,4 +1,4 @@
-/* Loading device code: at once into the current context, or, for a library without one, at its first use. */
+/* Loads device code: at once into the current context, or, for a library without a context, at its first use. */
 #include "module_table.h"
 
 #include "context.h"
@@ -62,7 +62,7 @@ void hws_jit_log(const hws_jit_options_t *jit, const char *log, bool failed) {
     put_log(failed ? log : "", jit->error_log, jit->error_capacity, jit->error_size_p);
 }
 
-/* Sends an image; the worker's verdict comes with a log. */
+/* Sends an image and receives the worker's result with a log. */
 static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
                            CUmodule *module_p) {
     uint64_t blob_id = 0;
@@ -89,8 +89,10 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
     }
     if (verdict != 0) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
-        /* A program that asked for the log shows it itself, or tries what works, as compilers' drivers do. Where memory
-         * is missing nothing is wrong with the code. */
+        /*
+         * A program that requested the log prints it itself, or tries alternatives, as compiler drivers do. Short
+         * memory is no fault of the code.
+         */
         bool is_expected = (jit != NULL && jit->error_log != NULL) || verdict == CUDA_ERROR_OUT_OF_MEMORY;
         hws_level_t level = is_expected ? HWS_INFO : HWS_WARN;
         hws_log(level, "device code was refused: %s", log[0] != '\0' ? log : "no reason given");
@@ -119,7 +121,7 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
     return CUDA_SUCCESS;
 }
 
-/* A library without a current context keeps its image until there is one. */
+/* Keeps the image of a library until there is a current context. */
 static CUresult keep_library(const void *image, uint64_t bytes, CUmodule *module_p) {
     hws_module_t *kept = calloc(1, sizeof *kept);
     void *copy = malloc(bytes);

@@ -1,4 +1,4 @@
-/* Kernels and variables of a module: asked for once, then known. */
+/* Kernels and variables of a module: requested once, then kept. */
 #include "module_table.h"
 
 #include "context.h"
@@ -20,7 +20,7 @@ static uint64_t hash_name(const char *name) {
     return hash;
 }
 
-/* The handle by which the worker knows the module. */
+/* The worker's handle of the module. */
 static CUmodule wire_module(CUmodule module, const hws_module_t *kept) {
     return kept->serves != 0 ? (CUmodule) (uintptr_t) kept->serves : module;
 }
@@ -33,7 +33,7 @@ static hws_function_t *find_function(const hws_module_t *kept, uint64_t hash, co
     return each;
 }
 
-/* Keeps what the worker said of a kernel. */
+/* Keeps the worker's answer about a kernel. */
 static CUresult keep_function(CUmodule module, hws_module_t *kept, const char *name, uint64_t handle, uint32_t count,
                               const HwsParam *params, const int *attributes, const char *refusal) {
     size_t name_bytes = strlen(name) + 1, refusal_bytes = strlen(refusal) + 1;
@@ -77,7 +77,7 @@ CUresult hws_module_function(CUmodule module, const char *name, CUfunction *func
         pthread_mutex_unlock(&hws_module_lock);
         return CUDA_SUCCESS;
     }
-    /* The lock is kept over the call, so that two threads that ask for the same name get the same handle. */
+    /* The lock is held during the call, so that two threads that look up one name get the same handle. */
     static HwsParam params[MAX_PARAMS]; /* under the lock */
     int attributes[HWS_FUNCTION_ATTRIBUTES] = {0};
     char refusal[HWS_MAX_REFUSAL_BYTES + 1] = "";
@@ -114,7 +114,7 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
     HWS_TRY(hws_module_make_ready(module));
     pthread_mutex_lock(&hws_module_lock);
     hws_global_t *global = kept->globals;
-    /* A module is used in its own context, a library in each, with variables of its own. */
+    /* A module is used in its own context. A library has variables of its own in each context. */
     uint64_t context = kept->library ? (uint64_t) (uintptr_t) hws_context_current() : kept->context;
     CUdevice device = kept->device;
     if (kept->library && hws_context_device(&device) != CUDA_SUCCESS) {
@@ -140,7 +140,7 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
             hws_range_t range = {.base = global->address, .bytes = bytes, .memory = HWS_MEMORY_VARIABLE,
                                  .context = context, .device = device,
                                  .owner = (uint64_t) (uintptr_t) module};
-            hws_interval_insert(&range); /* refused when empty or known: then there is nothing to copy to */
+            hws_interval_insert(&range); /* refused when empty or already known; copies cannot use it then */
         } else {
             free(global);
         }
@@ -187,7 +187,7 @@ CUresult hws_module_unload(CUmodule module) {
 CUresult hws_module_functions(CUmodule module, CUfunction *functions_p, unsigned wanted, unsigned *count_p) {
     HWS_TRY(hws_module_make_ready(module));
     CUmodule wire = wire_module(module, hws_module_get(module));
-    char *names = malloc(NAMES_CAPACITY); /* too much for the stack of a small thread */
+    char *names = malloc(NAMES_CAPACITY); /* too large for the stack of a small thread */
     if (names == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -200,7 +200,7 @@ CUresult hws_module_functions(CUmodule module, CUfunction *functions_p, unsigned
         while (result == CUDA_SUCCESS && at < bytes && done < wanted) {
             size_t length = strnlen(names + at, bytes - at);
             if (length == bytes - at) {
-                break; /* a name that is not whole comes again with the next request */
+                break; /* the next request returns an incomplete name again */
             }
             result = hws_module_function(module, names + at, &functions_p[done]);
             at += (uint32_t) length + 1;

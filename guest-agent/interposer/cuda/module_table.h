@@ -1,4 +1,4 @@
-/* What is kept about a module; for the files that load one and look things up in it. */
+/* The data of a module, for the files that load one and look names up in it. */
 #ifndef HWS_MODULE_TABLE_H
 #define HWS_MODULE_TABLE_H
 
@@ -8,25 +8,25 @@
 
 typedef struct hws_global {
     struct hws_global *next;
-    uint64_t context;  /* where it is: a library has its own in each */
+    uint64_t context;  /* its context: a library has its own variable in each */
     CUdeviceptr address;
     size_t bytes;
     char name[];
 } hws_global_t;
 
-/* What is kept about a module. Its lists are under the lock. */
+/* The data of a module. The lock guards its lists. */
 typedef struct hws_module {
     bool library;
-    uint64_t context;  /* of the load; 0 while a library waits for one, and one of those that use it later */
+    uint64_t context;  /* of the load; 0 while a library waits for a context, later one of those that use it */
     CUdevice device;
     hws_function_t *functions;
     hws_global_t *globals;
-    uint64_t serves;   /* a library that was loaded late: the handle that the worker knows, else 0 */
+    uint64_t serves;   /* for a library that was loaded late: the handle that the worker knows, else 0 */
     void *image;       /* of a library that waits for a context */
     uint64_t image_bytes;
 } hws_module_t;
 
-/* Guards the lists of every module, and the late load of a library. */
+/* Guards the lists of every module and the late load of a library. */
 extern pthread_mutex_t hws_module_lock;
 
 static inline hws_module_t *hws_module_get(CUmodule module) {

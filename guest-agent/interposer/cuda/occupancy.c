@@ -1,6 +1,6 @@
 /*
- * Occupancy, which only the driver knows: registers are split among parts of a multiprocessor, and preferences for
- * shared memory count. Launch-time heuristics ask for it often, so that an answer is kept and travels once.
+ * Occupancy, which only the driver can compute: registers are split among parts of a multiprocessor, and preferences
+ * for shared memory count. Launch heuristics query it often, so the guest keeps the answers.
  */
 #include "occupancy.h"
 
@@ -13,19 +13,22 @@
 #include <stdatomic.h>
 
 #define MAX_ATTRIBUTES 64u
-#define ANSWERS 512u /* a power of two; a program asks for some dozens of block sizes of some kernels */
+#define ANSWERS 512u /* a power of two; a program asks for dozens of block sizes of some kernels */
 
 typedef enum hws_question { HWS_ASKS_BLOCKS, HWS_ASKS_SHARED_MEMORY } hws_question_t;
 
-/* What an answer depends on. */
+/* The inputs of an answer. */
 typedef struct hws_occupancy_key {
-    uint64_t function;       /* handle, which is not used again */
-    uint64_t context;        /* a library's kernel belongs to each */
-    uint64_t size;           /* of shared memory, or blocks */
+    uint64_t function;       /* handle, which is never reused */
+    uint64_t context;        /* each context has its own kernel of a library */
+    uint64_t size;           /* of shared memory, or a number of blocks */
     uint64_t block_and_rest; /* block size, flags, question */
 } hws_occupancy_key_t;
 
-/* A kept answer. `version` is odd while a thread writes the rest, and pairs with itself: find() and keep(). */
+/*
+ * A kept answer. `version` is odd while a thread writes the rest. Its accesses in find() and keep() pair with each
+ * other.
+ */
 typedef struct hws_answer {
     _Atomic uint64_t version;
     _Atomic uint64_t key[4];
@@ -33,7 +36,7 @@ typedef struct hws_answer {
 } hws_answer_t;
 
 static hws_answer_t answers[ANSWERS];
-static _Atomic uint64_t generation = 1; /* 0: nothing is kept there yet */
+static _Atomic uint64_t generation = 1; /* 0: the entry is empty */
 
 void hws_occupancy_forget(void) {
     atomic_fetch_add(&generation, 1);
@@ -59,7 +62,7 @@ static void keep(const hws_occupancy_key_t *key, uint64_t now, uint64_t value) {
     hws_answer_t *place = place_of(key);
     uint64_t version = atomic_load(&place->version);
     if (version % 2 != 0 || !atomic_compare_exchange_strong(&place->version, &version, version + 1)) {
-        return; /* another thread writes there: one answer of the two is kept */
+        return; /* another thread writes there; one of the two answers is kept */
     }
     atomic_store(&place->key[0], key->function);
     atomic_store(&place->key[1], key->context);
@@ -98,13 +101,13 @@ bool hws_occupancy_is_too_large(CUfunction function, int block_size, size_t dyna
     int held;
     if (kept == NULL || active_blocks(function, block_size, dynamic_bytes, CU_OCCUPANCY_DEFAULT, &held) != CUDA_SUCCESS
         || held <= 0) {
-        return false; /* the launch itself answers why */
+        return false; /* the launch itself reports the error */
     }
     return blocks > (uint64_t) held
         * (uint64_t) hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-/* Sets `kept`, or leaves the calling function: not a kernel. */
+/* Sets `kept`, or leaves the calling function when the handle is no kernel. */
 #define ENTER_FUNCTION(function, kept)                          \
     HWS_ENTER_CONTEXT();                                        \
     const hws_function_t *kept = hws_function_get(function);    \
@@ -155,7 +158,7 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, 
         ? kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] : limit;
     limit = blockSizeLimit > 0 && blockSizeLimit < limit ? blockSizeLimit : limit;
     int best_threads = 0, best_size = 0, best_blocks = 0;
-    /* The largest block among those with the most resident threads, as CUDA chooses. */
+    /* Chooses the largest block among those with the most resident threads, as CUDA does. */
     for (int size = (limit + warp - 1) / warp * warp; size > 0 && best_threads < most_threads; size -= warp) {
         int tried = size < limit ? size : limit, blocks;
         size_t bytes = blockSizeToDynamicSMemSize != NULL ? blockSizeToDynamicSMemSize(tried) : dynamicSMemSize;
@@ -179,7 +182,7 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bloc
                                                      dynamicSMemSize, blockSizeLimit, CU_OCCUPANCY_DEFAULT);
 }
 
-/* Clusters depend on how a device's multiprocessors are grouped, which no attribute tells. */
+/* Clusters depend on the grouping of a device's multiprocessors, which no attribute shows. */
 static CUresult ask_clusters(CUfunction func, const CUlaunchConfig *config, int *clusters_p, int *size_p) {
     HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, func);
     HWS_REQUIRE(config->numAttrs <= MAX_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));

@@ -1,4 +1,4 @@
-/* What one GPU can do with another's memory: asked at the worker, since it depends on how they are connected. */
+/* Access of one GPU to another's memory. The worker answers, because it depends on their connection. */
 #include "device.h"
 
 #include "hws_cuda_calls.h"

@@ -1,4 +1,4 @@
-/* The process's view of the heap, and what the worker is told of it. */
+/* The process's view of the heap, and its mappings at the worker. */
 #include "pinned.h"
 
 #include "hws_cuda_calls.h"
@@ -34,7 +34,7 @@ static void add_context(uint64_t handle, void *data, void *argument) {
     list->handles[list->count++] = handle;
 }
 
-/* Waits for the work of all contexts: host memory is everyone's, so any of them may use it. */
+/* Waits for the work of all contexts, because any of them may use host memory. */
 static int settle(void) {
     hws_context_list_t list = {.complete = true};
     hws_handle_each(HWS_KIND_CONTEXT, add_context, &list);
@@ -44,7 +44,7 @@ static int settle(void) {
         hws_tls.context = (uint32_t) list.handles[i];
         status = hws_call_cuCtxSynchronize();
         if (status != CUDA_SUCCESS && !hws_handle_valid(HWS_KIND_CONTEXT, list.handles[i])) {
-            status = CUDA_SUCCESS; /* another thread has ended it, and its work with it */
+            status = CUDA_SUCCESS; /* another thread has ended the context, and its work with it */
         }
     }
     hws_tls.context = current;
@@ -57,7 +57,7 @@ CUresult hws_pinned_settle(void) {
 }
 
 static int map(uint64_t offset, uint64_t bytes, uint64_t *address_p) {
-    CUdeviceptr address; /* 0 where the device cannot map host memory: copies work all the same */
+    CUdeviceptr address; /* 0 where the device cannot map host memory; copies work nevertheless */
     HWS_TRY(hws_call_hwsHostMap(view->header->heap_offset + offset, bytes, &address));
     *address_p = address;
     return CUDA_SUCCESS;
@@ -82,7 +82,7 @@ int hws_pinned_allocate(uint64_t bytes, hws_heap_block_t *block_p, void **memory
     }
     int status = hws_heap_allocate(&heap, bytes, block_p);
     if (status == 0) {
-        /* Its last owner may have been another process; and CUDA's comes as zeros. */
+        /* Its last owner may have been another process; and CUDA's memory is zeroed. */
         *memory_p = memset(view->heap + block_p->offset, 0, bytes);
     }
     return status;

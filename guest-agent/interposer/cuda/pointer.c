@@ -1,4 +1,4 @@
-/* What a pointer is: answered from the map of memory. */
+/* Attributes of pointers, answered from the map of memory. */
 #include "context.h"
 
 #include "hws_interval.h"
@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Finds the range; host memory first, since a host address that we gave out is certainly meant as one. An address by
- * which devices see host memory becomes the host's.
+ * Finds the range. Host memory comes first, because an address of our host memory always means that memory. A devices'
+ * address of host memory becomes the host's.
  */
 static bool find(CUdeviceptr *ptr, hws_range_t *range_p) {
     if (hws_interval_find(HWS_SIDE_HOST, *ptr, range_p)) {
@@ -33,7 +33,7 @@ static void put_flag(void *data, bool flag) {
     put(data, &value, sizeof value);
 }
 
-/* Writes one attribute of a known pointer. CUDA_ERROR_INVALID_VALUE for one that it does not have. */
+/* Writes one attribute of a known pointer. CUDA_ERROR_INVALID_VALUE when the pointer does not have it. */
 static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribute attribute, void *data) {
     bool host = hws_memory_side(range->memory) == HWS_SIDE_HOST;
     const bool managed = range->memory == HWS_MEMORY_MANAGED;
@@ -104,7 +104,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     }
 }
 
-/* Writes the value that CUDA gives in a list for an attribute that the pointer lacks, or for an unknown pointer. */
+/* Writes CUDA's value in a list for an attribute that the pointer lacks, or for an unknown pointer. */
 static void put_nothing(CUpointer_attribute attribute, bool found, CUdeviceptr ptr, void *data) {
     const unsigned long long zero = 0;
     const int no_device = CU_DEVICE_INVALID;
@@ -129,7 +129,7 @@ static void put_nothing(CUpointer_attribute attribute, bool found, CUdeviceptr p
             break;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            break; /* left as they are */
+            break; /* unchanged */
         default:
             put(data, &zero, sizeof zero);
             break;
@@ -168,7 +168,7 @@ HWS_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
     HWS_REQUIRE(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
     int on;
     memcpy(&on, value, sizeof on);
-    /* Copies to and from such memory are issued in order in any case; the flag is kept to be read back. */
+    /* Copies to and from such memory are always issued in order. The flag is stored for queries. */
     bool set = hws_interval_set_sync_memops(HWS_SIDE_DEVICE, ptr, on != 0)
         || hws_interval_set_sync_memops(HWS_SIDE_HOST, ptr, on != 0);
     return set ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

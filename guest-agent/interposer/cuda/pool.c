@@ -13,9 +13,9 @@
 #include <string.h>
 
 /*
- * What is in use, counted when the program allocates and frees, for devices that do not count themselves. Known
- * deviation there: CUDA counts in stream order, so that a pool shows a free here somewhat earlier; and nothing is shown
- * as reserved beyond what is in use.
+ * Memory in use, counted at the program's allocations and frees, for devices that do not count themselves. Known
+ * deviations there: CUDA counts in stream order, so a pool shows a free somewhat earlier here. And nothing counts as
+ * reserved beyond the memory in use.
  */
 typedef struct hws_pool {
     _Atomic int64_t used, high;
@@ -35,7 +35,7 @@ void hws_pool_charge(uint64_t pool, int64_t bytes) {
     }
 }
 
-/* A new handle with its counters; 0 when memory is short. */
+/* Makes a handle with its counters; 0 when memory is short. */
 static uint64_t new_pool(void) {
     hws_pool_t *kept = calloc(1, sizeof *kept);
     uint64_t handle = kept == NULL ? 0 : hws_handle_new(HWS_KIND_MEMORY_POOL);
@@ -50,7 +50,7 @@ static uint64_t new_pool(void) {
 static CUmemoryPool default_pools[HWS_MAX_DEVICES], current_pools[HWS_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The device's own pool, asked for once. Lock held. */
+/* The device's default pool, requested once. Lock held. */
 static CUresult default_pool(CUdevice device, CUmemoryPool *pool_p) {
     if (default_pools[device] == NULL) {
         uint64_t handle = new_pool();
@@ -87,7 +87,7 @@ CUresult hws_pool_current(CUdevice device, CUmemoryPool *pool_p) {
     if (current_pools[device] != NULL && hws_handle_valid(HWS_KIND_MEMORY_POOL, (uintptr_t) current_pools[device])) {
         *pool_p = current_pools[device];
     } else {
-        result = default_pool(device, pool_p); /* also after the one that was set is destroyed, as CUDA documents */
+        result = default_pool(device, pool_p); /* also after the pool that was set is destroyed, as CUDA documents */
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -115,7 +115,7 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     return CUDA_SUCCESS;
 }
 
-/* A place whose pools there are: a device. */
+/* Checks that pools can exist at this location: only on a device. */
 static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type) {
     static _Atomic bool said;
     HWS_REQUIRE(location != NULL);
@@ -162,7 +162,7 @@ HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     return result;
 }
 
-/* The place as the worker numbers devices. */
+/* Translates a location to the worker's numbers of devices. */
 static CUresult place_of(const CUmemLocation *location, CUmemLocation *place_p) {
     HWS_REQUIRE(location->type == CU_MEM_LOCATION_TYPE_DEVICE);
     if (hws_device_get(location->id) == NULL) {
@@ -232,7 +232,7 @@ static size_t attribute_bytes(CUmemPool_attribute attr) {
         ? sizeof(int) : sizeof(cuuint64_t);
 }
 
-/* What is counted here where the device does not. */
+/* The guest's counter for an attribute that the device does not count. */
 static CUresult count_of(const hws_pool_t *kept, CUmemPool_attribute attr, uint64_t *value_p) {
     switch (attr) {
         case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:

@@ -1,4 +1,4 @@
-/* Primary contexts: one a device, counted in the guest. */
+/* Primary contexts: one for each device, counted in the guest. */
 #include "context.h"
 #include "device.h"
 

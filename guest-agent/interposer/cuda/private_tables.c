@@ -1,13 +1,13 @@
 /*
- * The private tables of NVIDIA's driver, which Hawser does not have. A CUDA runtime cannot do without; other libraries
- * ask for them too, and can.
+ * The private tables of NVIDIA's driver, which Hawser does not have. A CUDA runtime needs them. Other libraries request
+ * them too, but work without them.
  */
 #include "private_tables.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-/* Where the thread's last calls of these two came from. */
+/* The callers of these two functions' last calls in this thread. */
 static _Thread_local const void *version_caller, *init_caller;
 
 void hws_private_tables_note_version(const void *caller) {
@@ -18,7 +18,7 @@ void hws_private_tables_note_init(const void *caller) {
     init_caller = caller;
 }
 
-/* Start of the library or program that the code lies in; NULL for code that the dynamic linker does not know. */
+/* Start of the library or program that contains the code; NULL for code that the dynamic linker does not know. */
 static const void *base_of(const void *code, const char **name_p) {
     Dl_info info;
     if (code == NULL || dladdr(code, &info) == 0) {
@@ -29,9 +29,9 @@ static const void *base_of(const void *code, const char **name_p) {
 }
 
 /*
- * A runtime's first call asks for the driver's version, initialises it and asks for a table, all in one thread (cudart
- * 13.0, observed from outside). It gives up without the table: this call fails and so does each later one, and none of
- * them reaches the driver. CUPTI, for one, asks for tables alone.
+ * A runtime's first call reads the driver's version, initialises the driver and requests a table, all in one thread
+ * (cudart 13.0, observed from outside). It gives up without the table: this call fails and so does each later one, and
+ * none of them reaches the driver. CUPTI, for example, requests only tables.
  */
 static bool is_runtime(const void *caller, const char **name_p) {
     const char *other;

@@ -1,4 +1,4 @@
-/* Look-up of functions by name and version (facts/cuda.md, section 2: as a real driver answers). */
+/* Look-up of functions by name and version. The results are those of a real driver (facts/cuda.md, section 2). */
 #include "hws_driver.h"
 
 #include "hws_cuda_unsupported.h"
@@ -10,14 +10,14 @@
 
 typedef struct hws_proc {
     const char *name;
-    int version; /* that brought it: 12040 for 12.4 */
+    int version; /* that introduced it: 12040 for 12.4 */
     int per_thread;
     void (*function)(void);
 } hws_proc_t;
 
 #define HWS_PROC(name, version, per_thread, symbol) {name, version, per_thread, (void (*)(void)) symbol},
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wcast-function-type" /* functions of every type, called through the right one again */
+#pragma GCC diagnostic ignored "-Wcast-function-type" /* functions of every type, cast back before the call */
 static const hws_proc_t procs[] = {
 #include "hws_cuda_procs.inc"
 };
@@ -26,7 +26,7 @@ static const hws_proc_t procs[] = {
 
 #define PROCS (sizeof procs / sizeof *procs)
 
-/* The first row of that name; PROCS for none. */
+/* The first row with that name; PROCS for none. */
 static size_t first_of(const char *name) {
     size_t low = 0, high = PROCS;
     while (low < high) {
@@ -40,7 +40,7 @@ static size_t first_of(const char *name) {
     return low < PROCS && strcmp(procs[low].name, name) == 0 ? low : PROCS;
 }
 
-/* The newest variant of at most that version; a per-thread one where it is asked for and exists. */
+/* Finds the newest variant of at most that version; a per-thread one if it is requested and exists. */
 static CUdriverProcAddressQueryResult find(const char *name, int version, bool per_thread, void **function_p) {
     size_t first = first_of(name);
     if (first == PROCS) {
@@ -48,7 +48,7 @@ static CUdriverProcAddressQueryResult find(const char *name, int version, bool p
     }
     const hws_proc_t *best = NULL;
     for (size_t i = first; i < PROCS && strcmp(procs[i].name, name) == 0; i++) {
-        /* Rows go by flag, then version: a per-thread row comes last and wins. */
+        /* Rows are sorted by flag, then version, so a per-thread row comes last and wins. */
         if (procs[i].version <= version && (per_thread || !procs[i].per_thread)) {
             best = &procs[i];
         }

@@ -1,4 +1,4 @@
-/* Streams: what is asked of one is answered from what its creation said. */
+/* Streams. The guest answers queries from the parameters of their creation. */
 #include "stream.h"
 
 #include "capture.h"
@@ -25,13 +25,13 @@ static hws_stream_t *stream_get(CUstream stream) {
     return hws_handle_data(HWS_KIND_STREAM, (uint64_t) (uintptr_t) stream);
 }
 
-static _Atomic bool independent; /* a stream has been made that the default stream does not wait for */
+static _Atomic bool independent; /* a stream exists that the default stream does not wait for */
 
 static bool is_default(CUstream stream) {
     return (uintptr_t) stream <= 2;
 }
 
-/* Known deviation: a priority outside the device's range is not clamped in what cuStreamGetPriority answers. */
+/* Known deviation: cuStreamGetPriority does not clamp a priority outside the device's range. */
 HWS_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phStream != NULL && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING));
@@ -71,7 +71,7 @@ HWS_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     HWS_ENTER();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     if (is_default(hStream)) {
-        return CUDA_ERROR_INVALID_HANDLE; /* nobody's to destroy */
+        return CUDA_ERROR_INVALID_HANDLE; /* a program cannot destroy it */
     }
     if (HWS_CAPTURING()) {
         hws_capture_destroy_stream(hStream);
@@ -128,10 +128,7 @@ HWS_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
     return CUDA_SUCCESS;
 }
 
-/*
- * Unique in the process: the default streams of contexts and threads have numbers of their own below 2^48 and from
- * there on.
- */
+/* Unique in the process. Default streams of contexts have ids below 2^48, those of threads from there on. */
 HWS_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(streamId != NULL);
@@ -162,7 +159,7 @@ HWS_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
 HWS_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     HWS_TRY(cuStreamGetCtx(hStream, pCtx));
     if (pGreenCtx != NULL) {
-        *pGreenCtx = NULL; /* there are none */
+        *pGreenCtx = NULL; /* there are no green contexts */
     }
     return CUDA_SUCCESS;
 }
@@ -174,7 +171,7 @@ HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     return cuCtxGetDevice_v2(device, context);
 }
 
-/* Attributes of a stream are hints; they are kept, so that a program reads back what it has set. */
+/* Attributes of a stream are hints; they are stored, so that a program can query its settings. */
 HWS_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(value_out != NULL);

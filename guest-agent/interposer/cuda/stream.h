@@ -1,4 +1,4 @@
-/* What other files need to know about a stream. Any thread. */
+/* Queries of streams for other files. Any thread. */
 #ifndef HWS_STREAM_H
 #define HWS_STREAM_H
 

@@ -1,4 +1,4 @@
-/* Waits for and writes of values in memory, in stream order. What CUDA refuses at once is refused here. */
+/* Waits for values in memory, and writes of values, in stream order. The guest checks what CUDA checks at once. */
 #include "capture.h"
 #include "context.h"
 #include "copy.h"
@@ -8,7 +8,7 @@
 
 #define MAX_OPERATIONS 256u /* memops.yaml, hwsStreamMemOps; as CUDA documents */
 
-/* As it travels. */
+/* The wire form. */
 typedef struct hws_memory_op {
     uint32_t operation, flags;
     uint64_t address, value;
@@ -64,7 +64,7 @@ static CUresult issue(CUstream stream, const hws_memory_op_t *ops, unsigned coun
     for (unsigned i = 0; i < count; i++) {
         HWS_TRY(check(device, &ops[i]));
     }
-    HWS_REFUSE_CAPTURE(stream); /* a batch of them in a graph is a node that is not there yet */
+    HWS_REFUSE_CAPTURE(stream); /* a batch in a graph would be a node type that is not implemented */
     return hws_call_hwsStreamMemOps(stream, count * (uint32_t) sizeof *ops, ops);
 }
 
@@ -108,7 +108,7 @@ HWS_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, C
             case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
                 op->flags = from->flushRemoteWrites.flags;
                 break;
-            default: /* waits and writes have the same fields; 32-bit values leave the other half undefined */
+            default: /* waits and writes have the same fields; 32-bit values leave the upper half undefined */
                 op->flags = from->waitValue.flags;
                 op->address = from->waitValue.address;
                 op->value = from->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32

@@ -1,4 +1,4 @@
-/* Descriptors of tensors. The driver beside the GPU makes their 128 bytes, which kernels get as they are. */
+/* Descriptors of tensors. The driver beside the GPU makes their 128 bytes, which kernels receive unchanged. */
 #include "hws_driver.h"
 
 #include "hws_cuda_calls.h"
@@ -9,7 +9,7 @@
 
 enum { TILED = 0, IM2COL = 1, IM2COL_WIDE = 2, REPLACE = 3 }; /* stream_memory_types.yaml, HwsTensorMap */
 
-/* What all kinds have; the strides are between the outer dimensions. */
+/* Fills in the fields of all kinds; the strides are between the outer dimensions. */
 static CUresult fill(HwsTensorMap *params, const CUtensorMap *map, uint32_t kind, CUtensorMapDataType type,
                      cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
                      const cuuint32_t *element_strides) {

@@ -1,8 +1,8 @@
 /*
- * Texture and surface objects. An object is the GPU's own number, which kernels take as a parameter; what it was made
- * of is kept here, and answered from here.
+ * Texture and surface objects. An object is the GPU's own number, which kernels take as a parameter. The guest keeps
+ * the parameters of its creation and answers queries from them.
  *
- * Known deviation: memory that a texture reads must lie in one allocation; CUDA looks at its alignment only.
+ * Known deviation: memory that a texture reads must lie in one allocation; CUDA checks only its alignment.
  */
 #include "array.h"
 #include "capture.h"
@@ -18,9 +18,9 @@
 
 typedef struct hws_object {
     struct hws_object *next;
-    uint64_t number;    /* of its context: each counts its objects for itself */
+    uint64_t number;    /* of its context: each context numbers its objects itself */
     uint32_t context;
-    bool surface; /* both kinds count for themselves: the same number may be one of each */
+    bool surface; /* both kinds are numbered separately: the same number may be one of each */
     bool has_view;
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC texture;
@@ -30,7 +30,7 @@ typedef struct hws_object {
 static hws_object_t *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the pointer to the current context's object is, or would be. Lock held. */
+/* The pointer to the current context's object, or the place for it. Lock held. */
 static hws_object_t **find(uint64_t number, bool surface) {
     hws_object_t **at = &buckets[(number ^ number >> 20) % BUCKETS];
     while (*at != NULL
@@ -40,7 +40,7 @@ static hws_object_t **find(uint64_t number, bool surface) {
     return at;
 }
 
-/* A number that is there already is one that the context has given again. */
+/* Enters an object. If its number is already there, the context has reused it. */
 static void enter(hws_object_t *object) {
     object->context = hws_tls.context;
     pthread_mutex_lock(&lock);
@@ -62,7 +62,7 @@ static bool leave(uint64_t number, bool surface) {
     return object != NULL;
 }
 
-/* A copy of what is kept; the next of the copy means nothing. */
+/* Copies an object's data; the copy's `next` has no meaning. */
 static bool look_up(uint64_t number, bool surface, hws_object_t *object_p) {
     pthread_mutex_lock(&lock);
     const hws_object_t *object = *find(number, surface);
@@ -73,12 +73,12 @@ static bool look_up(uint64_t number, bool surface, hws_object_t *object_p) {
     return object != NULL;
 }
 
-/* Bytes of an element, 0 when the format or the channels are none of a texture over memory. */
+/* Bytes of an element; 0 when textures over memory do not have the format or number of channels. */
 static uint64_t element_bytes(CUarray_format format, unsigned channels) {
     return channels == 1 || channels == 2 || channels == 4 ? (uint64_t) hws_array_channel_bytes(format) * channels : 0;
 }
 
-/* What travels of a texture's resource. */
+/* The wire form of a texture's resource. */
 typedef struct hws_resource_parts {
     CUarray array;
     CUmipmappedArray mipmap;
@@ -167,7 +167,7 @@ HWS_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOUR
 HWS_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
-    /* CUDA takes any number. */
+    /* CUDA accepts any number. */
     return leave(texObject, false) ? hws_call_cuTexObjectDestroy(texObject) : CUDA_SUCCESS;
 }
 
@@ -192,7 +192,7 @@ HWS_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pRes
     hws_object_t kept;
     HWS_REQUIRE(pResViewDesc != NULL && look_up(texObject, false, &kept));
     if (kept.has_view) {
-        *pResViewDesc = kept.view; /* else CUDA leaves it as it is, and says nothing */
+        *pResViewDesc = kept.view; /* otherwise CUDA leaves it unchanged without an error */
     }
     return CUDA_SUCCESS;
 }

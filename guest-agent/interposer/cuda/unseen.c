@@ -14,7 +14,7 @@ typedef struct hws_span {
     _Atomic uint64_t base, end;
 } hws_span_t;
 
-/* Sorted by base. An outgrown list stays, for a launch may still read it; doubling bounds them all. */
+/* Sorted by base. An outgrown list stays, because a launch may still read it. Doubling limits the total size. */
 typedef struct hws_spans {
     size_t capacity;
     hws_span_t items[];
@@ -62,7 +62,7 @@ static void end_change(size_t count) {
     atomic_store(&hws_unseen_watched, count != 0 && !atomic_load(&said));
 }
 
-/* Lock held. A list with room for one more; NULL when memory is short. */
+/* Makes a list with room for one more; NULL when memory is short. Lock held. */
 static hws_spans_t *make_room(size_t count) {
     hws_spans_t *list = atomic_load(&spans);
     if (list != NULL && count < list->capacity) {
@@ -114,7 +114,7 @@ void hws_unseen_remove(uint64_t base) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Without a lock. While another thread changes the list the answer is no, and the next launch looks again. */
+/* Takes no lock. While another thread changes the list, the answer is no, and the next launch checks again. */
 static bool is_unseen(uint64_t address) {
     uint64_t before = atomic_load_explicit(&version, memory_order_acquire);
     const hws_spans_t *list = atomic_load_explicit(&spans, memory_order_acquire);
@@ -138,7 +138,7 @@ static bool is_unseen(uint64_t address) {
 
 static void say(const hws_function_t *function, uint32_t offset, uint64_t address) {
     hws_range_t range;
-    /* The number may be a device's address as well: hws_interval.h. */
+    /* The number may also be a device's address: hws_interval.h. */
     if (hws_interval_find(HWS_SIDE_DEVICE, address, &range) || atomic_exchange(&said, true)) {
         return;
     }

@@ -1,9 +1,9 @@
 /*
- * Virtual memory management. Reservations and mappings are kept here as well, so that what CUDA refuses is refused
- * without a round trip, and copies know what is mapped. Every call that changes something waits for the worker.
+ * Virtual memory management. The guest also keeps reservations and mappings, to refuse invalid calls without a round
+ * trip and to know which memory copies may touch. Every call that changes something waits for the worker.
  *
- * Known deviation: memory may be created for export to file descriptors, since programs ask for that whether or not
- * they export (PyTorch's expandable segments do); the export itself is refused.
+ * Known deviation: memory may be created for export to file descriptors, because programs request that even if they
+ * never export (PyTorch's expandable segments do). The export itself is refused.
  */
 #include "context.h"
 #include "device.h"
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MAX_HELD_BYTES (1ull << 40) /* the worker chooses addresses: bounds what one takes of our address space */
+#define MAX_HELD_BYTES (1ull << 40) /* the worker chooses addresses: limits what one takes of our address space */
 #define ADDRESS_SPACE_BYTES (1ull << 47)
 
-/* Memory without an address; kept with its handle. Alive while there are references or mappings. Lock held. */
+/* Memory without an address; kept with its handle. It exists while it has references or mappings. Lock held. */
 typedef struct hws_allocation {
     uint64_t bytes;
     CUmemAllocationProp prop;
@@ -30,8 +30,8 @@ typedef struct hws_allocation {
 /* A part of the address space, or memory mapped into one. */
 typedef struct hws_span {
     uint64_t base, bytes;
-    bool held;                       /* reservations: nothing of this process can come to lie there */
-    uint64_t allocation;             /* mappings: the handle of what is mapped */
+    bool held;                       /* reservations: no memory of this process can lie there */
+    uint64_t allocation;             /* mappings: the handle of the mapped memory */
     uint8_t access[HWS_MAX_DEVICES]; /* mappings: CUmemAccess_flags by device */
 } hws_span_t;
 
@@ -42,7 +42,7 @@ typedef struct hws_spans {
 } hws_spans_t;
 
 static hws_spans_t reservations, mappings;
-/* Of all of the above. Never held while the worker is asked: unmapping waits for running work. */
+/* Guards all of the above. Never held during a call to the worker, because unmapping waits for running work. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t spans_above(const hws_spans_t *spans, uint64_t address) {
@@ -58,7 +58,7 @@ static size_t spans_above(const hws_spans_t *spans, uint64_t address) {
     return low;
 }
 
-/* The span that the address lies in; NULL for none. */
+/* The span that contains the address; NULL for none. */
 static hws_span_t *spans_find(const hws_spans_t *spans, uint64_t address) {
     size_t next = spans_above(spans, address);
     return next > 0 && address - spans->list[next - 1]->base < spans->list[next - 1]->bytes ? spans->list[next - 1]
@@ -72,7 +72,7 @@ static bool spans_touch(const hws_spans_t *spans, uint64_t base, uint64_t bytes)
         || (next < spans->count && spans->list[next]->base - base < bytes);
 }
 
-/* Takes over the span. False when it overlaps another or memory is short; then it stays the caller's. */
+/* Takes the span. Returns false when it overlaps another or memory is short; the span then stays the caller's. */
 static bool spans_add(hws_spans_t *spans, hws_span_t *span) {
     if (spans_touch(spans, span->base, span->bytes)) {
         return false;
@@ -100,8 +100,8 @@ static void spans_remove(hws_spans_t *spans, const hws_span_t *span) {
 }
 
 /*
- * The number of mappings that make up [base, base + bytes) exactly, *first_p the index of the first; 0 when there is a
- * gap, or a mapping reaches beyond the range.
+ * The number of mappings that make up [base, base + bytes) exactly, with *first_p the index of the first. Returns 0
+ * when there is a gap, or when a mapping extends beyond the range.
  */
 static size_t whole_mappings(uint64_t base, uint64_t bytes, size_t *first_p) {
     size_t first = spans_above(&mappings, base), at = first - 1;
@@ -120,13 +120,13 @@ static hws_allocation_t *allocation_get(uint64_t handle) {
     return hws_handle_data(HWS_KIND_MEM_ALLOCATION, handle);
 }
 
-/* An allocation that the program may name. Lock held. */
+/* The allocation that the program names by the handle. Lock held. */
 static hws_allocation_t *allocation_named(CUmemGenericAllocationHandle handle) {
     hws_allocation_t *allocation = allocation_get(handle);
     return allocation != NULL && allocation->references > 0 ? allocation : NULL;
 }
 
-/* Gives an allocation back that has neither references nor mappings left. Lock not held. */
+/* Frees an allocation without references and mappings. Lock not held. */
 static CUresult release_last(uint64_t handle) {
     CUresult result = hws_call_hwsMemRelease((HwsMemAllocation) (uintptr_t) handle);
     hws_handle_drop(HWS_KIND_MEM_ALLOCATION, handle);
@@ -144,7 +144,7 @@ static CUresult check_prop(const CUmemAllocationProp *prop) {
         return hws_unsupported_use(&said, "cuMemCreate of host memory");
     }
     if ((prop->requestedHandleTypes & ~(unsigned) CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
-        return CUDA_ERROR_NOT_SUPPORTED; /* PyTorch asks for fabric handles first: no line for what it expects */
+        return CUDA_ERROR_NOT_SUPPORTED; /* PyTorch tries fabric handles first and expects this, so no line is logged */
     }
     return hws_device_get(prop->location.id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
@@ -159,7 +159,7 @@ HWS_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUm
                                       prop->allocFlags.usage, option, granularity);
 }
 
-/* Keeps our own memory away from the addresses, as far as they are free. */
+/* Keeps memory of this process away from those addresses that are free. */
 static bool hold(uint64_t base, uint64_t bytes) {
     if (bytes > MAX_HELD_BYTES || base > ADDRESS_SPACE_BYTES - bytes) {
         return false;
@@ -252,14 +252,14 @@ HWS_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return last ? release_last(handle) : CUDA_SUCCESS;
 }
 
-/* Takes a mapping out of the tables; no copy of ours goes there any more. Lock held. */
+/* Removes a mapping from the tables; copies do not use it any more. Lock held. */
 static void forget_mapping(const hws_span_t *span) {
     hws_range_t range;
     spans_remove(&mappings, span);
     hws_interval_remove(HWS_SIDE_DEVICE, span->base, &range);
 }
 
-/* Ends a mapping that forget_mapping() took out and the worker has no more. Lock not held. */
+/* Ends a mapping that forget_mapping() has removed and that the worker has closed. Lock not held. */
 static void end_mapping(hws_span_t *span) {
     uint64_t handle = span->allocation;
     pthread_mutex_lock(&lock);
@@ -273,7 +273,7 @@ static void end_mapping(hws_span_t *span) {
     free(span);
 }
 
-/* Enters a mapping before the worker is asked, so that two threads cannot both map there. */
+/* Enters a mapping before the call to the worker, so that two threads cannot both map there. */
 static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
@@ -327,7 +327,7 @@ HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     pthread_mutex_lock(&lock);
     size_t count = whole_mappings(ptr, size, &first);
     const hws_span_t *reservation = spans_find(&reservations, ptr);
-    /* As NVIDIA's driver 580: where nothing is mapped in a reservation, nothing has to be done. */
+    /* As NVIDIA's driver 580: a reservation without mappings needs nothing. */
     bool empty = reservation != NULL && size != 0 && size <= reservation->bytes - (ptr - reservation->base)
         && !spans_touch(&mappings, ptr, size);
     hws_span_t **gone = count == 0 ? NULL : malloc(count * sizeof *gone);

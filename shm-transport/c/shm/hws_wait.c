@@ -204,7 +204,7 @@ void hws_patient_end(hws_patient_t *wait, bool granted) {
                                                : atomic_fetch_add_explicit(&patience->misses, 1, memory_order_relaxed) + 1;
     uint32_t budget_ns = atomic_load_explicit(&patience->budget_ns, memory_order_relaxed);
     uint32_t next_ns = hws_patience_learn(budget_ns, patience->limit_ns, granted, wait->crowded, misses);
-    if (next_ns != budget_ns) { /* else all threads would write one cache line for nothing */
+    if (next_ns != budget_ns) { /* else all threads write one line for nothing */
         atomic_store_explicit(&patience->budget_ns, next_ns, memory_order_relaxed);
     }
 }
