@@ -1,11 +1,13 @@
-/* What the parts of the guest's `hawser` command share. */
+/* Shared by the files of the guest's `hawser` command. */
 #ifndef HWS_AGENT_H
 #define HWS_AGENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Exit codes of `hawser`; `hawser run` ends with those of its program, or as env(1): 126 cannot run, 127 not found. */
+/*
+ * Exit codes of `hawser`. `hawser run` ends with the code of its program, or as env(1): 126 cannot run, 127 not found.
+ */
 #define HWS_EXIT_OK 0
 #define HWS_EXIT_PROBLEM 1
 #define HWS_EXIT_USAGE 2
@@ -21,18 +23,18 @@ int hws_agent_setup(int argc, char **argv);
 int hws_agent_linker(int argc, char **argv);
 
 /*
- * The folder of the guest libraries: HAWSER_LIBRARY_DIR, else beside this program as archive, packages and build tree
- * have it. Absolute. Returns 0, or -1 with a sentence.
+ * The folder of the guest libraries: HAWSER_LIBRARY_DIR, else the place beside this program in archive, packages and
+ * build tree. Absolute. Returns 0, or -1 with a message.
  */
 int hws_agent_libraries(char folder[HWS_MAX_PATH], char *error_p, size_t error_capacity);
 
 /*
- * Puts the libraries of a folder first for the programs that this process starts: LD_LIBRARY_PATH, and LD_AUDIT for
+ * Puts the libraries of a folder first for programs that this process starts: by LD_LIBRARY_PATH, and by LD_AUDIT for
  * programs whose RPATH or dlopen names others. Returns 0, or -1 when memory is short.
  */
 int hws_agent_prefer(const char *folder);
 
-/* Path of a program as execvp finds it; -1 when there is none. */
+/* Finds the path of a program as execvp does; -1 when there is none. */
 int hws_agent_find_program(const char *name, char path[HWS_MAX_PATH]);
 
 #endif

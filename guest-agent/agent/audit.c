@@ -1,7 +1,8 @@
 /*
- * libhawser-audit.so: makes a program take our libraries whatever its RPATH says and by whatever path it opens them.
- * The dynamic linker asks it for each library's name (rtld-audit(7), la_objsearch) when LD_AUDIT names it, as
- * `hawser run` does. Wheels that auditwheel has worked on carry renamed copies (libcudart.faf08d9a.so.13): those too.
+ * libhawser-audit.so: makes a program load our libraries, whatever its RPATH is and by whatever path it opens them.
+ * When LD_AUDIT names it, as in `hawser run`, the dynamic linker passes it each library's name (rtld-audit(7),
+ * la_objsearch). Wheels that auditwheel has processed contain renamed copies (libcudart.faf08d9a.so.13); it replaces
+ * those too.
  */
 #include <link.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 #define MAX_PATH 4096
 
 static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13"};
-static char paths[LIBRARIES][MAX_PATH]; /* "" for one that is not there */
+static char paths[LIBRARIES][MAX_PATH]; /* "" for a missing one */
 
 /* Whether a library is this one: our data lies in one of its segments. */
 static bool is_own(const struct dl_phdr_info *info) {
@@ -46,18 +47,18 @@ static int find_ours(struct dl_phdr_info *info, size_t size, void *ignored) {
 }
 
 EXPORT unsigned int la_version(unsigned int version) {
-    /* Not dladdr: until glibc 2.34 it does not work as early as this. */
+    /* Not dladdr: until glibc 2.34 it does not work so early. */
     dl_iterate_phdr(find_ours, NULL);
-    return version; /* what we use has been the same in all of them */
+    return version; /* the functions that we use are the same in all versions */
 }
 
-/* Whether the text begins with the word and goes on with nothing or a further ".number". */
+/* Whether the text is the word, or the word followed by ".number". */
 static bool is_version(const char *text, const char *word) {
     size_t length = strlen(word);
     return strncmp(text, word, length) == 0 && (text[length] == '\0' || text[length] == '.');
 }
 
-/* Which of our libraries stands in for a name without a folder; -1 for none. */
+/* The index of our library that replaces a name without a folder; -1 for none. */
 static int ours(const char *base) {
     if (strcmp(base, "libcuda.so") == 0 || is_version(base, "libcuda.so.1")) {
         return 0;

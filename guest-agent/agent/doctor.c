@@ -1,4 +1,6 @@
-/* hawser doctor [PROGRAM]: whether this machine, and a program, can use the vGPU, and what stands in the way. */
+/*
+ * hawser doctor [PROGRAM]: checks whether this machine, and a program, can use the vGPU, and reports what prevents it.
+ */
 #include "agent.h"
 #include "elf_file.h"
 #include "linker.h"
@@ -52,7 +54,7 @@ static void check_status(hws_status_t *status) {
         }
     }
     if (gpus == 0) {
-        FAIL("the broker has no GPU for this vGPU yet: its log says why");
+        FAIL("the broker has no GPU for this vGPU yet: see its log");
     }
 }
 
@@ -91,7 +93,7 @@ static void check_vgpu(void) {
     }
 }
 
-/* NVIDIA's libraries that contain a runtime of their own, so that they cannot run in a guest. */
+/* NVIDIA's libraries that contain a runtime of their own and therefore cannot run in a guest. */
 static const char *const closed[] = {"libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse",
                                      "libnccl", "libnvidia-ml", "libcupti", "libnpp", "libnvjpeg", "libcufile",
                                      "libcusparseLt", "libcudadevrt"};
@@ -111,16 +113,16 @@ static void check_code(const char *path, bool is_program) {
     if (hws_elf_read(path, &file, error, sizeof error) != 0) {
         WARN("%s", error);
     } else if (hws_elf_has_static_runtime(&file)) {
-        FAIL("%s: NVIDIA's CUDA runtime is linked into it, which asks the driver for private tables: link it with "
-             "nvcc -cudart shared", path);
+        FAIL("%s: NVIDIA's CUDA runtime is linked into it and needs private tables of the driver: link it "
+             "with nvcc -cudart shared", path);
     } else if (is_program && file.has_device_code) {
         GOOD("%s: carries device code and uses the CUDA runtime as a library", path);
     }
 }
 
 /*
- * A line of the dynamic linker's list: "\tNAME => PATH (0x...)", "\tNAME => not found"; or "\tPATH (0x...)" when the
- * path was named, as our audit library does.
+ * Checks a line of the dynamic linker's list: "\tNAME => PATH (0x...)", "\tNAME => not found", or, for a library named
+ * by its path as our audit library does, "\tPATH (0x...)".
  */
 static void check_library(char *line, const char *folder) {
     char *name = line + strspn(line, "\t "), *arrow = strstr(name, " => "), *path = arrow == NULL ? name : arrow + 4;
@@ -154,7 +156,7 @@ static void check_library(char *line, const char *folder) {
     }
 }
 
-/* Lets the program's own dynamic linker say what it would load, as `hawser run` starts it; nothing of it is run. */
+/* Makes the program's dynamic linker list what it would load under `hawser run`, without running the program. */
 static void check_libraries(const hws_elf_file_t *program, const char *path, const char *folder) {
     int ends[2];
     pid_t child;
@@ -201,11 +203,11 @@ static void check_program(const char *name, const char *folder) {
         return;
     }
     if (file.is_script) {
-        NOTE("%s: a script for %s; what it loads while it runs cannot be told before", path, file.interpreter);
+        NOTE("%s: a script for %s; the libraries that it will load are unknown", path, file.interpreter);
         return;
     }
     if (!file.is_elf) {
-        FAIL("%s: no program for Linux on x86-64", path);
+        FAIL("%s: not a program for Linux on x86-64", path);
         return;
     }
     check_code(path, true);
@@ -219,17 +221,17 @@ static void check_program(const char *name, const char *folder) {
     check_libraries(&file, path, folder);
 }
 
-/* Whether programs find the libraries by themselves, which is no fault where they do not: there is hawser run. */
+/* Whether programs find the libraries by themselves. If not, that is no problem: there is hawser run. */
 static void check_linker(const char *folder) {
     char driver[HWS_MAX_PATH], error[HWS_MAX_PATH];
     if (hws_linker_driver("", driver, error, sizeof error) != 0) {
         NOTE("linker: %s", error);
     } else if (driver[0] == '\0') {
-        NOTE("linker: programs find no libcuda.so.1 by themselves: hawser libraries on, or hawser run PROGRAM");
+        NOTE("linker: programs find no libcuda.so.1: use `hawser libraries on` or `hawser run PROGRAM`");
     } else if (strncmp(driver, folder, strlen(folder)) == 0 && driver[strlen(folder)] == '/') {
-        GOOD("linker: programs find the guest libraries by themselves");
+        GOOD("linker: programs find the guest libraries");
     } else {
-        NOTE("linker: programs take %s by themselves, which is not Hawser's: hawser libraries on, or hawser run PROGRAM",
+        NOTE("linker: programs load %s, which is not Hawser's: use `hawser libraries on` or `hawser run PROGRAM`",
              driver);
     }
 }

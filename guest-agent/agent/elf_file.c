@@ -33,7 +33,7 @@ static bool take_text(const image_t *image, uint64_t offset, char *text_p, size_
     return true;
 }
 
-/* File offset of an address, by the loaded segments. */
+/* The file offset of an address, by the loaded segments. */
 static bool offset_of(const image_t *image, const Elf64_Ehdr *header, uint64_t address, uint64_t *offset_p) {
     for (unsigned i = 0; i < header->e_phnum; i++) {
         Elf64_Phdr segment;
@@ -49,7 +49,7 @@ static bool offset_of(const image_t *image, const Elf64_Ehdr *header, uint64_t a
 static int read_dynamic(const image_t *image, const Elf64_Ehdr *header, const Elf64_Phdr *segment,
                         hws_elf_file_t *file) {
     uint64_t strings = 0;
-    for (int pass = 0; pass < 2; pass++) { /* first where the texts are, then the texts */
+    for (int pass = 0; pass < 2; pass++) { /* first the place of the texts, then the texts */
         for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment->p_filesz; at += sizeof(Elf64_Dyn)) {
             Elf64_Dyn entry;
             memcpy(&entry, image->bytes + segment->p_offset + at, sizeof entry);
@@ -125,12 +125,12 @@ static int read_symbols(const image_t *image, const Elf64_Shdr *symbols, const E
     return 0;
 }
 
-/* Section names stay when a program is stripped; those that nvcc makes tell of device code. */
+/* Section names stay when a program is stripped. Those of nvcc show that the file has device code. */
 static int read_sections(const image_t *image, const Elf64_Ehdr *header, hws_elf_file_t *file) {
     static const char *const device_code[] = {".nv_fatbin", ".nvFatBinSegment", "__nv_relfatbin"};
     Elf64_Shdr names;
     if (header->e_shnum == 0 || header->e_shstrndx >= header->e_shnum) {
-        return 0; /* without sections: nothing is known */
+        return 0; /* nothing is known without sections */
     }
     if (header->e_shentsize != sizeof(Elf64_Shdr)
         || !holds(image, header->e_shoff, (uint64_t) header->e_shnum * sizeof(Elf64_Shdr))) {

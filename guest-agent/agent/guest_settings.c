@@ -1,4 +1,4 @@
-/* What a hypervisor says, taken apart and looked at. */
+/* Parses and checks the settings of a hypervisor. */
 #include "guest_settings.h"
 
 #include <stdbool.h>
@@ -37,7 +37,7 @@ int hws_guest_settings_set(hws_guest_settings_t *settings, const char *key, cons
             continue;
         }
         if (known[i].target[0] != '\0') {
-            snprintf(error_p, error_capacity, "%s must be said once", key);
+            snprintf(error_p, error_capacity, "%s must appear once", key);
             return -1;
         }
         if (length == 0 || length >= known[i].capacity) {
@@ -46,7 +46,7 @@ int hws_guest_settings_set(hws_guest_settings_t *settings, const char *key, cons
         }
         for (size_t j = 0; j < length; j++) {
             unsigned char c = (unsigned char) value[j];
-            /* What a quoted string of the file could not hold, and what would reach a terminal. */
+            /* Characters that a quoted string of the file cannot hold, and control characters for a terminal. */
             if ((c < ' ' && !(known[i].lines && c == '\n')) || c > '~' || c == '"' || c == '\\') {
                 snprintf(error_p, error_capacity, "%s must be printable ASCII without quotes and backslashes", key);
                 return -1;
@@ -71,7 +71,7 @@ static bool begins_with(const hws_text_t *text, const char *word) {
     return (size_t) (text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
 }
 
-/* The rest of a line may be blanks, a comment and the line's end. */
+/* Only blanks, a comment and the line's end may follow. */
 static bool end_line(hws_text_t *text) {
     skip_blanks(text);
     if (text->at < text->end && *text->at == '#') {
@@ -92,13 +92,13 @@ static bool end_line(hws_text_t *text) {
     return true;
 }
 
-/* A string in its quotes: where it begins and ends; false when there is none. */
+/* Finds a quoted string: its beginning and its length. Returns false when there is none. */
 static bool take_string(hws_text_t *text, const char **value_p, size_t *length_p) {
     const char *close;
     if (begins_with(text, "\"\"\"") || begins_with(text, "'''")) {
         close = *text->at == '"' ? "\"\"\"" : "'''";
         text->at += 3;
-        if (begins_with(text, "\n")) { /* TOML leaves it out */
+        if (begins_with(text, "\n")) { /* TOML ignores it */
             text->at++;
             text->line++;
         }
@@ -147,7 +147,7 @@ static int take_setting(hws_text_t *text, hws_guest_settings_t *settings, char *
     if (hws_guest_settings_set(settings, key, value, value_length, error_p, error_capacity) != 0) {
         return -1;
     }
-    return end_line(text) ? 0 : refuse(error_p, error_capacity, text, "behind a value only a comment may stand");
+    return end_line(text) ? 0 : refuse(error_p, error_capacity, text, "only a comment may follow a value");
 }
 
 int hws_guest_settings_parse(const char *bytes, size_t length, hws_guest_settings_t *settings_p, char *error_p,
@@ -187,7 +187,7 @@ int hws_guest_settings_parse(const char *bytes, size_t length, hws_guest_setting
     return 0;
 }
 
-/* One or more certificates, each line of them base64, nothing between them. */
+/* Whether the text is one or more certificates with base64 lines and nothing between them. */
 static bool are_certificates(const char *at) {
     static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     do {
@@ -218,7 +218,7 @@ int hws_guest_settings_check(const hws_guest_settings_t *settings, char *error_p
         return 0;
     }
     if (strncmp(settings->broker, "tls://", 6) != 0) {
-        snprintf(error_p, error_capacity, "ca is for a broker that is reached by tls://");
+        snprintf(error_p, error_capacity, "ca may only be set for a broker that is reached by tls://");
         return -1;
     }
     if (!are_certificates(settings->ca)) {

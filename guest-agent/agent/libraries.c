@@ -1,4 +1,4 @@
-/* Where our libraries are, and how programs come to use them. */
+/* Finds our libraries and makes programs use them. */
 #include "agent.h"
 
 #include <libgen.h>
@@ -10,7 +10,7 @@
 
 #define AUDIT "libhawser-audit.so"
 
-/* Beside the program's own folder: the archive's, a package's, the build tree's. */
+/* Relative to the program's folder: in the archive, in a package, in the build tree. */
 static const char *const places[] = {"../lib/guest", "../lib/hawser/guest", "../lib"};
 
 static bool has_libraries(const char *folder) {
@@ -51,7 +51,7 @@ int hws_agent_libraries(char folder[HWS_MAX_PATH], char *error_p, size_t error_c
     return -1;
 }
 
-/* Sets a variable to `first`, followed by what it was unless that begins with `first` already. */
+/* Puts `first` at the head of a variable, unless it is there already. */
 static int put_first(const char *variable, const char *first) {
     const char *before = getenv(variable);
     size_t length = strlen(first);

@@ -17,7 +17,7 @@ static const char *ldconfig(void) {
     return access("/sbin/ldconfig", X_OK) == 0 ? "/sbin/ldconfig" : "/usr/sbin/ldconfig";
 }
 
-/* Runs ldconfig; with a file for its output, or NULL. Returns 0, or -1 with a sentence. */
+/* Runs ldconfig, with a file for its output or NULL. Returns 0, or -1 with a message. */
 static int run_ldconfig(const char *root, const char *option, FILE **output_p, pid_t *child_p, char *error_p,
                         size_t error_capacity) {
     char *arguments[5] = {(char *) ldconfig()};
@@ -78,7 +78,7 @@ int hws_linker_driver(const char *root, char path_p[HWS_MAX_PATH], char *error_p
     }
     char *line = NULL;
     size_t capacity = 0;
-    /* "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/..."; the first is the one that is taken. */
+    /* "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/..."; programs use the first one. */
     while (getline(&line, &capacity, list) >= 0) {
         char *name = line + strspn(line, "\t "), *arrow = strstr(name, " => ");
         if (path_p[0] == '\0' && strncmp(name, "libcuda.so.1 ", 13) == 0 && strstr(name, "x86-64") != NULL
@@ -92,7 +92,10 @@ int hws_linker_driver(const char *root, char path_p[HWS_MAX_PATH], char *error_p
     return wait_ldconfig(child, error_p, error_capacity);
 }
 
-/* A folder that the linker takes libraries from, also for set-uid programs, must be root's all the way up. */
+/*
+ * The linker loads libraries from this folder also into set-uid programs. So only root may be able to write it and all
+ * folders above it.
+ */
 static int check_owner(const char *root, const char *folder, char *error_p, size_t error_capacity) {
     char path[2 * HWS_MAX_PATH];
     snprintf(path, sizeof path, "%s%s", root, folder);
@@ -104,8 +107,8 @@ static int check_owner(const char *root, const char *folder, char *error_p, size
             return -1;
         }
         if (status.st_uid != 0 || (status.st_mode & 022) != 0) {
-            snprintf(error_p, error_capacity, "%s must belong to root and be writable by nobody else, since programs of "
-                     "all users would take libraries from there: owner %u, mode %o", path, status.st_uid,
+            snprintf(error_p, error_capacity, "%s must belong to root and be writable only by root, because programs "
+                     "of all users would take libraries from there: owner %u, mode %o", path, status.st_uid,
                      status.st_mode & 07777);
             return -1;
         }
@@ -173,7 +176,7 @@ static bool is_in(const char *path, const char *folder) {
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* On, unless programs of this machine have a libcuda.so.1 already, which they shall go on using. */
+/* Switches on, unless programs of this machine already use a libcuda.so.1, which they keep. */
 static int switch_by_itself(const char *root, const char *conf, const char *folder, char *error_p,
                             size_t error_capacity) {
     char driver[HWS_MAX_PATH];

@@ -10,13 +10,13 @@ static const char usage[] =
     "  run PROGRAM [ARGUMENT...]   runs a CUDA program on the vGPU, whatever libraries its RPATH names\n"
     "  smi [-L] [-l SECONDS] [--json]\n"
     "                              shows the vGPU: its GPUs, memory, and the sessions on it\n"
-    "  doctor [PROGRAM]            tells whether this machine, and a program, can use the vGPU, and why not\n"
+    "  doctor [PROGRAM]            checks whether this machine, and a program, can use the vGPU\n"
     "  libraries on|off|auto|status\n"
-    "                              whether all programs of this machine find Hawser's libraries, by ld.so.conf\n"
-    "  setup [--print]             takes over what the hypervisor says of the vGPU; done at each start of the machine\n"
+    "                              sets whether all programs of this machine find Hawser's libraries (ld.so.conf)\n"
+    "  setup [--print]             applies the hypervisor's settings of the vGPU; runs at each start of the machine\n"
     "  --version, --help\n"
     "\n"
-    "The vGPU is found as programs find it: an ivshmem device, HAWSER_REGION, HAWSER_BROKER and HAWSER_TOKEN_FILE,\n"
+    "hawser finds the vGPU as programs do: an ivshmem device, HAWSER_REGION, HAWSER_BROKER and HAWSER_TOKEN_FILE,\n"
     "/etc/hawser/guest.toml, or /run/hawser/guest.toml. See hawser(1).\n";
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-/* hawser setup: what the hypervisor says of this machine's vGPU becomes /run/hawser/guest.toml. */
+/* hawser setup: writes the hypervisor's settings of this machine's vGPU to /run/hawser/guest.toml. */
 #include "agent.h"
 #include "guest_settings.h"
 #include "hws_config.h"
@@ -21,19 +21,19 @@
 #define RUN_DIR "/run/hawser"
 #define CA_FILE RUN_DIR "/ca.pem"
 #define OUR_FIRST_WORDS "# Written by `hawser setup`"
-#define ERROR_BYTES 9216 /* a path and a reason */
+#define ERROR_BYTES 9216 /* for a path and an error */
 
 typedef struct hws_setup {
-    const char *root;       /* before each path; "" */
-    const char *from;       /* where the settings are from, for people */
-    gid_t group;            /* who may read them; (gid_t) -1: everybody */
+    const char *root;       /* prefix of each path; "" */
+    const char *from;       /* source of the settings, for people */
+    gid_t group;            /* may read them; (gid_t) -1: everybody */
     bool print;
-    unsigned wait_seconds;  /* for XenStore, which is filled while the domain starts already */
+    unsigned wait_seconds;  /* for XenStore, which is filled while the domain already starts */
     hws_guest_settings_t settings;
     char error[ERROR_BYTES];
 } hws_setup_t;
 
-/* Returns 1 when QEMU has given settings, 0 when not, -1 with a sentence. */
+/* Returns 1 when QEMU has settings, 0 when not, -1 with a message. */
 static int read_fw_cfg(hws_setup_t *setup) {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s" FW_CFG, setup->root) >= (int) sizeof path) {
@@ -45,7 +45,7 @@ static int read_fw_cfg(hws_setup_t *setup) {
         snprintf(setup->error, sizeof setup->error, "%s: %s", path, strerror(errno));
         return errno == ENOENT ? 0 : -1;
     }
-    static char text[HWS_SETTINGS_MAX_BYTES + 1]; /* one more, to see that there is more */
+    static char text[HWS_SETTINGS_MAX_BYTES + 1]; /* one more, to detect a longer text */
     size_t length = 0;
     ssize_t bytes;
     while ((bytes = read(fd, text + length, sizeof text - length)) > 0) {
@@ -66,7 +66,7 @@ static int read_fw_cfg(hws_setup_t *setup) {
     return 1;
 }
 
-/* A domain of Xen other than the first one, which has no hypervisor's settings to wait for. */
+/* Whether settings may still arrive: in a domain of Xen other than the first one. */
 static bool may_come(void) {
     char capabilities[64] = "";
     if (access("/dev/xen/xenbus", F_OK) != 0 && access("/proc/xen/xenbus", F_OK) != 0) {
@@ -74,20 +74,20 @@ static bool may_come(void) {
     }
     int fd = open("/proc/xen/capabilities", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        ssize_t ignored = read(fd, capabilities, sizeof capabilities - 1); /* "" for none, as for most */
+        ssize_t ignored = read(fd, capabilities, sizeof capabilities - 1); /* "" for none, as in most domains */
         (void) ignored;
         close(fd);
     }
     return strstr(capabilities, "control_d") == NULL;
 }
 
-/* Waits until the broker's address is in XenStore, which is written last, or the time is over. */
+/* Waits until the broker's address, which is written last, is in XenStore, or the time is over. */
 static void await_xenstore(const hws_setup_t *setup) {
     char value[HWS_XENSTORE_MAX_PAYLOAD + 1], why[ERROR_BYTES / 2];
     struct timespec now, pause = {0, 200000000};
     clock_gettime(CLOCK_MONOTONIC, &now);
     time_t end = now.tv_sec + setup->wait_seconds;
-    /* XenStore tells of changes only to who watches, over the same device: looking is enough for seconds. */
+    /* XenStore reports changes only to a watch on the same device. Polling for some seconds is simpler. */
     while (now.tv_sec < end && may_come()
            && hws_xenstore_read(XENSTORE "broker", value, sizeof value, why, sizeof why) == 0) {
         nanosleep(&pause, NULL);
@@ -122,7 +122,7 @@ static int fail(hws_setup_t *setup, const char *what) {
     return -1;
 }
 
-/* Writes a file of the run folder beside its place; put_in_place() makes it what readers see. */
+/* Writes a file of the run folder under a temporary name; put_in_place() renames it. */
 static int write_new(hws_setup_t *setup, int folder, const char *name, const char *text, size_t length) {
     unlinkat(folder, name, 0);
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -151,7 +151,7 @@ static int put_in_place(hws_setup_t *setup, int folder, const char *from, const 
     return renameat(folder, from, folder, to) == 0 ? 0 : fail(setup, to);
 }
 
-/* The run folder, made when it is missing; -1 with a sentence. */
+/* Opens the run folder and creates it when it is missing; -1 with a message. */
 static int open_folder(hws_setup_t *setup) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s" RUN_DIR, setup->root);
@@ -162,7 +162,7 @@ static int open_folder(hws_setup_t *setup) {
     return folder >= 0 ? folder : fail(setup, "");
 }
 
-/* What every program's reader says to it: it must be the same as what we mean. */
+/* Reads the new file as every program does and compares the result with our settings. */
 static int read_as_programs_do(hws_setup_t *setup) {
     static const char *const others[] = {"HAWSER_CARRIER", "HAWSER_REGION", "HAWSER_BROKER", "HAWSER_CA_FILE",
                                          "HAWSER_TOKEN", "HAWSER_TOKEN_FILE", "HAWSER_CONNECT_TIMEOUT_MS"};
@@ -210,7 +210,9 @@ static int write_settings(hws_setup_t *setup) {
     return rc;
 }
 
-/* The hypervisor says nothing (any more): what an earlier run of ours has written goes; what others have written stays. */
+/*
+ * Without settings of the hypervisor: removes the files that an earlier run has written. Files of other authors stay.
+ */
 static int forget(hws_setup_t *setup) {
     char path[PATH_MAX], begin[sizeof OUR_FIRST_WORDS] = "";
     snprintf(path, sizeof path, "%s" RUN_DIR "/guest.toml", setup->root);
@@ -226,7 +228,7 @@ static int forget(hws_setup_t *setup) {
     return 0;
 }
 
-/* The same text, but for the secret half of the token. */
+/* Prints the same text without the secret half of the token. */
 static void print_settings(hws_setup_t *setup) {
     char text[2048], *dot = strchr(setup->settings.token, '.');
     if (dot != NULL) {
@@ -249,7 +251,7 @@ static int run(hws_setup_t *setup) {
         return -1;
     }
     if (found == 0) {
-        printf("The hypervisor gives no settings, by QEMU's fw_cfg or by XenStore.\n");
+        printf("The hypervisor gives no settings, neither by QEMU's fw_cfg nor by XenStore.\n");
         return setup->print ? 0 : forget(setup);
     }
     char why[ERROR_BYTES / 2];

@@ -1,4 +1,4 @@
-/* hawser smi: the vGPU as nvidia-smi shows a GPU. */
+/* hawser smi: shows the vGPU in the style of nvidia-smi. */
 #include "agent.h"
 #include "status_text.h"
 
@@ -21,9 +21,9 @@ typedef struct options {
 
 static const char usage[] =
     "usage: hawser smi [-L] [-l SECONDS] [--json]\n"
-    "  -L, --list-gpus        the GPUs, a line each\n"
-    "  -l, --loop SECONDS     again each SECONDS, until interrupted\n"
-    "      --json             for programs; with --loop one object a line\n";
+    "  -L, --list-gpus        lists the GPUs, one on each line\n"
+    "  -l, --loop SECONDS     repeats each SECONDS, until interrupted\n"
+    "      --json             prints JSON; with --loop one object on each line\n";
 
 static hws_status_t status;
 
@@ -37,7 +37,7 @@ static int fetch(char *error, size_t capacity) {
     if (config.carrier != HWS_CARRIER_TCP) {
         rc = hws_status_read(&config, HWS_DESCRIPTION_HASH, &status, &found, error, capacity);
     }
-    /* As programs do: a region first, the broker where there is none or it does not answer. */
+    /* As programs do: first a region; the broker if there is none or it does not answer. */
     if (rc != 0 && config.carrier != HWS_CARRIER_SHM && (config.missing[0] == '\0' || !found)) {
         rc = hws_status_ask(&config, HWS_DESCRIPTION_HASH, &status, error, capacity);
     }
@@ -96,13 +96,13 @@ static void print_json_session(const hws_status_line_t *line) {
     putchar('}');
 }
 
-/* A copy of the text to walk through, since taking lines changes it. Good until the next call. */
+/* Makes a copy of the text, because taking lines changes it. Valid until the next call. */
 static char *begin_lines(void) {
     static char copy[sizeof status.text];
     return strcpy(copy, status.text);
 }
 
-/* The next line of a kind. */
+/* Finds the next line of a kind. */
 static bool next_of(const char *kind, char **at, hws_status_line_t *line_p) {
     while (hws_status_next(at, line_p)) {
         if (strcmp(line_p->fields[0], kind) == 0) {
@@ -112,7 +112,7 @@ static bool next_of(const char *kind, char **at, hws_status_line_t *line_p) {
     return false;
 }
 
-/* The lines of one kind as the elements of an array. */
+/* Prints the lines of one kind as the elements of an array. */
 static void print_json_list(const char *name, const char *kind, void (*print)(const hws_status_line_t *)) {
     char *at = begin_lines();
     hws_status_line_t line;
@@ -186,7 +186,7 @@ static void print_session(const hws_status_line_t *line) {
            line->fields[3], line->fields[4], line->fields[5], line->fields[6], memory, age);
 }
 
-/* Prints the lines of a kind; returns how many there were. */
+/* Prints the lines of a kind and returns their number. */
 static unsigned print_table(const char *kind, void (*print)(const hws_status_line_t *)) {
     char *at = begin_lines();
     hws_status_line_t line;

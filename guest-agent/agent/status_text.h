@@ -1,4 +1,4 @@
-/* The text of hws_status.h taken apart. */
+/* Parses the text of hws_status.h. */
 #ifndef HWS_STATUS_TEXT_H
 #define HWS_STATUS_TEXT_H
 
@@ -7,27 +7,25 @@
 
 #define HWS_STATUS_MAX_FIELDS 12
 
-/* A line: its fields point into the text. */
+/* A line. Its fields point into the text. */
 typedef struct hws_status_line {
-    size_t count;                               /* 1..HWS_STATUS_MAX_FIELDS; what a newer broker adds behind is left out */
-    const char *fields[HWS_STATUS_MAX_FIELDS];  /* fields[0]: what the line is about; "" beyond count */
+    size_t count;                               /* 1..HWS_STATUS_MAX_FIELDS; further fields are ignored */
+    const char *fields[HWS_STATUS_MAX_FIELDS];  /* fields[0]: the kind of the line; "" beyond count */
 } hws_status_line_t;
 
-/*
- * Makes the bytes of a broker fit for a terminal, in place: control characters other than tab and line feed become '?'.
- */
+/* Makes a broker's bytes safe for a terminal, in place: control characters other than tab and line feed become '?'. */
 void hws_status_clean(char *text);
 
 /*
- * Takes the next line, changing the text: ends of fields become NULs. *text_p is where it begins and, afterwards, where
- * the following one does. False at the end.
+ * Takes the next line and changes the text: ends of fields become NULs. *text_p is the line's beginning and,
+ * afterwards, the next line's. Returns false at the end.
  */
 bool hws_status_next(char **text_p, hws_status_line_t *line_p);
 
-/* A field as a number that is not negative; -1 when it is "-" or none. */
+/* A field as a number that is not negative; -1 when it is "-" or no number. */
 long long hws_status_number(const char *field);
 
-/* Bytes as people read them: "512 MiB", "139.8 GiB". */
+/* Formats bytes for people: "512 MiB", "139.8 GiB". */
 void hws_status_bytes(long long bytes, char *text_p, size_t capacity);
 
 #endif

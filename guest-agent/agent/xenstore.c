@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The kernel's device, and where it was before Linux 3.3 or is without devtmpfs. */
+/* The kernel's device, and its path before Linux 3.3 or without devtmpfs. */
 static const char *const devices[] = {"/dev/xen/xenbus", "/proc/xen/xenbus"};
 
 #define TIMEOUT_MS 5000
@@ -18,20 +18,20 @@ static const char *const devices[] = {"/dev/xen/xenbus", "/proc/xen/xenbus"};
 /* xen/include/public/io/xs_wire.h, enum xsd_sockmsg_type. */
 enum { XS_READ = 2, XS_WATCH_EVENT = 15, XS_ERROR = 16 };
 
-/* The same file, struct xsd_sockmsg; in the machine's byte order, as both ends are on it. */
+/* The same file, struct xsd_sockmsg; in the machine's byte order, because both ends run on it. */
 typedef struct hws_xenstore_header {
     uint32_t type;
     uint32_t request_id;
     uint32_t transaction_id;
-    uint32_t length; /* of what follows */
+    uint32_t length; /* of the payload */
 } hws_xenstore_header_t;
 
 _Static_assert(sizeof(hws_xenstore_header_t) == 16, "xsd_sockmsg has no padding");
 
-/* Nobody watches over this descriptor: an event or two may be old, more are somebody's who holds us up. */
+/* This descriptor has no watches. A few events may be old; more come from a peer that delays us. */
 #define MAX_SKIPPED 16
 
-/* Any number that is not what is there by chance. */
+/* Any number that does not occur by chance. */
 #define REQUEST_ID 0x68777301u
 
 typedef struct hws_xenstore_link {
@@ -51,7 +51,7 @@ static int fail_with_errno(hws_xenstore_link_t *link, const char *what) {
     return -1;
 }
 
-/* Waits until the descriptor is ready for `events`. Returns 0, or -1 with a sentence when the time is over. */
+/* Waits until the descriptor is ready for `events`. Returns 0, or -1 with a message when the time is over. */
 static int await(hws_xenstore_link_t *link, short events) {
     for (;;) {
         struct timespec now;
@@ -63,7 +63,7 @@ static int await(hws_xenstore_link_t *link, short events) {
         struct pollfd ready = {.fd = link->descriptor, .events = events};
         int count = poll(&ready, 1, left_ms > INT32_MAX ? INT32_MAX : (int) left_ms);
         if (count > 0) {
-            return 0; /* a hang-up is what read or write then tells */
+            return 0; /* read or write then reports a hang-up */
         }
         if (count < 0 && errno != EINTR) {
             return fail_with_errno(link, "waited for");
@@ -73,7 +73,7 @@ static int await(hws_xenstore_link_t *link, short events) {
 
 static int write_all(hws_xenstore_link_t *link, const char *data, size_t length) {
     while (length > 0) {
-        /* Not asked before whether it can be written to: of that the kernel's device never tells. */
+        /* No poll for POLLOUT first: the kernel's device never reports it. */
         ssize_t written = write(link->descriptor, data, length);
         if (written < 0 && errno == EAGAIN && await(link, POLLOUT) != 0) {
             return -1;
@@ -112,7 +112,7 @@ static int read_all(hws_xenstore_link_t *link, void *data, size_t length) {
 
 static int ask(hws_xenstore_link_t *link, const char *key) {
     char message[sizeof(hws_xenstore_header_t) + HWS_XENSTORE_MAX_KEY + 1];
-    size_t key_bytes = strlen(key) + 1; /* with its NUL, as the protocol has it */
+    size_t key_bytes = strlen(key) + 1; /* with its NUL, as the protocol requires */
     if (key_bytes == 1 || key_bytes > HWS_XENSTORE_MAX_KEY + 1) {
         return fail(link, "a key of XenStore has 1 to 2048 characters");
     }
@@ -123,7 +123,7 @@ static int ask(hws_xenstore_link_t *link, const char *key) {
     return write_all(link, message, sizeof header + key_bytes);
 }
 
-/* Reads the answer's header and payload. Returns 0, or -1 with a sentence. */
+/* Reads the answer's header and payload. Returns 0, or -1 with a message. */
 static int take_answer(hws_xenstore_link_t *link, hws_xenstore_header_t *header_p,
                        char payload[HWS_XENSTORE_MAX_PAYLOAD]) {
     for (unsigned skipped = 0; skipped <= MAX_SKIPPED; skipped++) {
@@ -131,7 +131,7 @@ static int take_answer(hws_xenstore_link_t *link, hws_xenstore_header_t *header_
             return -1;
         }
         if (header_p->length > HWS_XENSTORE_MAX_PAYLOAD) {
-            return fail(link, "XenStore's answer is longer than any may be");
+            return fail(link, "XenStore's answer is longer than the protocol allows");
         }
         if (read_all(link, payload, header_p->length) != 0) {
             return -1;
@@ -140,10 +140,10 @@ static int take_answer(hws_xenstore_link_t *link, hws_xenstore_header_t *header_
             return 0;
         }
     }
-    return fail(link, "XenStore tells of events that nobody has asked for, and does not answer");
+    return fail(link, "XenStore sends events without a watch, and does not answer");
 }
 
-/* The name of an error as XenStore writes it ("ENOENT"), fit for a terminal. */
+/* The name of an error from XenStore ("ENOENT"), made safe for a terminal. */
 static void name_error(const char *payload, size_t length, char *name_p, size_t capacity) {
     size_t i = 0;
     while (i < length && i + 1 < capacity && payload[i] != '\0') {
@@ -158,7 +158,7 @@ int hws_xenstore_read_from(int descriptor, const char *key, int timeout_ms, char
     hws_xenstore_link_t link = {.descriptor = descriptor, .error_p = error_p, .error_capacity = error_capacity};
     clock_gettime(CLOCK_MONOTONIC, &link.end);
     link.end.tv_sec += timeout_ms / 1000;
-    link.end.tv_nsec += timeout_ms % 1000 * 1000000l; /* may pass a second: only differences are looked at */
+    link.end.tv_nsec += timeout_ms % 1000 * 1000000l; /* may exceed a second: only differences are used */
 
     hws_xenstore_header_t header;
     char payload[HWS_XENSTORE_MAX_PAYLOAD];
@@ -166,7 +166,7 @@ int hws_xenstore_read_from(int descriptor, const char *key, int timeout_ms, char
         return -1;
     }
     if (header.request_id != REQUEST_ID || (header.type != XS_READ && header.type != XS_ERROR)) {
-        return fail(&link, "XenStore answers something that was not asked");
+        return fail(&link, "XenStore's answer belongs to another request");
     }
     if (header.type == XS_ERROR) {
         char name[32];
@@ -193,17 +193,17 @@ int hws_xenstore_read_from(int descriptor, const char *key, int timeout_ms, char
 
 int hws_xenstore_read(const char *key, char *text_p, size_t capacity, char *error_p, size_t error_capacity) {
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        /* Not blocking: the wait for an answer is bounded. */
+        /* Non-blocking: the wait for an answer is limited. */
         int descriptor = open(devices[i], O_RDWR | O_CLOEXEC | O_NONBLOCK);
         if (descriptor >= 0) {
             int rc = hws_xenstore_read_from(descriptor, key, TIMEOUT_MS, text_p, capacity, error_p, error_capacity);
             close(descriptor);
             return rc;
         }
-        /* ENXIO, ENODEV: the device's name is there, and no Xen behind it. */
+        /* ENXIO, ENODEV: the device's name exists, but no Xen. */
         if (errno != ENOENT && errno != ENOTDIR && errno != ENXIO && errno != ENODEV) {
             snprintf(error_p, error_capacity, "XenStore cannot be opened, %s: %s%s", devices[i], strerror(errno),
-                     errno == EACCES || errno == EPERM ? "; it is for root" : "");
+                     errno == EACCES || errno == EPERM ? "; only root may open it" : "");
             return -1;
         }
     }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The command from the outside: exit codes, and that `hawser run` puts our libraries first against an RPATH and against
+# Tests the command from the outside: exit codes, and that `hawser run` puts our libraries before an RPATH and before
 # dlopen by path. Arguments: hawser, the folder of the guest libraries, a folder for files, a C compiler.
 set -eu
 hawser=$1 libraries=$(cd "$2" && pwd) work=$3/command-test cc=$4
@@ -17,7 +17,7 @@ expect() { # expect CODE COMMAND...
     [ "$code" = "$wanted" ] || { cat out err >&2; fail "exit $code, wanted $wanted: $*"; }
 }
 
-# A stand-in for a runtime that a program brings along, under the usual name and as auditwheel renames it.
+# A stand-in for a program's own runtime, under the usual name and as auditwheel renames it.
 echo 'int cudaGetDeviceCount(int *count) { *count = 99; return 0; }' >theirs.c
 "$cc" -shared -fPIC -o nvidia/libcudart.so.13 -Wl,-soname,libcudart.so.13 theirs.c
 cp nvidia/libcudart.so.13 nvidia/libcudart.faf08d9a.so.13
@@ -38,13 +38,13 @@ int main(int argc, char **argv) {
 C
 "$cc" -o opened opened.c -ldl
 
-# 99: theirs answered. 1: ours did, which finds no vGPU.
+# 99: their runtime answered. 1: ours answered, which finds no vGPU.
 expect 99 ./linked
 expect 1 "$hawser" run ./linked
 expect 99 ./opened "$work/nvidia/libcudart.faf08d9a.so.13"
 expect 1 "$hawser" run ./opened "$work/nvidia/libcudart.faf08d9a.so.13"
 expect 1 "$hawser" run -- ./opened "$work/nvidia/libcudart.so.13"
-expect 99 "$hawser" run ./opened "$work/nvidia/libcudart_other.so.13" # not one of those that we stand in for
+expect 99 "$hawser" run ./opened "$work/nvidia/libcudart_other.so.13" # not a name that we replace
 expect 1 "$hawser" run sh -c './linked' # children too
 expect 127 "$hawser" run no-such-program-anywhere
 expect 126 "$hawser" run "$work"
@@ -53,18 +53,18 @@ expect 2 "$hawser" nonsense
 expect 0 "$hawser" --help
 expect 0 "$hawser" --version
 
-# Nobody there: one sentence, no hang, no success.
+# Without a broker: one line, no hang, no success.
 expect 1 "$hawser" smi
-grep -q "no vGPU" err || fail "smi does not say that there is no vGPU"
+grep -q "no vGPU" err || fail "smi does not report that there is no vGPU"
 expect 2 "$hawser" smi --loop 0
 expect 1 env HAWSER_LIBRARY_DIR=/nonexistent "$hawser" doctor
 expect 1 "$hawser" doctor ./linked
-grep -q "^ok   libcudart.so.13: ours" out || fail "doctor does not see that run takes ours: $(cat out)"
+grep -q "^ok   libcudart.so.13: ours" out || fail "doctor does not report that run takes ours: $(cat out)"
 grep -q "^note .*looks for libraries in $work/nvidia first" out || fail "doctor does not name the RPATH: $(cat out)"
 expect 1 env HAWSER_BROKER=127.0.0.1:1 HAWSER_TOKEN=a.b "$hawser" doctor
 grep -q "^FAIL TCP: " out || fail "doctor does not name the broker: $(cat out)"
 
-# Device code that nothing registers with a runtime outside: a static runtime.
+# Device code that is registered with no shared runtime: a static runtime.
 cat >static.c <<'C'
 __attribute__((section(".nv_fatbin"), used)) static const char code[8] = "x";
 int main(void) { return 0; }
@@ -81,15 +81,15 @@ grep -q "^FAIL libcublas.so.13: Hawser does not serve" out || fail "cuBLAS not s
 echo '#!/bin/sh' >script; chmod +x script
 expect 1 "$hawser" doctor ./script
 grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"
-"$hawser" doctor ./no-such-program >out && fail "no such program, and doctor is content" || true
+"$hawser" doctor ./no-such-program >out && fail "doctor accepts a missing program" || true
 grep -q "^FAIL ./no-such-program: there is no such program" out || fail "missing program not seen"
-# What the hypervisor says: taken over as a whole or not at all, and read by doctor as by any program.
+# The hypervisor's settings: setup applies all or none, and doctor reads them as every program does.
 root=$work/root
 settings=$root/sys/firmware/qemu_fw_cfg/by_name/opt/io.hawser/guest.toml
 mkdir -p "$settings" "$root/run"
 expect 0 "$hawser" setup --root "$root"
-grep -q "gives no settings" out || fail "setup does not say that there is nothing: $(cat out)"
-[ ! -e "$root/run/hawser/guest.toml" ] || fail "setup has written settings that nobody gave"
+grep -q "gives no settings" out || fail "setup does not report that there are no settings: $(cat out)"
+[ ! -e "$root/run/hawser/guest.toml" ] || fail "setup has written settings without a source"
 cat >"$settings/raw" <<'T'
 [guest]
 broker = "tls://127.0.0.1:1"
@@ -113,7 +113,7 @@ grep -q "^FAIL TCP: broker 127.0.0.1:1: " out || fail "doctor does not use the s
 cp "$root/run/hawser/guest.toml" before
 printf '[guest]\nbroker = "a:0"\ntoken = "a.b"\n' >"$settings/raw"
 expect 1 "$hawser" setup --root "$root"
-grep -q "a broker must read host:port" err || fail "setup does not say what is wrong: $(cat err)"
+grep -q "a broker must read host:port" err || fail "setup does not report the error: $(cat err)"
 cmp -s before "$root/run/hawser/guest.toml" || fail "refused settings have changed the file"
 [ -z "$(find "$root/run/hawser" -name '*.new')" ] || fail "refused settings have left a file"
 printf '[guest]\nbroker = "a:1"\ntoken = "a.b"\n' >"$settings/raw"
@@ -121,10 +121,10 @@ expect 0 "$hawser" setup --root "$root"
 [ "$(ls "$root/run/hawser")" = guest.toml ] || fail "files of settings that are not valid any more: $(ls "$root/run/hawser")"
 rm "$settings/raw"
 expect 0 "$hawser" setup --root "$root"
-[ -z "$(ls "$root/run/hawser")" ] || fail "settings that are gone have stayed"
+[ -z "$(ls "$root/run/hawser")" ] || fail "removed settings have stayed"
 echo "# by hand" >"$root/run/hawser/guest.toml"
 expect 0 "$hawser" setup --root "$root"
-[ -e "$root/run/hawser/guest.toml" ] || fail "setup has removed what it has not written"
+[ -e "$root/run/hawser/guest.toml" ] || fail "setup has removed a file that it has not written"
 expect 2 "$hawser" setup --nonsense
 expect 2 "$hawser" libraries
 expect 2 "$hawser" libraries sideways

@@ -1,4 +1,4 @@
-/* Files that are damaged anywhere are refused or read, never followed out of bounds. */
+/* Files with any damage are refused or read; no offset leads out of bounds. */
 #include "../elf_file.h"
 #include "tests/hws_test.h"
 
@@ -49,7 +49,7 @@ static void shouldReadScriptsAndOtherFiles(void) {
     HWS_CHECK(hws_elf_read("/", &file, error, sizeof error) != 0);
 }
 
-/* Each length of the file's start, and its end cut off: the sanitizer sees a step out of bounds. */
+/* Each length of the file's start, and the file without its end: the sanitizer detects an access out of bounds. */
 static void shouldRefuseOrReadTruncatedFiles(void) {
     size_t length;
     unsigned char *whole = load("/proc/self/exe", &length);
@@ -76,7 +76,7 @@ static void shouldSurviveRandomChanges(void) {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            /* The headers and tables are what is followed. */
+            /* Only headers and tables contain offsets that are followed. */
             size_t at = i < 4 ? state % 1024 : i < 6 ? header.e_shoff + state % (length - header.e_shoff) : state % length;
             changed[at] = (unsigned char) (state >> 32);
         }

@@ -1,4 +1,4 @@
-/* What a hypervisor may say, and may not: hostile text must be refused, and what is taken must come out as it went in. */
+/* Settings of a hypervisor: hostile text must be refused, and accepted values must be rendered unchanged. */
 #include "../guest_settings.h"
 #include "hws_config.h"
 #include "tests/hws_test.h"
@@ -25,7 +25,7 @@ static int parse(const char *text) {
 static void refuse(const char *text, const char *reason) {
     HWS_CHECK(parse(text) == -1);
     if (strstr(error, reason) == NULL) {
-        fprintf(stderr, "said: %s\n", error);
+        fprintf(stderr, "message: %s\n", error);
     }
     HWS_CHECK(strstr(error, reason) != NULL);
 }
@@ -45,7 +45,7 @@ static void shouldRefuseWhatIsNot(void) {
     refuse("[host]\n", "the only table");
     refuse("[guest]\nregion = \"/dev/mem\"\n", "must be one of carrier, broker, token, ca: \"region\"");
     refuse("[guest]\ntoken_file = \"/etc/shadow\"\n", "must be one of");
-    refuse("[guest]\nbroker = \"a\"\nbroker = \"b\"\n", "broker must be said once");
+    refuse("[guest]\nbroker = \"a\"\nbroker = \"b\"\n", "broker must appear once");
     refuse("[guest]\nbroker = a\n", "quotes that are closed");
     refuse("[guest]\nbroker = \"a\n\"\n", "quotes that are closed");
     refuse("[guest]\nbroker = \"a\" b\n", "only a comment");
@@ -85,7 +85,7 @@ static uint32_t next(uint32_t bound) {
     return (uint32_t) (state >> 33) % bound;
 }
 
-/* What we take, the reader of all programs takes as well, or says why not; then it means the same. */
+/* The reader of all programs accepts every text that we accept, with the same meaning, or gives a reason. */
 static unsigned compare_with_programs(int file) {
     static char text[2048];
     hws_config_t config;
@@ -130,7 +130,7 @@ static void shouldTakeEveryDamage(void) {
                 }
             }
         }
-        /* In memory of its own length, so that a byte read behind it is seen. */
+        /* In a block of its exact length, so that the sanitizer detects a read beyond it. */
         char *exact = malloc(length);
         memcpy(exact, text, length);
         error[0] = '\0';

@@ -1,4 +1,4 @@
-/* What a broker says, taken apart: also when it is cut, empty, too long or full of control characters. */
+/* Parsing of a broker's status: also when it is cut, empty, too long or full of control characters. */
 #include "../status_text.h"
 #include "tests/hws_test.h"
 

@@ -1,4 +1,4 @@
-/* XenStore's answers as a peer writes them: right, cut at each length, too long, of another kind, never. */
+/* Answers of XenStore, written by a peer: valid, cut at each length, too long, of another kind, missing. */
 #include "../xenstore.h"
 #include "tests/hws_test.h"
 
@@ -12,7 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In place of libc's, as the kernel's device: it tells when there is something to read, and never that it takes more. */
+/*
+ * Replaces libc's. Like the kernel's device it reports when there is something to read, and never that it can be
+ * written.
+ */
 int poll(struct pollfd *descriptors, nfds_t count, int timeout_ms) {
     struct timespec limit = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000l};
     for (nfds_t i = 0; i < count; i++) {
@@ -23,13 +26,13 @@ int poll(struct pollfd *descriptors, nfds_t count, int timeout_ms) {
 
 enum { READ = 2, WATCH_EVENT = 15, ERROR = 16 };
 
-/* The peer's part: takes a whole request, then writes `answer` in pieces, then closes unless it is to be silent. */
+/* The peer's thread: reads a whole request, then writes `answer` in pieces, then closes unless keep_open. */
 typedef struct script {
     int descriptor;
     const char *answer;
     size_t length;
-    size_t piece;      /* bytes by one write */
-    int keep_open;     /* what follows is silence, not an end */
+    size_t piece;      /* bytes of one write */
+    int keep_open;     /* silence follows instead of an end */
     char key[HWS_XENSTORE_MAX_KEY + 1];
     uint32_t request_id;
 } script_t;
@@ -53,7 +56,7 @@ static void *play(void *argument) {
     script->request_id = header[1];
     for (size_t at = 0; at < script->length;) {
         size_t length = script->length - at < script->piece ? script->length - at : script->piece;
-        /* The reader may have had enough, and be gone. */
+        /* The reader may have given up and closed. */
         ssize_t sent = send(script->descriptor, script->answer + at, length, MSG_NOSIGNAL);
         if (sent < 0) {
             HWS_CHECK(errno == EPIPE || errno == ECONNRESET);
@@ -70,12 +73,12 @@ static void *play(void *argument) {
 static char text[HWS_XENSTORE_MAX_PAYLOAD + 1], error[512];
 static char asked[HWS_XENSTORE_MAX_KEY + 1];
 
-/* Reads `key` from a peer that answers so; the peer's silence is waited for only shortly. */
+/* Reads `key` from a peer with this answer. A silent peer is waited for only briefly. */
 static int converse_by(size_t piece, int keep_open, const char *key, size_t capacity, const void *answer,
                        size_t length) {
     int pair[2];
     HWS_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-    /* Ours as the device is opened; theirs blocks. */
+    /* Our end as the device is opened; the peer's end blocks. */
     HWS_CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
     script_t script = {.descriptor = pair[1], .answer = answer, .length = length, .piece = piece,
                        .keep_open = keep_open};
@@ -97,7 +100,7 @@ static int converse(const char *key, size_t capacity, const void *answer, size_t
     return converse_by(length + 1, 0, key, capacity, answer, length);
 }
 
-/* The number that the client puts into its request: known from a first talk, as a peer learns it. */
+/* The number in the client's requests, learned from a first exchange, as a peer does. */
 static uint32_t request_id(void) {
     static uint32_t id;
     if (id == 0) {
@@ -115,7 +118,7 @@ static uint32_t request_id(void) {
     return id;
 }
 
-/* Adds a message to what is there already; returns the new length. */
+/* Appends a message; returns the new length. */
 static size_t put(char *answer, size_t at, uint32_t type, uint32_t id, uint32_t length, const void *payload,
                   size_t payload_bytes) {
     uint32_t header[4] = {type, id, 0, length};
@@ -135,7 +138,7 @@ static void shouldReadAKey(void) {
     HWS_CHECK(converse("vm-data/hawser/broker", sizeof text, answer, length) == 1);
     HWS_CHECK(strcmp(text, "10.0.0.1:7654") == 0);
     HWS_CHECK(strcmp(asked, "vm-data/hawser/broker") == 0);
-    /* As a byte stream comes: one at a time. */
+    /* Byte by byte, as a stream may deliver it. */
     HWS_CHECK(converse_by(1, 0, "k", sizeof text, answer, length) == 1 && strcmp(text, "10.0.0.1:7654") == 0);
 }
 
@@ -208,7 +211,7 @@ static void shouldRefuseLengthsBeyondTheProtocols(void) {
         for (size_t j = 0; j < sizeof types / sizeof *types; j++) {
             size_t length = put(answer, 0, types[j], request_id(), lengths[i], filling, sizeof filling);
             HWS_CHECK(converse("k", sizeof text, answer, length) == -1);
-            HWS_CHECK(strcmp(error, "XenStore's answer is longer than any may be") == 0);
+            HWS_CHECK(strcmp(error, "XenStore's answer is longer than the protocol allows") == 0);
         }
     }
 }
@@ -255,7 +258,7 @@ static void shouldRefuseKeysThatTheProtocolDoesNotKnow(void) {
 
 static void shouldFindNothingWhereThereIsNoXen(void) {
     if (access("/dev/xen/xenbus", F_OK) == 0 || access("/proc/xen/xenbus", F_OK) == 0) {
-        fprintf(stderr, "  not looked at: this is a domain of Xen\n");
+        fprintf(stderr, "  not tested: this is a domain of Xen\n");
         return;
     }
     HWS_CHECK(hws_xenstore_read("vm-data/hawser/broker", text, sizeof text, error, sizeof error) == 0);
