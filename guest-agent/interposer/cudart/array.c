@@ -1,13 +1,13 @@
-/* CUDA arrays and mipmapped arrays, and how their elements are described. */
+/* CUDA arrays and mipmapped arrays, and the descriptions of their elements. */
 #include "array.h"
 
 #include <string.h>
 
-/* Formats that say their channels and that they are normalised, in the order of the kinds. */
+/* Formats that include the number of channels and are normalised, in the order of the kinds. */
 #define HWS_FIRST_NORMALIZED CU_AD_FORMAT_UNORM_INT8X1
 #define HWS_FIRST_COMPRESSED CU_AD_FORMAT_BC1_UNORM
 
-/* How many channels a descriptor has, all of *bits_out bits; 0 when they differ or there are gaps. */
+/* The number of a descriptor's channels, all of *bits_out bits; 0 when their sizes differ or there are gaps. */
 static unsigned int hws_channel_count(const struct cudaChannelFormatDesc *desc, int *bits_out) {
     const int bits[4] = {desc->x, desc->y, desc->z, desc->w};
     unsigned int count = 0;
@@ -125,7 +125,7 @@ HWS_API cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaA
     return cudaSuccess;
 }
 
-/* The driver's descriptor; cudaErrorInvalidChannelDescriptor when the channels are none. */
+/* The driver's descriptor; cudaErrorInvalidChannelDescriptor when the channels are invalid. */
 static cudaError_t hws_array_describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
                                       unsigned int flags, CUDA_ARRAY3D_DESCRIPTOR *descriptor_out) {
     if (desc == NULL) {
@@ -219,7 +219,7 @@ HWS_API cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArr
     return cudaSuccess;
 }
 
-/* The structures of the next four are the driver's, as tests/layout.c asserts. */
+/* The next four use the driver's structures, as tests/layout.c asserts. */
 HWS_API cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
                                                    cudaArray_t array, int device) {
     CUdevice driver;

@@ -1,4 +1,4 @@
-/* What arrays, textures and copies with arrays share. A cudaArray_t is the driver's CUarray. */
+/* Shared by arrays, textures and copies with arrays. A cudaArray_t is the driver's CUarray. */
 #ifndef HWS_CUDART_ARRAY_H
 #define HWS_CUDART_ARRAY_H
 
@@ -8,7 +8,7 @@ static inline CUarray hws_array_driver(cudaArray_const_t array) {
     return (CUarray)(uintptr_t)array;
 }
 
-/* The driver's format and channels of a channel descriptor; false when there is none. */
+/* The driver's format and number of channels for a channel descriptor; false when there is none. */
 bool hws_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format_out, unsigned int *channels_out);
 
 /* The channel descriptor of a driver's format. */

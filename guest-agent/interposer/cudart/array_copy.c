@@ -4,7 +4,7 @@
 #include "array.h"
 #include "copy.h"
 
-/* The kinds of copies to and from an array; what is not one of them has the wrong direction. */
+/* The kinds of copies to and from an array. Any other kind has the wrong direction. */
 static bool hws_kind_to_array(enum cudaMemcpyKind kind) {
     return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
@@ -165,9 +165,9 @@ HWS_API cudaError_t cudaMemcpy2DArrayToArray_ptds(HWS_BETWEEN_ARRAYS) {
                                  HWS_COPY_SYNC_PER_THREAD);
 }
 
-/* ---- the deprecated ones, of bytes that go on in the next row ---- */
+/* ---- deprecated copies of bytes that continue in the next row ---- */
 
-/* Where in an array bytes begin, and how long its rows are. */
+/* The place of the bytes in an array, and the length of its rows. */
 typedef struct {
     size_t rowBytes, first;
 } hws_run_t;
@@ -187,11 +187,11 @@ static cudaError_t hws_run_begin(cudaArray_const_t array, size_t wOffset, size_t
     if (hOffset > rows || wOffset > total || hOffset * run->rowBytes + wOffset > total) {
         return cudaErrorInvalidValue;
     }
-    run->first = hOffset * run->rowBytes + wOffset; /* an offset behind the row goes on in the next one */
+    run->first = hOffset * run->rowBytes + wOffset; /* an offset beyond the row continues in the next one */
     return count <= total - run->first ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-/* The box that a run's bytes from `at` on begin with: whole rows, or a part of one. */
+/* The box with which the run's bytes from `at` on begin: whole rows, or a part of one. */
 static void hws_run_box(const hws_run_t *run, size_t at, size_t count, size_t *x, size_t *y, size_t *width,
                         size_t *rows) {
     size_t left = count - at;

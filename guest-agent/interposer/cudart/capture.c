@@ -1,4 +1,4 @@
-/* Stream capture. Whether a stream is being captured is asked all the time, and answered by the driver locally. */
+/* Stream capture. Programs often query whether a stream captures; the driver answers locally. */
 #include "runtime.h"
 
 HWS_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus) {
@@ -48,7 +48,7 @@ HWS_TWIN(cudaStreamGetCaptureInfo, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
 
 #else
 
-/* CUDA 12 has three generations; its headers give the second the plain name. */
+/* CUDA 12 has three generations; its headers give the plain name to the second. */
 HWS_API cudaError_t cudaStreamGetCaptureInfo_v3 HWS_CAPTURE_INFO;
 HWS_API cudaError_t cudaStreamGetCaptureInfo_v3 HWS_CAPTURE_INFO {
     return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,

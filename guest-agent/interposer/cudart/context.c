@@ -1,17 +1,17 @@
 /*
  * Devices and their primary contexts. A thread has a device (0 at first) and, from its first call that needs one, a
- * current context: the driver keeps that, so a program that sets it through the Driver API gets what it asked for.
+ * current context. The driver keeps the current context, so a program may also set it through the Driver API.
  */
 #include <pthread.h>
 #include <stdio.h>
 
 #include "runtime.h"
 
-/* A device as this process sees it; primary and retired are guarded by contextLock for writing. */
+/* A device in this process. contextLock guards writes of primary and retired. */
 typedef struct {
     CUdevice device;
     _Atomic(CUcontext) primary; /* retained; NULL before the first use and after cudaDeviceReset */
-    _Atomic(CUcontext) retired; /* what primary was before cudaDeviceReset: other threads may still have it current */
+    _Atomic(CUcontext) retired; /* the context before cudaDeviceReset: it may still be current in other threads */
 } hws_device_t;
 
 static hws_device_t devices[HWS_MAX_DEVICES];
@@ -100,7 +100,7 @@ cudaError_t hws_context_primary(int ordinal, CUcontext *context) {
         if (primary == NULL) {
             error = hws_error_from_driver(cuDevicePrimaryCtxRetain(&primary, device));
             if (error == cudaSuccess) {
-                /* A driver may give the reset context's handle again: then it is no longer a retired one. */
+                /* A driver may reuse the handle of the reset context, which is then no longer retired. */
                 atomic_store(&devices[ordinal].retired, NULL);
                 atomic_store_explicit(&devices[ordinal].primary, primary, memory_order_release);
             }
@@ -217,7 +217,7 @@ HWS_API cudaError_t cudaSetValidDevices(int *device_arr, int len) {
             return hws_error_record(cudaErrorInvalidDevice);
         }
     }
-    /* The list takes effect where a device has not been chosen yet: in a thread without a context. */
+    /* The list applies only to a thread that has not chosen a device: one without a context. */
     CUcontext current = NULL;
     HWS_TRY(hws_error_from_driver(cuCtxGetCurrent(&current)));
     if (current == NULL) {
@@ -241,7 +241,7 @@ HWS_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     int ordinal;
     HWS_TRY(hws_device_current(&ordinal));
     HWS_REQUIRE((flags & ~(unsigned int)cudaDeviceMask) == 0);
-    /* Mapping pinned memory cannot be turned off any more; the driver does not take the flag. */
+    /* Mapping pinned memory can no longer be turned off; the driver does not accept the flag. */
     return hws_result(
         cuDevicePrimaryCtxSetFlags_v2(devices[ordinal].device, flags & ~(unsigned int)cudaDeviceMapHost));
 }
@@ -274,12 +274,15 @@ HWS_API cudaError_t cudaDeviceReset(void) {
             only &= i == ordinal || atomic_load(&devices[i].primary) == NULL;
         }
         if (only) {
-            /* An image is loaded for all contexts, but a remote driver's copy is where it was loaded first: gone. */
+            /*
+             * An image is loaded for all contexts. But a remote driver's copy lies in the context that loaded it first,
+             * which now ends.
+             */
             hws_image_unload_all();
         }
         result = cuDevicePrimaryCtxReset_v2(device->device);
         if (result == CUDA_SUCCESS) {
-            /* The reset drops what was retained. The next use retains anew; what was cached is void. */
+            /* The reset ends the retained context. The next use retains it again; cached values are invalid. */
             atomic_store(&device->retired, primary);
             atomic_store(&anyRetired, true);
             atomic_store(&device->primary, NULL);

@@ -1,6 +1,6 @@
 /*
- * Linear copies. A synchronous copy on the legacy default stream and one on the thread's own stream are different
- * functions of the driver; hws_copy_mode_t says which is meant.
+ * Linear copies. The driver has different functions for a synchronous copy on the legacy default stream and on the
+ * thread's own stream; hws_copy_mode_t selects one.
  */
 #include "copy.h"
 
@@ -12,7 +12,7 @@ cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaM
                             cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
     if (count == 0) {
-        return cudaSuccess; /* whatever else is wrong, as CUDA does */
+        return cudaSuccess; /* before all other checks, as CUDA does */
     }
     if ((unsigned int)kind > cudaMemcpyDefault) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
@@ -39,7 +39,7 @@ cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaM
                                         : cuMemcpyDtoD_v2(to, from, count);
         break;
     default:
-        /* The driver finds out what the addresses are; that serves host to host too, in stream order. */
+        /* The driver determines the kinds of the addresses. That works from host to host too, in stream order. */
         result = mode == HWS_COPY_ASYNC ? cuMemcpyAsync(to, from, count, stream)
                  : own                  ? cuMemcpy_ptds(to, from, count)
                                         : cuMemcpy(to, from, count);

@@ -1,6 +1,6 @@
 /*
- * Batches of copies, and the pools of a place: the driver's structures under the Runtime API's names. Known deviation:
- * CUDA 12's failIdx never names a copy.
+ * Batches of copies, and the memory pools of a location: the driver's structures under the Runtime API's names. Known
+ * deviation: CUDA 12's failIdx never names a copy.
  */
 #include "runtime.h"
 
@@ -13,11 +13,11 @@ static cudaError_t hws_copy_batch(const void *dsts, const void *srcs, const size
                                   struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                   size_t *failIdx, cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
-    /* The driver reads these arrays only; its prototype does not say so. */
+    /* The driver only reads these arrays; its prototype lacks the const. */
     CUresult result = cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs, (size_t *)sizes, count,
                                             (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs, stream);
     if (result != CUDA_SUCCESS && failIdx != NULL) {
-        *failIdx = SIZE_MAX; /* CUDA's word for no copy in particular */
+        *failIdx = SIZE_MAX; /* CUDA's value for "no copy in particular" */
     }
     return hws_result(result);
 }

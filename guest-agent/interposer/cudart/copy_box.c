@@ -4,7 +4,7 @@
 #include "array.h"
 #include "copy.h"
 
-/* What the driver is told of each side. The numbers are checked by the caller: kind <= cudaMemcpyDefault. */
+/* The driver's memory type of each side. The caller has checked that kind <= cudaMemcpyDefault. */
 static CUmemorytype hws_box_source(enum cudaMemcpyKind kind) {
     return kind == cudaMemcpyDefault                                           ? CU_MEMORYTYPE_UNIFIED
            : kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST
@@ -65,14 +65,14 @@ HWS_API cudaError_t cudaMemcpy2DAsync(HWS_COPY_2D, cudaStream_t stream) {
 HWS_TWIN(cudaMemcpy2DAsync, (HWS_COPY_2D, cudaStream_t stream),
          (dst, dpitch, src, spitch, width, height, kind, hws_stream_ptsz(stream)))
 
-/* Rows of a slice: ysize, unless the program left it 0, when only one slice can be meant. */
+/* Rows of a slice: ysize, unless the program left it 0; then the copy can only have one slice. */
 static size_t hws_box_rows(const struct cudaPitchedPtr *pitched, const struct cudaPos *pos, size_t height) {
     return pitched->ysize != 0 ? pitched->ysize : pos->y + height;
 }
 
 /*
- * One end of a 3D copy: either an array, or memory, whose positions are bytes unless an array takes part: then they are
- * its elements here, too (so NVIDIA's runtime 13.0 has it, against its documentation).
+ * Checks one end of a 3D copy: an array or memory. Positions in memory are bytes, but if the other end is an array,
+ * they are its elements. NVIDIA's runtime 13.0 does this, against its documentation.
  */
 static cudaError_t hws_copy_3d_check(cudaArray_const_t array, const struct cudaPitchedPtr *pitched,
                                      const struct cudaPos *pos, size_t width, size_t element, bool arrays) {
@@ -88,7 +88,7 @@ static cudaError_t hws_copy_3d_check(cudaArray_const_t array, const struct cudaP
                                                                    : cudaErrorInvalidPitchValue;
 }
 
-/* Bytes of an element of the copy: of its arrays, which must agree, else a byte. */
+/* Bytes of an element of the copy: of its arrays, which must agree, or one byte without arrays. */
 static cudaError_t hws_copy_3d_element(cudaArray_const_t src, cudaArray_const_t dst, size_t *element) {
     size_t other;
     *element = 1;
@@ -111,7 +111,7 @@ static cudaError_t hws_copy_3d_element(cudaArray_const_t src, cudaArray_const_t 
     return cudaSuccess;
 }
 
-/* What the driver is told of an end. */
+/* One end of a copy for the driver. */
 typedef struct {
     CUmemorytype type;
     size_t x, pitch, rows;

@@ -1,4 +1,4 @@
-/* The Runtime API's types of arrays, textures and surfaces; see cudart_types.h, which includes this. */
+/* The Runtime API's types of arrays, textures and surfaces. cudart_types.h includes this file. */
 #ifndef HWS_CUDART_ARRAY_TYPES_H
 #define HWS_CUDART_ARRAY_TYPES_H
 
@@ -56,7 +56,7 @@ struct cudaArrayMemoryRequirements {
     unsigned int reserved[4];
 };
 
-/* CUDA 13 has made it as large as the driver's, with flags behind it. */
+/* CUDA 13 made it as large as the driver's, with flags at the end. */
 struct cudaResourceDesc {
     enum cudaResourceType resType;
     union {

@@ -1,7 +1,7 @@
 /*
- * cudaDeviceProp: three layouts under one name in CUDA. 13.0 dropped fields of 12; in libcudart.so.12 the symbol
- * cudaGetDeviceProperties still fills CUDA 11's layout (programs compiled with CUDA 12's headers call
- * cudaGetDeviceProperties_v2), which is a prefix of 12's.
+ * cudaDeviceProp: CUDA has three layouts under this name. 13.0 dropped fields of 12. In libcudart.so.12 the symbol
+ * cudaGetDeviceProperties still fills CUDA 11's layout, a prefix of 12's; programs compiled with CUDA 12's headers call
+ * cudaGetDeviceProperties_v2.
  */
 #ifndef HWS_CUDART_DEVICE_PROP_H
 #define HWS_CUDART_DEVICE_PROP_H
@@ -103,7 +103,7 @@ struct cudaDeviceProp {
     int maxBlocksPerMultiProcessor;
     int accessPolicyMaxWindowSize;
     size_t reservedSharedMemPerBlock;
-    int hostRegisterSupported; /* from here on: not in CUDA 11's layout */
+    int hostRegisterSupported; /* from here on not in CUDA 11's layout */
     int sparseCudaArraySupported;
     int hostRegisterReadOnlySupported;
     int timelineSemaphoreInteropSupported;
@@ -131,7 +131,7 @@ struct cudaDeviceProp {
 };
 
 #if HWS_CUDART_MAJOR == 12
-/* CUDA 12.8 driver_types.h: the size, and where the tail begins. */
+/* CUDA 12.8 driver_types.h: the size, and the offset of the tail. */
 _Static_assert(sizeof(struct cudaDeviceProp) == 1032, "cudaDeviceProp of CUDA 12");
 _Static_assert(offsetof(struct cudaDeviceProp, sharedMemPerBlockOptin) == 696, "cudaDeviceProp of CUDA 12");
 #define HWS_DEVICE_PROP_11_BYTES offsetof(struct cudaDeviceProp, hostRegisterSupported)

@@ -1,9 +1,9 @@
 /*
- * The Runtime API's types, as far as these libraries use them; CUDA's names. HWS_CUDART_MAJOR (12 or 13) selects the
- * binary interface: cudaDeviceProp and cudaPointerAttributes differ between the two.
+ * The Runtime API's types that these libraries use, with CUDA's names. HWS_CUDART_MAJOR (12 or 13) selects the binary
+ * interface: cudaDeviceProp and cudaPointerAttributes differ between the two.
  *
- * With HWS_NVIDIA_HEADERS the types come from NVIDIA's headers instead: the conformance test compiles every source
- * of this folder that way, so that a prototype that differs does not compile, and compares the layouts.
+ * With HWS_NVIDIA_HEADERS the types come from NVIDIA's headers instead. The conformance test compiles every source of
+ * this folder that way, so that a wrong prototype does not compile, and compares the layouts.
  */
 #ifndef HWS_CUDART_TYPES_H
 #define HWS_CUDART_TYPES_H
@@ -356,7 +356,7 @@ typedef struct cudaGraphEdgeData_st {
     unsigned char reserved[5];
 } cudaGraphEdgeData;
 
-/* The identifiers and values are the driver's (CUlaunchAttribute); they are passed through unread. */
+/* Identifiers and values are the driver's (CUlaunchAttribute); they are passed through unread. */
 typedef enum cudaLaunchAttributeID {
     cudaLaunchAttributeIgnore = 0,
     cudaLaunchAttributeNvlinkUtilCentricScheduling = 16

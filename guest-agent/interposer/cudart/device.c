@@ -1,4 +1,4 @@
-/* What is asked and set of devices. Attributes and names come from the driver's own copy: no call travels. */
+/* Queries and settings of devices. Attributes and names come from the driver's local copy, without a round trip. */
 #include <string.h>
 
 #include "runtime.h"
@@ -98,7 +98,10 @@ HWS_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
     return hws_result(cuCtxSetCacheConfig((CUfunc_cache)cacheConfig));
 }
 
-/* Banks have been four bytes wide since the devices of 2014, whatever is set: CUDA documents both as without effect. */
+/*
+ * Banks have been four bytes wide since the devices of 2014, whatever the setting: CUDA documents that both functions
+ * have no effect.
+ */
 HWS_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig) {
     HWS_REQUIRE(pConfig != NULL);
     HWS_ENTER_CONTEXT();
@@ -141,7 +144,7 @@ HWS_API cudaError_t cudaProfilerStop(void) {
 
 #if HWS_CUDART_MAJOR == 12
 
-/* The names from before CUDA 4, for a device instead of a thread. */
+/* Names from before CUDA 4; they act on a device instead of a thread. */
 HWS_API cudaError_t cudaThreadSynchronize(void);
 HWS_API cudaError_t cudaThreadExit(void);
 HWS_API cudaError_t cudaThreadSetLimit(enum cudaLimit limit, size_t value);
@@ -175,7 +178,7 @@ HWS_API cudaError_t cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig) {
     return cudaDeviceSetCacheConfig(cacheConfig);
 }
 
-/* Every device that CUDA 12 knows computes in double precision: nothing to convert. */
+/* Every device that CUDA 12 supports computes in double precision, so there is nothing to convert. */
 HWS_API cudaError_t cudaSetDoubleForDevice(double *d) {
     (void)d;
     return cudaSuccess;

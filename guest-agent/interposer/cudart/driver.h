@@ -1,7 +1,7 @@
 /*
- * The documented Driver API, as far as these libraries call it: everything they need of libcuda.so.1.
- * The types are CUDA's, from the generated hws_cuda_types.h, or, with HWS_NVIDIA_DRIVER_HEADER, from NVIDIA's cuda.h:
- * then the compiler compares these prototypes with NVIDIA's.
+ * The part of the documented Driver API that these libraries call; they need nothing else of libcuda.so.1. The types
+ * are CUDA's, from the generated hws_cuda_types.h. With HWS_NVIDIA_DRIVER_HEADER they come from NVIDIA's cuda.h, and
+ * the compiler compares these prototypes with NVIDIA's.
  */
 #ifndef HWS_CUDART_DRIVER_H
 #define HWS_CUDART_DRIVER_H
@@ -135,7 +135,7 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_att
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
                                 CUdeviceptr ptr);
 
-/* Copies. A synchronous function works on the legacy default stream, its _ptds twin on the calling thread's. */
+/* Copies. A synchronous function uses the legacy default stream, its _ptds twin the calling thread's. */
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t byteCount);
 CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t byteCount);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t byteCount, CUstream stream);

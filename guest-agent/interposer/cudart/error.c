@@ -53,7 +53,7 @@ HWS_API const char *cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t hws_error_from_driver(CUresult result) {
-    /* Since CUDA 10.1 the two sets of codes share their numbers; a driver newer than this library may know more. */
+    /* Since CUDA 10.1 both APIs number their codes alike. A driver newer than this library may have further codes. */
     switch ((int)result) {
 #define HWS_ERROR(value, name, text) case value:
 #include "errors.def"
@@ -68,7 +68,7 @@ cudaError_t hws_error_unsupported(const char *name, atomic_flag *named) {
     if (!atomic_flag_test_and_set_explicit(named, memory_order_relaxed)) {
         const char *level = getenv("HAWSER_LOG");
         if (level == NULL || strcmp(level, "error") != 0) {
-            fprintf(stderr, "hawser: %s is not supported yet: it answers cudaErrorNotSupported\n", name);
+            fprintf(stderr, "hawser: %s is not supported yet and returns cudaErrorNotSupported\n", name);
         }
     }
     return hws_error_record(cudaErrorNotSupported);

@@ -1,4 +1,4 @@
-/* Events: the driver's. */
+/* Events, which are the driver's. */
 #include "runtime.h"
 
 HWS_API cudaError_t cudaEventCreate(cudaEvent_t *event) {
@@ -34,7 +34,7 @@ HWS_TWIN(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsi
 HWS_API cudaError_t cudaEventQuery(cudaEvent_t event) {
     HWS_ENTER_CONTEXT();
     CUresult result = cuEventQuery(event);
-    /* Not an error, says the programming guide: not reported by cudaGetLastError. */
+    /* According to the programming guide this is no error, and cudaGetLastError does not report it. */
     return result == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : hws_result(result);
 }
 

@@ -1,4 +1,4 @@
-/* What is asked and set of kernels. */
+/* Queries and settings of kernels. */
 #include <string.h>
 
 #include "runtime.h"
@@ -24,7 +24,7 @@ HWS_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const
     for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++) {
         CUresult result = cuKernelGetAttribute(&values[i], (CUfunction_attribute)i, kernel, device);
         if (result == CUDA_ERROR_INVALID_VALUE && i >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) {
-            values[i] = 0; /* A driver from before clusters does not know these. */
+            values[i] = 0; /* A driver from before clusters does not know these attributes. */
         } else {
             HWS_TRY(hws_error_from_driver(result));
         }
@@ -73,7 +73,7 @@ HWS_API cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache 
 
 HWS_API cudaError_t cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config) {
     CUkernel kernel;
-    (void)config; /* Without effect since the devices of 2016, as CUDA documents; the function must exist. */
+    (void)config; /* No effect since the devices of 2016, as CUDA documents; the function must exist. */
     HWS_TRY(hws_function_find(func, &kernel, NULL));
     return cudaSuccess;
 }

@@ -1,4 +1,4 @@
-/* Graphs as a whole: making, copying and asking them, their edges, user objects and memory. */
+/* Whole graphs: creation, copies and queries, their edges, user objects and memory. */
 #include "graph.h"
 
 HWS_API cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags) {
@@ -57,7 +57,7 @@ HWS_API cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
     return hws_result(cuGraphDestroyNode(node));
 }
 
-/* ---- edges. CUDA 13's functions take data of edges, which CUDA 12 has under names of their own. ---- */
+/* ---- edges: CUDA 13's functions take data of edges; CUDA 12 has other names for such functions ---- */
 
 #if HWS_CUDART_MAJOR >= 13
 #define HWS_EDGES(name) HWS_API cudaError_t name

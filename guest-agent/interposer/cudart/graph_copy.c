@@ -1,4 +1,4 @@
-/* Copy nodes: one-dimensional ones, boxes, and those that name variables. */
+/* Copy nodes: one-dimensional copies, boxes, and copies that name variables. */
 #include <string.h>
 
 #include "array.h"
@@ -31,7 +31,7 @@ cudaError_t hws_graph_copy(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D
     return error == cudaSuccess && driver->WidthInBytes == 0 ? cudaErrorInvalidValue : error;
 }
 
-/* An end as the Runtime API has it: positions count elements of the array that takes part, else bytes. */
+/* A position in the Runtime API's units: elements of the participating array, else bytes. */
 static struct cudaPos hws_graph_pos(size_t x, size_t y, size_t z, size_t element) {
     return (struct cudaPos){x / element, y, z};
 }
@@ -97,7 +97,7 @@ static cudaError_t hws_graph_copy_1d(CUDA_MEMCPY3D *driver, void *dst, const voi
     return cudaSuccess;
 }
 
-/* A copy with a variable: the one end lies in it, the kind says what the other is. */
+/* A copy with a variable. One end lies in the variable; the kind determines the other end. */
 static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symbol, const void *other, size_t count,
                                          size_t offset, enum cudaMemcpyKind kind, bool toSymbol) {
     CUdeviceptr address;
@@ -119,8 +119,8 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
 }
 
 /*
- * The three functions of one way to describe a copy: add a node, set a node, set it in an executable graph.
- * params are the parameters that describe it, fill the expression that turns them into a CUDA_MEMCPY3D called copy.
+ * The three functions for one way to describe a copy: add a node, set a node, set it in an executable graph. params are
+ * the parameters that describe the copy. fill is the expression that turns them into a CUDA_MEMCPY3D named copy.
  */
 #define HWS_COPY_NODE(suffix, fill, ...)                                                                               \
     HWS_API cudaError_t cudaGraphAddMemcpyNode##suffix(HWS_GRAPH_ADD, __VA_ARGS__) {                                   \

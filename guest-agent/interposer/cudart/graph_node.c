@@ -1,4 +1,4 @@
-/* Nodes of graphs, but copies. What has the driver's layout is passed on as it is (tests/layout.c). */
+/* Nodes of graphs, except copies. Structures with the driver's layout are passed on unchanged (tests/layout.c). */
 #include <string.h>
 
 #include "graph.h"
@@ -10,7 +10,7 @@ cudaError_t hws_graph_kernel(const struct cudaKernelNodeParams *params, CUDA_KER
         return error;
     }
     memset(driver, 0, sizeof *driver);
-    driver->func = (CUfunction)kernel; /* one table of handles serves both in this driver */
+    driver->func = (CUfunction)kernel; /* the driver accepts both kinds of handle */
     driver->gridDimX = params->gridDim.x;
     driver->gridDimY = params->gridDim.y;
     driver->gridDimZ = params->gridDim.z;
@@ -38,7 +38,7 @@ HWS_API cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cu
     HWS_TRY(hws_error_from_driver(cuGraphKernelNodeGetParams_v2(node, &params)));
     const void *func = hws_kernel_host(params.kern != NULL ? params.kern : (CUkernel)params.func);
     if (func == NULL) {
-        /* Of a kernel that another library than this one has put into the graph. */
+        /* The kernel belongs to another library, which has put it into the graph. */
         return hws_error_record(cudaErrorInvalidDeviceFunction);
     }
     *pNodeParams = (struct cudaKernelNodeParams){
@@ -244,7 +244,7 @@ cudaError_t hws_graph_node(const struct cudaGraphNodeParams *params, CUgraphNode
         return cudaSuccess;
     default:
         memcpy(&driver->reserved1, &params->reserved1, sizeof params->reserved1);
-        return cudaSuccess; /* the driver says what it thinks of it */
+        return cudaSuccess; /* the driver reports the error */
     }
 }
 

@@ -1,4 +1,4 @@
-/* Memory and events of other processes: the driver's. */
+/* Memory and events of other processes, which are the driver's. */
 #include "runtime.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Kernel launches: the <<<>>> configuration, the functions that nvcc's host code calls, and the public ones. */
 #include "runtime.h"
 
-/* Nested configurations come from kernel arguments that launch kernels themselves. */
+/* Nested configurations occur when the arguments of a kernel launch kernels themselves. */
 #define HWS_MAX_CONFIG_DEPTH 16
 
 typedef struct {
@@ -22,7 +22,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                                cudaStream_t stream);
 
-/* Not 0 makes the caller skip the launch. */
+/* A result other than 0 makes the caller skip the launch. */
 HWS_API unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
                                                  struct CUstream_st *stream) {
     if (callConfig.depth == HWS_MAX_CONFIG_DEPTH) {
@@ -47,7 +47,7 @@ HWS_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, si
 
 #if HWS_CUDART_MAJOR == 12
 
-/* Whether the device can take such a grid and block at all, whatever the kernel. */
+/* Whether the device accepts such a grid and block at all, for any kernel. */
 static bool hws_launch_shape_fits(dim3 gridDim, dim3 blockDim) {
     const unsigned int asked[] = {blockDim.x, blockDim.y, blockDim.z, gridDim.x, gridDim.y, gridDim.z};
     uint64_t threads = (uint64_t)blockDim.x * blockDim.y;
@@ -68,7 +68,7 @@ static bool hws_launch_shape_fits(dim3 gridDim, dim3 blockDim) {
 }
 
 static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
-    /* CUDA 12 has a code of its own for a grid or block that the device cannot take. */
+    /* CUDA 12 has its own code for a grid or block that the device does not accept. */
     if (result == CUDA_ERROR_INVALID_VALUE && !hws_launch_shape_fits(gridDim, blockDim)) {
         return hws_error_record(cudaErrorInvalidConfiguration);
     }
@@ -77,7 +77,7 @@ static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDi
 
 #else
 
-/* CUDA 13 answers what the driver answers, also for a grid or block that the device cannot take. */
+/* CUDA 13 returns the driver's error, also for a grid or block that the device does not accept. */
 static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
     (void)gridDim, (void)blockDim;
     return hws_result(result);
@@ -96,8 +96,8 @@ static cudaError_t hws_launch(CUkernel kernel, dim3 gridDim, dim3 blockDim, void
 }
 
 /*
- * nvcc's host code keeps this handle for ever and gives it to __cudaLaunchKernel only, so it must outlive the driver's:
- * cudaDeviceReset makes new ones. It is the host function's address.
+ * nvcc's host code keeps this handle for the life of the process and passes it only to __cudaLaunchKernel. It must
+ * outlive the driver's handles, which cudaDeviceReset replaces. So it is the host function's address.
  */
 HWS_API cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) {
     CUkernel kernel;
@@ -112,7 +112,7 @@ HWS_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 b
                                        size_t sharedMem, cudaStream_t stream) {
     CUkernel found;
     if (kernel == NULL) {
-        /* __cudaGetKernel failed when the program first came here; its error has been recorded then. */
+        /* __cudaGetKernel failed and recorded its error when the program first came here. */
         return hws_error_record(cudaErrorInvalidDeviceFunction);
     }
     HWS_ENTER_CONTEXT();
@@ -166,7 +166,7 @@ static cudaError_t hws_launch_config(const cudaLaunchConfig_t *config, const voi
         .blockDimZ = config->blockDim.z,
         .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
         .hStream = stream,
-        /* The attributes are the driver's, bit for bit; tests/conformance compares them. */
+        /* The attributes are the driver's, bit for bit; tests/layout.c compares them. */
         .attrs = (CUlaunchAttribute *)config->attrs,
         .numAttrs = config->numAttrs,
     };

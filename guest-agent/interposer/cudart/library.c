@@ -1,4 +1,4 @@
-/* cudaLibrary*: images that a program loads by itself. The options and handles are the driver's. */
+/* cudaLibrary*: images that a program itself loads. The options and handles are the driver's. */
 #include <stdlib.h>
 
 #include "runtime.h"

@@ -1,4 +1,4 @@
-/* Hints for managed memory. The location became a struct in CUDA 13; 12 has both forms. */
+/* Hints for managed memory. CUDA 13 made the location a struct; CUDA 12 has both forms. */
 #include "runtime.h"
 
 #define HWS_MEM_PREFETCH (const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, \
@@ -32,7 +32,7 @@ HWS_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMem
 
 #else
 
-/* CUDA 12: a device ordinal, cudaCpuDeviceId meaning the host. */
+/* CUDA 12: a device ordinal; cudaCpuDeviceId means the host. */
 static struct cudaMemLocation hws_mem_location(int device) {
     return device == cudaCpuDeviceId ? (struct cudaMemLocation){cudaMemLocationTypeHost, 0}
                                      : (struct cudaMemLocation){cudaMemLocationTypeDevice, device};

@@ -1,4 +1,4 @@
-/* Allocations, pinned memory, and what is known of a pointer. */
+/* Allocations, pinned memory, and queries of pointers. */
 #include <string.h>
 
 #include "runtime.h"
@@ -20,7 +20,7 @@ HWS_API cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, 
     CUdeviceptr address = 0;
     size_t rowBytes = 0;
     if (width > 0 && height > 0) {
-        /* 4: the Runtime API does not say how large an element is; the pitch suits all sizes. */
+        /* 4: the Runtime API does not give the size of an element, and this pitch suits all sizes. */
         HWS_TRY(hws_error_from_driver(cuMemAllocPitch_v2(&address, &rowBytes, width, height, 4)));
     }
     *devPtr = (void *)(uintptr_t)address;
@@ -52,7 +52,7 @@ HWS_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int f
 }
 
 HWS_API cudaError_t cudaFree(void *devPtr) {
-    HWS_ENTER_CONTEXT(); /* also for NULL: cudaFree(0) is the usual way to make a context */
+    HWS_ENTER_CONTEXT(); /* also for NULL: programs use cudaFree(0) to create a context */
     if (devPtr == NULL) {
         return cudaSuccess;
     }
@@ -119,7 +119,7 @@ HWS_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attri
     HWS_REQUIRE(attributes != NULL);
     HWS_ENTER_CONTEXT();
     unsigned int memoryType = 0;
-    unsigned int managed = 0; /* the driver writes a byte or a word, depending on its version: both begin here */
+    unsigned int managed = 0; /* drivers write a byte or a word, depending on their version: both begin here */
     int ordinal = cudaInvalidDeviceId;
     CUdeviceptr devicePointer = 0;
     void *hostPointer = NULL;
@@ -136,7 +136,7 @@ HWS_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attri
     } else if (memoryType == CU_MEMORYTYPE_DEVICE) {
         attributes->type = cudaMemoryTypeDevice;
     } else {
-        /* Memory that CUDA does not know: the program's own. */
+        /* Memory that CUDA does not know: ordinary memory of the program. */
         attributes->type = cudaMemoryTypeUnregistered;
         ordinal = cudaInvalidDeviceId;
         devicePointer = 0;

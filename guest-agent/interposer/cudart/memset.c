@@ -1,4 +1,4 @@
-/* Fills. */
+/* Fills memory. */
 #include "copy.h"
 
 static CUresult hws_fill_1d(CUdeviceptr dst, unsigned char value, size_t count, hws_copy_mode_t mode,
@@ -47,7 +47,7 @@ static cudaError_t hws_memset_3d(struct cudaPitchedPtr pitched, int value, struc
     }
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)pitched.ptr;
     if (extent.depth == 1 || extent.height == pitched.ysize) {
-        /* Slices follow each other without a gap: one fill. */
+        /* Slices follow each other without gaps, so one fill is enough. */
         return hws_result(hws_fill_2d(address, pitched.pitch, (unsigned char)value, extent.width,
                                       extent.height * extent.depth, mode, stream));
     }

@@ -1,4 +1,4 @@
-/* Occupancy: the driver's calculation, over kernels found by host function. */
+/* Occupancy: the driver computes it for the kernel of a host function. */
 #include "runtime.h"
 
 static cudaError_t hws_occupancy_find(const void *func, CUfunction *function) {
@@ -8,7 +8,7 @@ static cudaError_t hws_occupancy_find(const void *func, CUfunction *function) {
         error = hws_kernel_find(func, &kernel);
     }
     if (error == cudaSuccess) {
-        *function = (CUfunction)kernel; /* documented: a CUkernel may stand for the current context's function */
+        *function = (CUfunction)kernel; /* CUDA documents that a CUkernel may replace the current context's function */
     }
     return error;
 }
@@ -39,7 +39,7 @@ HWS_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
     return hws_result(cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function, numBlocks, blockSize));
 }
 
-/* The driver's form of a launch configuration; attributes are passed as they are. */
+/* The driver's form of a launch configuration; attributes are passed on unchanged. */
 static CUlaunchConfig hws_occupancy_config(const cudaLaunchConfig_t *config) {
     return (CUlaunchConfig){
         .gridDimX = config->gridDim.x,

@@ -1,4 +1,4 @@
-/* Stream-ordered allocation and memory pools. The structs are the driver's, member for member. */
+/* Stream-ordered allocation and memory pools. The structs equal the driver's, member for member. */
 #include "runtime.h"
 
 HWS_API cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) {

@@ -5,7 +5,7 @@
 
 #include "runtime.h"
 
-/* One attribute and where it goes: an int or unsigned int of 4 bytes, or a size_t of 8. */
+/* One attribute and its destination: an int or unsigned int of 4 bytes, or a size_t of 8. */
 typedef struct {
     unsigned short attribute;
     unsigned short offset;
@@ -152,7 +152,7 @@ static cudaError_t hws_properties_read(struct cudaDeviceProp *prop, CUdevice dev
         error = hws_error_from_driver(cuDeviceGetUuid_v2(&prop->uuid, device));
     }
     if (error == cudaSuccess && cuDeviceGetLuid(prop->luid, &prop->luidDeviceNodeMask, device) != CUDA_SUCCESS) {
-        /* Only Windows has them. */
+        /* Only Windows has LUIDs. */
         memset(prop->luid, 0, sizeof prop->luid);
         prop->luidDeviceNodeMask = 0;
     }
@@ -174,7 +174,7 @@ static cudaError_t hws_properties_read(struct cudaDeviceProp *prop, CUdevice dev
     return error;
 }
 
-/* Reads a device's properties; bytes: how much of them the caller's layout has. */
+/* Reads a device's properties. bytes: the size of the caller's layout. */
 static cudaError_t hws_properties_get(struct cudaDeviceProp *prop, int device, size_t bytes) {
     struct cudaDeviceProp read;
     CUdevice handle;
@@ -187,7 +187,7 @@ static cudaError_t hws_properties_get(struct cudaDeviceProp *prop, int device, s
 
 #if HWS_CUDART_MAJOR == 12
 
-/* Called by programs compiled with CUDA 11's headers only. */
+/* Only programs compiled with CUDA 11's headers call it. */
 HWS_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
 HWS_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) {
     return hws_properties_get(prop, device, HWS_DEVICE_PROP_11_BYTES);
@@ -206,7 +206,7 @@ HWS_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int dev
 
 #endif
 
-/* How well a device meets what is asked: properties that are 0 do not matter; the compute capability weighs most. */
+/* Rates how well a device fits the request. Properties that are 0 do not count; the compute capability counts most. */
 static int hws_device_score(const struct cudaDeviceProp *asked, const struct cudaDeviceProp *has) {
     int score = 0;
     if (asked->major != 0) {

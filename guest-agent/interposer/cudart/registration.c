@@ -1,7 +1,7 @@
 /*
- * What nvcc's host code registers before main() and at dlopen(): fat binaries, kernels and variables. Nothing is sent
- * to the driver then: an image is loaded at the first use of something in it, as NVIDIA's runtime does. The wrapper
- * goes to cuLibraryLoadData as it is; the driver knows both versions of it and works out the sizes.
+ * Registrations of nvcc's host code, before main() and at dlopen(): fat binaries, kernels and variables. They send
+ * nothing to the driver: the first use of something in an image loads the image, as in NVIDIA's runtime.
+ * cuLibraryLoadData receives the wrapper unchanged; the driver knows both versions of it and derives the sizes.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 
 typedef struct hws_symbol hws_symbol_t;
 
-/* A registered fat binary; the handle that the program holds. Never freed: a late call may still name it. */
+/* A registered fat binary; the program holds a pointer to it as a handle. Never freed: a late call may still use it. */
 typedef struct hws_image {
     const void *wrapper;
     struct hws_image *next; /* of all images; guarded by registryLock */
     _Atomic(CUlibrary) library; /* NULL until the first use */
     atomic_bool gone;           /* unregistered */
-    hws_symbol_t *symbols;      /* what it registered; guarded by registryLock */
+    hws_symbol_t *symbols;      /* its registrations; guarded by registryLock */
 } hws_image_t;
 
 typedef enum { HWS_SYMBOL_KERNEL, HWS_SYMBOL_VARIABLE, HWS_SYMBOL_MANAGED } hws_symbol_kind_t;
@@ -62,7 +62,7 @@ char __cudaInitModule(void **fatCubinHandle);
 HWS_API void **__cudaRegisterFatBinary(void *fatCubin) {
     hws_image_t *image = calloc(1, sizeof *image);
     if (image == NULL) {
-        /* Called before main(): there is nobody to return an error to. */
+        /* Called before main(), where no error can be returned. */
         fprintf(stderr, "hawser: out of memory while registering device code\n");
         abort();
     }
@@ -75,7 +75,7 @@ HWS_API void **__cudaRegisterFatBinary(void *fatCubin) {
 }
 
 HWS_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle) {
-    (void)fatCubinHandle; /* Nothing is loaded before the first use. */
+    (void)fatCubinHandle; /* the first use loads the image */
 }
 
 static void hws_symbol_register(hws_image_t *image, hws_symbol_kind_t kind, const void *key, const char *name,
@@ -128,13 +128,13 @@ HWS_API void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName
 }
 
 HWS_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table) {
-    /* Known deviation: unified function tables need the device to jump into host code. */
+    /* Known deviation: unified function tables need a device that can jump into host code. */
     static atomic_flag named = ATOMIC_FLAG_INIT;
     (void)fatCubinHandle, (void)table;
     (void)hws_error_unsupported("__cudaRegisterUnifiedTable", &named);
 }
 
-/* Only the drop of the image itself reaches the driver; at exit the driver may already be gone, which is no error. */
+/* Only the unload of the image itself reaches the driver. At exit the driver may already be gone, which is no error. */
 HWS_API void __cudaUnregisterFatBinary(void **fatCubinHandle) {
     hws_image_t *image = (hws_image_t *)fatCubinHandle;
     if (image == NULL) {
@@ -170,7 +170,7 @@ void hws_image_unload_all(void) {
     pthread_mutex_unlock(&registryLock);
 }
 
-/* The image's library; loads it the first time. The calling thread has entered a context. */
+/* Returns the image's library; loads it at the first use. The calling thread has entered a context. */
 static cudaError_t hws_image_load(hws_image_t *image, CUlibrary *library_p) {
     /* pairs with the release store below */
     CUlibrary library = atomic_load_explicit(&image->library, memory_order_acquire);
@@ -228,7 +228,7 @@ cudaError_t hws_kernel_resolve(const void *func, CUkernel *kernel_p) {
         if (error != cudaSuccess) {
             return error;
         }
-        /* Two threads may both ask; they get the same answer. */
+        /* Two threads may both make this call; they get the same result. */
         CUresult result = cuLibraryGetKernel(&kernel, library, symbol->name);
         if (result != CUDA_SUCCESS) {
             return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : hws_error_from_driver(result);
@@ -251,7 +251,7 @@ const void *hws_kernel_host(CUkernel kernel) {
         }
     }
     if (found == NULL && hws_table_find(&symbolTable, kernel) != NULL) {
-        found = kernel; /* a cudaKernel_t is its own name */
+        found = kernel; /* a cudaKernel_t is its own key */
     }
     pthread_mutex_unlock(&registryLock);
     return found;

@@ -1,4 +1,4 @@
-/* Streams. A program's stream is the driver's; 0, 1 and 2 mean the same to both. */
+/* Streams. A program's stream is the driver's; 0, 1 and 2 have the same meaning in both APIs. */
 #include <stdlib.h>
 
 #include "runtime.h"
@@ -38,7 +38,7 @@ HWS_TWIN(cudaStreamSynchronize, (cudaStream_t stream), (hws_stream_ptsz(stream))
 HWS_API cudaError_t cudaStreamQuery(cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
     CUresult result = cuStreamQuery(stream);
-    /* Not an error, says the programming guide: not reported by cudaGetLastError. */
+    /* According to the programming guide this is no error, and cudaGetLastError does not report it. */
     return result == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : hws_result(result);
 }
 HWS_TWIN(cudaStreamQuery, (cudaStream_t stream), (hws_stream_ptsz(stream)))
@@ -131,7 +131,7 @@ typedef struct {
     void *userData;
 } hws_stream_callback_t;
 
-/* Runs on the driver's thread: translates the status and hands on what the program registered. */
+/* Runs on the driver's thread: translates the status and calls the program's function. */
 static void hws_stream_callback_run(CUstream stream, CUresult status, void *userData) {
     hws_stream_callback_t registered = *(hws_stream_callback_t *)userData;
     (void)stream;

@@ -20,7 +20,7 @@ static size_t hws_table_hash(const void *key) {
     return (size_t)(((uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 24);
 }
 
-/* The key's slot, or the free one where it belongs; a table is never full. */
+/* The key's slot, or the free slot for it. A table is never full. */
 static hws_slot_t *hws_table_slot(hws_table_t *table, const void *key) {
     for (size_t i = hws_table_hash(key);; i++) {
         hws_slot_t *slot = &table->slots[i & table->mask];

@@ -1,9 +1,9 @@
-/* Texture and surface objects: the driver's, whose descriptors say the same in other words. */
+/* Texture and surface objects. They are the driver's; only the descriptors differ in form. */
 #include "array.h"
 
 #include <string.h>
 
-/* Words of a resource that is not an array; cudaErrorInvalidChannelDescriptor when the channels are none. */
+/* Translates a resource that is not an array; cudaErrorInvalidChannelDescriptor when the channels are invalid. */
 static cudaError_t hws_resource_to_driver(const struct cudaResourceDesc *from, CUDA_RESOURCE_DESC *to) {
     memset(to, 0, sizeof *to);
     to->resType = (CUresourcetype)from->resType;
@@ -115,7 +115,7 @@ static void hws_view_to_driver(const struct cudaResourceViewDesc *from, CUDA_RES
     to->lastLayer = from->lastLayer;
 }
 
-/* Format and channels of what a texture reads; false when that cannot be told here. */
+/* Format and channels of the memory that a texture reads; false when they are unknown here. */
 static bool hws_resource_format(const CUDA_RESOURCE_DESC *resource, CUarray_format *format_out) {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     CUarray array = resource->res.array.hArray;
@@ -142,13 +142,13 @@ static bool hws_resource_format(const CUDA_RESOURCE_DESC *resource, CUarray_form
     }
 }
 
-/* What the Runtime API refuses before it asks the driver: filters, then normalised reads. */
+/* Checks that the Runtime API makes before the driver's: filters, then normalised reads. */
 static cudaError_t hws_texture_check(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *texture) {
     CUarray_format format;
     if (!hws_resource_format(resource, &format)) {
-        return cudaSuccess; /* the driver says what is wrong */
+        return cudaSuccess; /* the driver reports the error */
     }
-    if (format > CU_AD_FORMAT_FLOAT) { /* normalised by itself */
+    if (format > CU_AD_FORMAT_FLOAT) { /* the format itself is normalised */
         return texture->readMode == cudaReadModeElementType ? cudaErrorInvalidNormSetting : cudaSuccess;
     }
     bool real = format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT;
@@ -207,7 +207,7 @@ HWS_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTex
 HWS_API cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *pResViewDesc,
                                                          cudaTextureObject_t texObject) {
     CUDA_RESOURCE_VIEW_DESC view;
-    memset(&view, 0, sizeof view); /* the driver leaves it so when the texture was made without one */
+    memset(&view, 0, sizeof view); /* the driver leaves it so when the texture has no view */
     HWS_REQUIRE(pResViewDesc != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuTexObjectGetResourceViewDesc(&view, texObject)));

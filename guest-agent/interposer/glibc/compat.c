@@ -1,6 +1,6 @@
 /*
- * What newer C libraries have replaced by functions that glibc 2.31 has not, by what both have. Part of each guest library
- * and of the guest's command, and visible to nobody else.
+ * Replaces functions that glibc 2.31 lacks by functions that old and new versions have. Part of each guest library and
+ * of the guest's command, and visible only inside them.
  */
 #include <stddef.h>
 #include <sys/stat.h>
@@ -8,7 +8,10 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define OLD(own, name, version) __asm__(".symver " #own "," #name "@" #version)
 
-/* glibc 2.33 made functions of what had been in the static part of libc. Version 1 is Linux' struct stat on x86-64. */
+/*
+ * Since glibc 2.33 these are functions of libc.so.6; before, they were in the static part of libc. Version 1 is Linux'
+ * struct stat on x86-64.
+ */
 #define STAT_VERSION 1
 OLD(hws_old_fxstat, __fxstat, GLIBC_2.2.5);
 OLD(hws_old_xstat, __xstat, GLIBC_2.2.5);
@@ -29,7 +32,7 @@ HIDDEN int lstat(const char *restrict path, struct stat *restrict status_p) {
     return hws_old_lxstat(STAT_VERSION, path, status_p);
 }
 
-/* glibc 2.38 reads numbers as C23 says (0b1) where a program asks for everything; ours have none. */
+/* Since glibc 2.38, strtol in programs with all features parses numbers as C23 does (0b1). Our texts contain none. */
 OLD(hws_old_strtol, strtol, GLIBC_2.2.5);
 OLD(hws_old_strtoul, strtoul, GLIBC_2.2.5);
 OLD(hws_old_strtoll, strtoll, GLIBC_2.2.5);

@@ -1,5 +1,5 @@
-# From moved.txt: the C file or the version script of a library that has nothing but the names and versions of one of the old ones, for
-# linking. awk -v library=libpthread.so.0 -v want=c|map -f moved.awk moved.txt
+# Writes the C file or the version script of a stand-in for linking: it has only the names and versions that moved.txt
+# lists for one old library. awk -v library=libpthread.so.0 -v want=c|map -f moved.awk moved.txt
 $1 == library {
     if (want == "c") {
         print "void " $3 "(void) {}"

@@ -1,7 +1,7 @@
 /*
- * How a program starts under glibc older and newer than 2.34. Until then the program's own part of the C library ran its
- * constructors, since then libc.so.6 does unless the program brings something that does; so this one brings it. Linked
- * with --wrap=__libc_start_main, which is what the C library's crt1.o calls.
+ * Starts a program under versions of glibc older and newer than 2.34. Before 2.34, code in the program itself ran its
+ * constructors. Since then libc.so.6 runs them, unless the program brings such code; this file is that code. Linked
+ * with --wrap=__libc_start_main, the function that the C library's crt1.o calls.
  */
 #include <stddef.h>
 
@@ -32,7 +32,7 @@ static int construct(int argc, char **argv, char **environment) {
     return 0;
 }
 
-/* Destructors are the dynamic linker's, in all versions. */
+/* In all versions the dynamic linker runs the destructors. */
 int __wrap___libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
                              int (*init)(int, char **, char **), void (*fini)(void), void (*end_of_linker)(void),
                              void *stack_end) {

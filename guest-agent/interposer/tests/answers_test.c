@@ -1,4 +1,4 @@
-/* Answers of libcuda.so.1 to programs that err, which are those of driver 580 on an H200, and its lines on stderr. */
+/* Results of libcuda.so.1 for wrong calls, which are those of driver 580 on an H200, and its lines on stderr. */
 #include "asker.h"
 #include "fake_broker.h"
 #include "rules.h"
@@ -19,13 +19,13 @@ static void start(void) {
     HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
 }
 
-/* Bytes that are written for each attribute, from 1 on; 0 for one that is not answered here. */
+/* Bytes that are written for each attribute, from 1 on; 0 for an attribute without an answer here. */
 static const uint8_t widths[] = {0, 8, 4, 8, 8, 0, 4, 8, 4, 4, 4, 8, 8, 4, 8, 4, 4, 8, 8, 8, 8, 4};
 
 static unsigned written(const uint8_t *bytes, const uint8_t *other) {
     unsigned width = 0;
     for (unsigned i = 0; i < 32; i++) {
-        width = bytes[i] != 0xA5 || other[i] != 0x5A ? i + 1 : width; /* a value may be the byte that was there */
+        width = bytes[i] != 0xA5 || other[i] != 0x5A ? i + 1 : width; /* a value may equal the byte that was there */
     }
     return width;
 }
@@ -59,7 +59,7 @@ static void shouldWriteAttributesOfPointersInTheDriversWidths(void) {
     HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS && cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS);
     check_widths(memory + 5);
     check_widths((CUdeviceptr) (uintptr_t) pinned + 5);
-    check_widths(64); /* nobody's */
+    check_widths(64); /* no pointer of this process */
     const CUdeviceptr flagged[] = {memory + 1, (CUdeviceptr) (uintptr_t) pinned};
     for (int i = 0; i < 2; i++) {
         int wanted[] = {0, 1, 2, 0x100, -256}, got = -1;
@@ -93,7 +93,7 @@ static void shouldRefuseAttributesOfPoolsThatThereAreNot(void) {
     HWS_CHECK(atomic_load(&broker_calls) == calls);
 }
 
-/* Adds a file of these contents to a link. */
+/* Adds a file with these contents to a link. */
 static CUresult add_file(CUjitInputType type, const char *contents) {
     char path[] = "/tmp/hawser-answers-XXXXXX";
     int fd = mkstemp(path);
@@ -133,7 +133,7 @@ static CUresult launch(double second) {
     return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
-/* A pointer among the arguments; this kernel has 8 bytes for one where others have a double. */
+/* Passes a pointer among the arguments. This kernel has 8 bytes for it where others have a double. */
 static double pointer_to(const void *memory) {
     double word;
     memcpy(&word, &memory, sizeof word);
@@ -158,7 +158,7 @@ static void shouldSayOnceThatPinnedMemoryIsOutOfSight(void) {
     HWS_CHECK(launch(1.5) == CUDA_SUCCESS && launch(pointer_to((char *) pinned - 1)) == CUDA_SUCCESS);
     HWS_CHECK(launch(pointer_to(gone)) == CUDA_SUCCESS);
     check_text(false);
-    HWS_CHECK(launch(pointer_to(registered + 4095)) == CUDA_SUCCESS); /* goes on, with a line */
+    HWS_CHECK(launch(pointer_to(registered + 4095)) == CUDA_SUCCESS); /* continues, with a line */
     HWS_CHECK(launch(pointer_to(pinned)) == CUDA_SUCCESS);
     check_text(true);
     atomic_store(&broker_status_of_next_sync, CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -1,4 +1,4 @@
-/* A library that asks for the driver's private tables. */
+/* A library that requests the driver's private tables. */
 #ifndef ASKER_H
 #define ASKER_H
 
@@ -10,10 +10,10 @@ typedef struct asker_driver {
     CUresult (*init)(unsigned flags);
 } asker_driver_t;
 
-/* As CUPTI does. Returns the driver's answer. */
+/* Requests them as CUPTI does. Returns the driver's answer. */
 int asker_ask(const asker_driver_t *driver);
 
-/* As a CUDA runtime does in its first call. Returns the driver's answer. */
+/* Requests them as a CUDA runtime does in its first call. Returns the driver's answer. */
 int asker_start(const asker_driver_t *driver);
 
 #endif

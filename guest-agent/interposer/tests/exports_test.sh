@@ -1,6 +1,6 @@
 #!/bin/sh
-# The library's visible symbols must be exactly those of the list: one missing breaks programs that import it, one more
-# could take the place of a program's own. Usage: exports_test.sh LIBRARY LIST
+# Checks that the library's visible symbols are exactly those of the list. A missing symbol breaks programs that import
+# it; a further one could replace a program's own. Usage: exports_test.sh LIBRARY LIST
 set -eu
 visible=$(mktemp)
 trap 'rm -f "$visible"' EXIT

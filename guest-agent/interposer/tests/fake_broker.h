@@ -1,6 +1,6 @@
 /*
- * A broker and its worker in a thread: enough of the protocol for libcuda.so.1 to run against. Its device memory is
- * memory of this process; it executes no kernel, but keeps the last launch for the test to look at.
+ * A broker and its worker in a thread, with enough of the protocol for libcuda.so.1. Its device memory is memory of
+ * this process. It executes no kernel, but keeps the last launch for the test.
  */
 #ifndef FAKE_BROKER_H
 #define FAKE_BROKER_H
@@ -32,7 +32,7 @@ static _Atomic uint64_t broker_calls, broker_round_trips;
 static _Atomic uint64_t broker_cache_config, broker_launches;
 static uint8_t broker_launch[4096]; /* payload of the last hwsLaunch */
 
-/* Records about graphs, in order, for the test to look at; what a launch of a graph calls back, 0 for nothing. */
+/* Records about graphs, in order, for the test. The ids that a launch of a graph calls back, 0 for none. */
 typedef struct broker_record {
     uint32_t opcode, bytes;
     uint8_t payload[4096];
@@ -65,14 +65,14 @@ static void broker_put(uint32_t opcode, uint64_t sequence, uint32_t status, cons
     for (size_t at = 0; at < 32 + padded;) {
         ssize_t n = send(broker_fd, record + at, 32 + padded - at, MSG_NOSIGNAL);
         if (n <= 0) {
-            break; /* the guest has gone: the next read says so */
+            break; /* the guest has gone: the next read reports that */
         }
         at += (size_t) n;
     }
     free(record);
 }
 
-/* Checks the proof for the token "test.secret" and lets the guest in. */
+/* Checks the proof for the token "test.secret" and admits the guest. */
 static bool broker_handshake(void) {
     hws_record_header_t header;
     uint8_t hello[1024], challenge[HWS_CHALLENGE_FIXED_BYTES], proof[HWS_PROOF_BYTES], client_key[HWS_SHA256_BYTES];
@@ -151,7 +151,7 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &info, sizeof info);
 }
 
-/* A kernel "wide" of many doubles. */
+/* A kernel "wide" with many parameters of type double. */
 #define BROKER_WIDE_PARAMS 40
 
 static void broker_wide_function(const hws_record_header_t *request) {
@@ -164,7 +164,7 @@ static void broker_wide_function(const hws_record_header_t *request) {
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
 }
 
-/* A kernel (int, double, char): offsets 0, 8, 16. Its clusters are those that the test wants. */
+/* A kernel (int, double, char): offsets 0, 8, 16. The test sets its clusters. */
 static int broker_cluster_width, broker_cluster_any;
 
 static void broker_function(const hws_record_header_t *request, const uint8_t *payload) {
@@ -194,7 +194,10 @@ static void broker_send_data(const hws_record_header_t *request, const uint8_t *
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, NULL, 0);
 }
 
-/* The box parameters of hwsWriteBox and hwsReadBox begin alike: base, pitch, height, x, y, z, width, rows, slices. */
+/*
+ * The box parameters of hwsWriteBox and hwsReadBox have the same beginning: base, pitch, height, x, y, z, width, rows,
+ * slices.
+ */
 static uint8_t *broker_row(const uint8_t *payload, uint64_t row, uint64_t slice) {
     uint64_t y = broker_u64(payload, 32) + row, z = broker_u64(payload, 40) + slice;
     return (uint8_t *) broker_u64(payload, 0) + (z * broker_u64(payload, 16) + y) * broker_u64(payload, 8)
@@ -217,12 +220,15 @@ static void broker_box(const hws_record_header_t *request, const uint8_t *payloa
     free(contiguous);
 }
 
-/* Graphs: kept for the test; what waits is answered. False for what is answered as everything else. */
+/*
+ * Handles records of graphs: keeps them for the test and answers those that wait. Returns false for records that get
+ * the usual answer.
+ */
 static bool broker_graph(const hws_record_header_t *request, const uint8_t *payload) {
     unsigned at = atomic_load(&broker_graph_count);
     uint32_t bytes = (uint32_t) request->length_bytes - 32;
     uint64_t words[3] = {0};
-    /* Of changes in a row the last stays: rules make them by the thousand. */
+    /* Of several changes in a row only the last is kept: rules make thousands of them. */
     bool again = at > 0 && broker_graphs[at - 1].opcode == request->opcode;
     at -= again && request->opcode == HWS_OPCODE_hwsGraphExecSetKernel ? 1 : 0;
     HWS_CHECK(at < 64);
@@ -361,7 +367,7 @@ static void *broker_main(void *unused) {
     return NULL;
 }
 
-/* Takes a free port, which refuses for now, and points this process's environment to it. */
+/* Takes a free port, which refuses for now, and sets this process's environment to it. */
 static void broker_announce(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -388,7 +394,7 @@ static void broker_start(broker_mood_t mood) {
     broker_listen(mood);
 }
 
-/* The broker's machine goes away. */
+/* The broker's machine vanishes. */
 static inline void broker_vanish(void) {
     shutdown(broker_fd, SHUT_RDWR);
 }

@@ -1,11 +1,11 @@
-/* Graphs and stream capture in libcuda.so.1, each rule in a process of its own: what travels, and what CUDA answers. */
+/* Graphs and stream capture in libcuda.so.1: records and results. Each rule runs in a process of its own. */
 #include "fake_broker.h"
 #include "rules.h"
 
 
-size_t __sanitizer_get_current_allocated_bytes(void); /* sanitizer/allocator_interface.h, which clang alone installs */
+size_t __sanitizer_get_current_allocated_bytes(void); /* sanitizer/allocator_interface.h, which only clang installs */
 
-/* Rounds may differ by this: the broker's thread has records of its own under way. */
+/* Rounds may differ by this: the broker's thread also sends records. */
 #define SLACK_BYTES 65536
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
@@ -24,7 +24,7 @@ static void start(void) {
     HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS);
 }
 
-/* Waits until the broker has everything that was sent. Returns the last record of that opcode, NULL for none. */
+/* Waits until the broker has received everything. Returns the last record with that opcode, NULL for none. */
 static const broker_record_t *last(uint32_t opcode) {
     HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
     for (unsigned i = atomic_load(&broker_graph_count); i > 0; i--) {
@@ -56,7 +56,7 @@ static CUgraphNode add_memset(CUgraph graph, const CUgraphNode *dependencies, si
     return node;
 }
 
-/* The description that begins at *at of a blob; steps behind it. */
+/* The description that begins at *at of a blob; advances *at past it. */
 static HwsGraphNode take_node(const broker_record_t *record, size_t *at, const uint8_t **body_p) {
     HwsGraphNode node;
     memcpy(&node, record->payload + *at, sizeof node);
@@ -106,7 +106,7 @@ static void shouldDescribeNodesWhenTheGraphIsInstantiated(void) {
     HWS_CHECK(node.index == 2 && node.type == CU_GRAPH_NODE_TYPE_MEMSET && node.dependencyCount == 1);
     HWS_CHECK(((const HwsGraphEdge *) body)->from == 0 && fill.dst == memory && fill.value == 0xABCD);
     HWS_CHECK(at == BLOB_AT + (uint32_t) broker_u64(record->payload, 12));
-    /* Once more: only what has changed since. */
+    /* Again: only the changes since then. */
     const CUDA_MEMSET_NODE_PARAMS other = {.dst = memory, .value = 5, .elementSize = 1, .width = 8, .height = 1};
     HWS_CHECK(cuGraphMemsetNodeSetParams(filled, &other) == CUDA_SUCCESS);
     HWS_CHECK(last(HWS_OPCODE_hwsGraphSetNodes) == NULL);
@@ -134,7 +134,7 @@ static void shouldSendEdgesThatNoDescriptionNames(void) {
     HwsGraphLink link;
     memcpy(&link, record->payload + 16, sizeof link);
     HWS_CHECK(link.from == 1 && link.to == 0);
-    /* Taken out at once where the worker has it; added again with the next thing that needs it. */
+    /* Removed at once where the worker has it; added again with the next record that needs it. */
     HWS_CHECK(cuGraphRemoveDependencies(graph, &b, &a, 1) == CUDA_SUCCESS);
     HWS_CHECK(sent(HWS_OPCODE_hwsGraphRemoveEdges) == 1);
     HWS_CHECK(cuGraphAddDependencies(graph, &a, &b, 1) == CUDA_SUCCESS);
@@ -177,7 +177,7 @@ static _Atomic int host_calls;
 
 static void count_call(void *amount) {
     HWS_CHECK(cuDeviceGraphMemTrim(0) == CUDA_ERROR_NOT_PERMITTED); /* CUDA: no calls in a host function */
-    atomic_fetch_add(&host_calls, *(int *) amount); /* last: whoever waits for it may end the process */
+    atomic_fetch_add(&host_calls, *(int *) amount); /* last: the thread that waits for it may end the process */
 }
 
 static void wait_for(_Atomic int *value, int wanted) {
@@ -290,7 +290,7 @@ static void shouldRefuseGraphsThatCudaRefuses(void) {
     HWS_CHECK(cuGraphDestroyNode(alloc) == CUDA_ERROR_NOT_SUPPORTED);
     HWS_CHECK(cuGraphAddMemFreeNode(&node, graph, &alloc, 1, memory) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
-    /* Memory that a launch leaves is freed before the next, in whichever way. */
+    /* Memory that a launch leaves allocated is freed before the next launch, in each possible way. */
     HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
     HWS_CHECK(cuGraphLaunch(exec, stream) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuMemsetD8Async(memory_params.dptr, 0, 100, stream) == CUDA_SUCCESS);
@@ -325,7 +325,7 @@ static bool is_memory(uint64_t address) {
     return cuMemsetD8Async(address, 0, 1, stream) == CUDA_SUCCESS;
 }
 
-/* A driver gives memory that a node has freed to later nodes of the graph, whole or in parts. */
+/* A driver gives memory that a node has freed to later nodes of the graph, in whole or in parts. */
 static void shouldKnowMemoryThatNodesShare(void) {
     start();
     const uint64_t base = 0x7000000000, half = 1 << 20;
@@ -335,7 +335,7 @@ static void shouldKnowMemoryThatNodesShare(void) {
     CUgraphNode node = add_free(graph, add_memory(graph, NULL, base, 2 * half), base);
     node = add_free(graph, add_memory(graph, &node, base, 2 * half), base);
     CUgraphNode first = add_memory(graph, &node, base, half), second = add_memory(graph, &node, base + half, half);
-    add_memory(graph, &first, base + half * 3 / 2, half); /* runs on behind what was there, as memory freed does */
+    add_memory(graph, &first, base + half * 3 / 2, half); /* extends beyond the earlier memory, as freed memory can */
     add_free(graph, second, base + half);
     CUdeviceptr range;
     size_t bytes;
@@ -355,7 +355,7 @@ static void shouldKnowMemoryThatNodesShare(void) {
     HWS_CHECK(!is_memory(base) && !is_memory(base + half * 2));
 }
 
-/* An executable graph that frees another's memory outlives that. */
+/* An executable graph that frees another's memory outlives that graph. */
 static void shouldFreeAnotherGraphsMemory(void) {
     start();
     const uint64_t base = 0x7000000000;
@@ -474,7 +474,7 @@ static void shouldKeepTheArraysOfAKernelNodeWhereTheyAre(void) {
         HWS_CHECK(cuGraphExecKernelNodeSetParams_v2(exec, node, &own) == CUDA_SUCCESS);
         HWS_CHECK(*(const int *) exec_arguments() == token && exec_arguments()[16] == 'x');
     }
-    /* An entry of the array that the program has replaced by its own, as some engines do. */
+    /* The program has replaced one entry of the array by its own pointer, as some engines do. */
     own.kernelParams[0] = &mine;
     size_t allocated = __sanitizer_get_current_allocated_bytes();
     for (mine = 0; mine < 100000; mine++) {
@@ -486,8 +486,8 @@ static void shouldKeepTheArraysOfAKernelNodeWhereTheyAre(void) {
     HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && now.kernelParams == own.kernelParams);
     own.blockDimX = 0;
     HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_ERROR_INVALID_VALUE);
-    HWS_CHECK(*(int *) now.kernelParams[0] == 99999); /* what is refused changes nothing */
-    /* Written into, and not set: CUDA heeds it where the graph is used next. */
+    HWS_CHECK(*(int *) now.kernelParams[0] == 99999); /* a refused change has no effect */
+    /* Written without a set: CUDA uses the value at the next use of the graph. */
     *(int *) now.kernelParams[0] = 60;
     HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
     const broker_record_t *record = last(HWS_OPCODE_hwsGraphSetNodes);
@@ -522,14 +522,14 @@ static void shouldKeepArraysThatAnotherFunctionHasOutgrown(void) {
         CUDA_KERNEL_NODE_PARAMS_v2 wide = launch_of(many);
         wide.func = larger;
         HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &wide) == CUDA_SUCCESS);
-        *(int *) own.kernelParams[0] = round; /* still the program's to read and write */
+        *(int *) own.kernelParams[0] = round; /* the program may still read and write it */
         HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &own) == CUDA_SUCCESS);
         HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && now.func == function);
         HWS_CHECK(*(int *) now.kernelParams[0] == round && *(double *) now.kernelParams[1] == 2.5);
         allocated = round == 1 ? __sanitizer_get_current_allocated_bytes() : allocated;
     }
     HWS_CHECK(__sanitizer_get_current_allocated_bytes() < allocated + SLACK_BYTES);
-    /* A clone and a child have arrays of their own, which the original's may be set to. */
+    /* A clone and a child have their own arrays, and may be set from the original's. */
     HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_SUCCESS);
     HWS_CHECK(cuGraphNodeFindInClone(&copied, node, clone) == CUDA_SUCCESS);
     *(int *) now.kernelParams[0] = 5;
@@ -619,7 +619,7 @@ static CUresult launch_cluster(unsigned x, unsigned y, unsigned z, unsigned grid
     return launch_with(&attribute, 1, grid);
 }
 
-/* The answers are the driver's (580, H200). */
+/* The results are the driver's (580, H200). */
 static void shouldRefuseClustersAtOnceAsTheDriverDoes(void) {
     start();
     HWS_CHECK(launch_cluster(0, 0, 0, 4) == CUDA_SUCCESS && launch_cluster(1, 1, 1, 4) == CUDA_SUCCESS);
@@ -643,7 +643,7 @@ static void shouldRefuseClustersAtOnceAsTheDriverDoes(void) {
     }
 }
 
-/* A value, and the answers to a launch with it and to a node that is to have it. */
+/* A value, and the results of a launch with it and of a node with it. */
 typedef struct bad_value {
     CUlaunchAttributeID id;
     CUlaunchAttributeValue value;
@@ -754,7 +754,7 @@ static void shouldRefuseClustersInCapturesAndGraphs(void) {
     CUlaunchAttributeValue value;
     HWS_CHECK(launch_cluster(16, 1, 1, 16) == CUDA_SUCCESS);
     HWS_CHECK(launch_cluster(17, 1, 1, 17) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    /* An answer to the attribute leaves the capture; one to the whole launch ends it. */
+    /* An error of the attribute does not end the capture; one of the whole launch does. */
     HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
     HWS_CHECK(launch_cluster(0, 1, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
     HWS_CHECK(cuStreamIsCapturing(stream, &status) == 0 && status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -776,7 +776,7 @@ static void shouldRefuseClustersInCapturesAndGraphs(void) {
         HWS_CHECK(cuGraphKernelNodeSetAttribute(node, bad[i].id, &bad[i].value) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
         HWS_CHECK(cuGraphKernelNodeGetAttribute(node, bad[i].id, &value) == 0 && value.clusterDim.x == 2);
     }
-    /* Nor may a new grid disagree, of the node or of its executable. */
+    /* A new grid of the node or of its executable may not disagree either. */
     CUgraphExec exec;
     void *params[] = {&first, &second, &third};
     CUDA_KERNEL_NODE_PARAMS_v2 uneven = launch_of(params), now;

@@ -1,4 +1,4 @@
-/* Handles: typed, never reused at once, safe to ask about whatever the number. */
+/* Handles: typed, never reused at once, and checked safely for any number. */
 #include "hws_handles.h"
 #include "hws_test.h"
 

@@ -1,6 +1,6 @@
 /*
- * Sizes of images, of hostile ones too: each input lies in memory of exactly its size, so that the sanitizer sees a
- * read beyond.
+ * Sizes of images, also of hostile ones. Each input lies in a block of exactly its size, so that the sanitizer detects
+ * a read beyond it.
  */
 #include "hws_image.h"
 #include "hws_test.h"
@@ -8,7 +8,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* Asks about a copy without a byte to spare. */
+/* Asks for the size of a copy in a block of its exact size. */
 static bool size_of(const void *image, size_t available, uint64_t *bytes_p) {
     void *exact = malloc(available > 0 ? available : 1);
     memcpy(exact, image, available);

@@ -1,4 +1,4 @@
-/* The map of memory against a model that is one byte of truth an address. */
+/* The map of memory against a model that has one byte for each address. */
 #include "hws_interval.h"
 #include "hws_test.h"
 
@@ -108,7 +108,7 @@ static void shouldGoOnFromMappingToMapping(void) {
     for (int i = 0; i < 4; i++) {
         HWS_CHECK(hws_interval_insert(&ranges[i]));
     }
-    HWS_CHECK(!hws_interval_covers(BASE, 1)); /* no device has access yet */
+    HWS_CHECK(!hws_interval_covers(BASE, 1)); /* no device has access so far */
     for (int i = 0; i < 4; i++) {
         hws_interval_set_flags(HWS_SIDE_DEVICE, ranges[i].base, 3);
     }

@@ -1,4 +1,4 @@
-/* libcuda.so.1 as a program meets it, each rule in a process of its own, against a broker in a thread. */
+/* libcuda.so.1 from a program's side, against a broker in a thread. Each rule runs in a process of its own. */
 #include "fake_broker.h"
 #include "rules.h"
 
@@ -32,7 +32,7 @@ static void *start_broker_later(void *unused) {
 
 static void shouldWaitForABrokerThatStartsLater(void) {
     pthread_t starter;
-    setenv("HAWSER_LOG", "error", 1); /* a slow machine waits long enough for a line that says so */
+    setenv("HAWSER_LOG", "error", 1); /* a slow machine may wait long enough for the line about the wait */
     broker_announce();
     HWS_CHECK(pthread_create(&starter, NULL, start_broker_later, NULL) == 0);
     HWS_CHECK(cuInit(0) == CUDA_SUCCESS);
@@ -153,7 +153,7 @@ static void shouldCopyBoxes(void) {
         .dstHeight = ROWS, .WidthInBytes = WIDTH, .Height = ROWS, .Depth = SLICES,
     };
     HWS_CHECK(cuMemcpy3D_v2(&out) == CUDA_SUCCESS && memcmp(source, back, WIDTH * ROWS * SLICES) == 0);
-    /* The fake worker's memory is ours: what lies beside the box is untouched. */
+    /* The fake worker's memory is ours: the bytes beside the box must be unchanged. */
     const uint8_t *device = (const uint8_t *) (uintptr_t) memory;
     HWS_CHECK(device[((size_t) HEIGHT + 21) * PITCH + 12] == 0
               && device[((size_t) HEIGHT + 21) * PITCH + 13 + WIDTH] == 0);
@@ -184,7 +184,7 @@ static void shouldPackParametersAndRefuseBadLaunches(void) {
     void *params[] = {&a, &b, &c};
     HWS_CHECK(cuLaunchKernel(function, 3, 2, 1, 64, 2, 1, 256, NULL, params, NULL) == CUDA_SUCCESS);
     HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
-    const uint8_t *packed = broker_launch + 64; /* behind the fixed part of hwsLaunch */
+    const uint8_t *packed = broker_launch + 64; /* after the fixed part of hwsLaunch */
     HWS_CHECK(memcmp(packed, &a, 4) == 0 && memcmp(packed + 8, &b, 8) == 0 && packed[16] == 'z');
     HWS_CHECK(broker_u64(packed, 0) >> 32 == 0);
     uint8_t own[24] = {1, 2, 3};
@@ -336,20 +336,20 @@ static void shouldNotAskOnceForWorkThatACopyHasWaitedFor(void) {
     HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
     HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
     HWS_CHECK(round_trips_of_synchronise() == 0);
-    /* A copy to the device returns when its bytes are taken. */
+    /* A copy to the device returns when the library has read its bytes. */
     HWS_CHECK(cuMemcpyHtoD_v2(memory, bytes, sizeof bytes) == CUDA_SUCCESS);
     HWS_CHECK(round_trips_of_synchronise() == 1);
     HWS_CHECK(cuMemcpyHtoD_v2(memory, bytes, sizeof bytes) == CUDA_SUCCESS);
     HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
     HWS_CHECK(round_trips_of_synchronise() == 1);
-    /* What another thread issues counts. */
+    /* Records of other threads count. */
     HWS_CHECK(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes) == CUDA_SUCCESS);
     pthread_t thread;
     HWS_CHECK(pthread_create(&thread, NULL, copy_in, &memory) == 0 && pthread_join(thread, NULL) == 0);
     HWS_CHECK(round_trips_of_synchronise() == 1);
 }
 
-/* Else a process that hears of a record over a pipe could wait for the one before. */
+/* Otherwise a process that learns of a record over a pipe could wait for the previous record. */
 static void shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem(void) {
     start();
     CUevent shared, own;
@@ -358,7 +358,7 @@ static void shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem(void) {
     uint64_t before = atomic_load(&broker_round_trips);
     HWS_CHECK(cuEventRecord(own, NULL) == CUDA_SUCCESS && cuStreamWaitEvent(NULL, own, 0) == CUDA_SUCCESS);
     HWS_CHECK(atomic_load(&broker_round_trips) == before);
-    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_NOT_READY); /* the work before it still runs */
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_NOT_READY); /* the earlier work still runs */
     HWS_CHECK(cuEventRecord(shared, NULL) == CUDA_SUCCESS);
     HWS_CHECK(atomic_load(&broker_round_trips) == before + 1);
     HWS_CHECK(cuStreamWaitEvent(NULL, shared, 0) == CUDA_SUCCESS);
@@ -388,7 +388,7 @@ static void shouldRunHostFunctionsWhileNobodyWaits(void) {
         HWS_CHECK(cuStreamAddCallback(NULL, stream_callback, &one, 0) == CUDA_SUCCESS);
     }
     while (atomic_load(&host_calls) < 100) {
-        usleep(1000); /* ctest's time limit ends a wait for a function that is never run */
+        usleep(1000); /* ctest's time limit ends a wait for a function that never runs */
     }
 }
 
@@ -446,7 +446,7 @@ static void shouldExitWithCallsInFlight(void) {
     for (int i = 0; i < 3; i++) {
         HWS_CHECK(pthread_create(&threads[i], NULL, alloc_for_ever, context) == 0);
     }
-    while (atomic_load(&threads_at_work) < 3) { /* none of them may meet the end before it has a context */
+    while (atomic_load(&threads_at_work) < 3) { /* each must have a context before the end */
         usleep(1000);
     }
     usleep(20000);

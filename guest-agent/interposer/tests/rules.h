@@ -1,4 +1,4 @@
-/* Rules of the driver library: each runs in a process of its own, and its lines on stderr are counted. */
+/* Rules of the driver library. Each runs in a process of its own, and its lines on stderr are counted. */
 #ifndef HWS_RULES_H
 #define HWS_RULES_H
 
@@ -8,7 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs a rule in a child, which must end well, with so many lines of the library's; one holds `text`, if not NULL. */
+/*
+ * Runs a rule in a child, which must succeed with this number of the library's lines. If `text` is not NULL, one line
+ * must contain it.
+ */
 static void rule_run(const char *name, void (*test)(void), int wanted_lines, const char *wanted_text) {
     int ends[2], outcome = -1, lines = 0;
     HWS_CHECK(pipe(ends) == 0);

@@ -1,4 +1,4 @@
-/* The list of pinned memory that launches read while other threads change it. */
+/* The list of pinned memory, read by launches while other threads change it. */
 #include "hws_hint.h"
 #include "hws_test.h"
 #include "shm/hws_shm.h"
@@ -29,7 +29,7 @@ static void look(uint64_t address) {
     hws_unseen_look(&kernel.function, (const uint8_t *) packed);
 }
 
-/* Even pages come and go; odd ones are never there. */
+/* Even pages come and go; odd pages are never in the list. */
 static void *change(void *from) {
     uint64_t base = (uint64_t) (uintptr_t) from;
     for (int round = 0; round < 20; round++) {
@@ -82,7 +82,7 @@ static void shouldFindEachRangeFromItsFirstByteToItsLast(void) {
     HWS_CHECK(atomic_load(&hints) == 0);
     look(PAGE + 2 * (RANGES - 1) * PAGE + PAGE - 1);
     HWS_CHECK(atomic_load(&hints) == 1 && !atomic_load(&hws_unseen_watched));
-    look(PAGE); /* said once */
+    look(PAGE); /* printed once */
     hws_unseen_add(1ull << 40, PAGE);
     HWS_CHECK(atomic_load(&hints) == 1 && !atomic_load(&hws_unseen_watched));
 }

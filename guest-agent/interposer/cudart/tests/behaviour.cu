@@ -1,6 +1,6 @@
 /*
- * Prints what the Runtime API answers in cases that the documentation leaves open. Run it on a machine with a GPU
- * against NVIDIA's library and against ours: the outputs must be the same (compare-behaviour.sh).
+ * Prints the Runtime API's results in cases that the documentation leaves open. Run it on a machine with a GPU with
+ * NVIDIA's library and with ours: the outputs must be the same (compare-behaviour.sh).
  */
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The library exports exactly the names of its list, all with its own version node, and nothing else.
+# Checks that the library exports exactly the names of its list, all with its own version node.
 # exports.sh LIBRARY LIST NODE
 set -eu
 wanted=$(sort "$2")

@@ -1,4 +1,4 @@
-/* Functions with a result beyond success; all others come from the generated weak ones, which only record. */
+/* Functions with results beyond success. The generated weak functions serve all other names and only record. */
 #include "fake_cuda.h"
 
 #include <pthread.h>

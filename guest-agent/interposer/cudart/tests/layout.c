@@ -1,4 +1,4 @@
-/* Compiled with NVIDIA's headers: prints what layout.def names as assertions, which are compiled with ours. */
+/* Compiled with NVIDIA's headers: prints the items of layout.def as assertions, which are compiled with our headers. */
 #define HWS_CUDART_MAJOR 13
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #define ASSERT_DRIVER(runtime, driver) _Static_assert((int)(runtime) == (int)(driver), #runtime)
 #define ASSERT_SAME_SIZE(runtime, driver) _Static_assert(sizeof(runtime) == sizeof(driver), #runtime)
 
-/* What is passed through to the driver unread has the driver's layout and numbers. */
+/* Structures that are passed to the driver unread must have the driver's layout and numbers. */
 ASSERT_SAME_SIZE(cudaLaunchAttribute, CUlaunchAttribute);
 ASSERT_SAME_SIZE(cudaLaunchAttributeValue, CUlaunchAttributeValue);
 _Static_assert(offsetof(cudaLaunchAttribute, val) == offsetof(CUlaunchAttribute, value), "CUlaunchAttribute");

@@ -1,4 +1,4 @@
-/* What each runtime call amounts to, over a driver that records. Built once per major version. */
+/* The driver calls of each runtime call, over a driver that records. Built once per major version. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
 
 static const dim3 ONE = {1, 1, 1};
 static const dim3 THREADS = {32, 1, 1};
-/* Stand-ins for what nvcc emits: a wrapper per fat binary, host addresses for kernels and variables. */
+/* Stand-ins for nvcc's output: one wrapper for each fat binary, host addresses for kernels and variables. */
 static uint64_t wrapperA[3] = {0x00000001466243B1, 0, 0};
 static uint64_t wrapperB[3] = {0x00000002466243B1, 0, 0};
 static char kernelA, kernelAbsent, kernelB, variableA;
@@ -322,7 +322,7 @@ static void shouldUseANewPrimaryContextAfterReset(void) {
     CHECK(cudaMalloc(&address, 16) == cudaSuccess);
     CHECK(fake_calls_of("cuDevicePrimaryCtxRetain") == 1 && fake_calls_of("cuCtxSetCurrent") == 1);
     CHECK(cudaGetSymbolAddress(&address, &variableA) == cudaSuccess);
-    CHECK(fake_calls_of("cuLibraryGetGlobal") == 1); /* what was known of the old context is void */
+    CHECK(fake_calls_of("cuLibraryGetGlobal") == 1); /* cached values of the old context are invalid */
 }
 
 static void *resetDeviceOne(void *unused) {
@@ -336,7 +336,7 @@ static void shouldLoadImagesAnewAfterTheOnlyDeviceIsReset(void) {
     run_in_thread(resetDeviceOne, NULL);
     fake_clear();
     CHECK(cudaDeviceReset() == cudaSuccess && fake_calls_of("cuLibraryUnload") == 2);
-    /* nvcc's code keeps the handle over the reset */
+    /* nvcc's code keeps the handle across the reset */
     CHECK(__cudaLaunchKernel_ptsz(kept, ONE, THREADS, NULL, 0, NULL) == cudaSuccess);
     CHECK(fake_calls_of("cuLibraryLoadData") == 1 && fake_calls_of("cuLibraryGetKernel") == 1);
     CHECK(cudaLaunchKernel(&kernelB, ONE, THREADS, NULL, 0, NULL) == cudaSuccess);
@@ -382,7 +382,9 @@ static void shouldFillTheLayoutOfTheCaller(void) {
     (void)cudaGetLastError();
 }
 
-/* CUDA 12's lack what CUDA 13 has added at their ends; layout.c compares those of 13 with NVIDIA's header. */
+/*
+ * CUDA 12's lack the fields that CUDA 13 has added at their ends; layout.c compares those of 13 with NVIDIA's header.
+ */
 _Static_assert(sizeof(struct cudaResourceDesc) == (HWS_CUDART_MAJOR == 12 ? 64 : 144), "cudaResourceDesc");
 _Static_assert(sizeof(struct cudaResourceViewDesc) == (HWS_CUDART_MAJOR == 12 ? 48 : 112), "cudaResourceViewDesc");
 _Static_assert(sizeof(struct cudaTextureDesc) == 72, "cudaTextureDesc");
