@@ -85,7 +85,7 @@ CUresult hws_session_start(const hws_session_hooks_t *hooks);
 /* Logs once that a function has no implementation. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult hws_unsupported(const char *name);
 
-/* Like hws_unsupported(), for one use of a function that has an implementation. `said`: whether it was logged. */
-CUresult hws_unsupported_use(_Atomic bool *said, const char *what);
+/* Like hws_unsupported(), for one use of a function that has an implementation. `logged`: whether it was logged. */
+CUresult hws_unsupported_use(_Atomic bool *logged, const char *what);
 
 #endif

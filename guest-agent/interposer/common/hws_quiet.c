@@ -17,8 +17,8 @@ static uint64_t word(uint64_t sequence) {
     return fits ? sequence << CONTEXT_BITS | hws_tls.context : 0;
 }
 
-static bool is_now(uint64_t said) {
-    return said != 0 && said == word(hws_channel_last_sequence());
+static bool is_now(uint64_t kept) {
+    return kept != 0 && kept == word(hws_channel_last_sequence());
 }
 
 void hws_quiet_note(void) {
@@ -43,6 +43,6 @@ void hws_quiet_end(const hws_quiet_t *began) {
 }
 
 bool hws_quiet_take(void) {
-    uint64_t said = atomic_load_explicit(&fresh, memory_order_acquire);
-    return is_now(said) && atomic_compare_exchange_strong(&fresh, &said, 0);
+    uint64_t kept = atomic_load_explicit(&fresh, memory_order_acquire);
+    return is_now(kept) && atomic_compare_exchange_strong(&fresh, &kept, 0);
 }

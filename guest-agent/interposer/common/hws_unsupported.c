@@ -8,7 +8,7 @@
 
 CUresult hws_unsupported(const char *name) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static const char *said[MAX_NAMES]; /* string literals of the stubs, compared by address */
+    static const char *logged[MAX_NAMES]; /* string literals of the stubs, compared by address */
     static int count;
     if (!hws_log_enabled(HWS_WARN)) {
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -16,10 +16,10 @@ CUresult hws_unsupported(const char *name) {
     pthread_mutex_lock(&lock);
     bool known = count == MAX_NAMES;
     for (int i = 0; i < count && !known; i++) {
-        known = said[i] == name;
+        known = logged[i] == name;
     }
     if (!known) {
-        said[count++] = name;
+        logged[count++] = name;
     }
     pthread_mutex_unlock(&lock);
     if (!known) {
@@ -28,8 +28,8 @@ CUresult hws_unsupported(const char *name) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult hws_unsupported_use(_Atomic bool *said, const char *what) {
-    if (!atomic_exchange(said, true)) {
+CUresult hws_unsupported_use(_Atomic bool *logged, const char *what) {
+    if (!atomic_exchange(logged, true)) {
         hws_log(HWS_WARN, "%s is not supported", what);
     }
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -69,12 +69,12 @@ static bool is_special(CUarray_format format) {
 
 /* Checks a descriptor as far as no device is needed, and fills in the array's data. */
 static CUresult examine(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, hws_array_t *array_p) {
-    static _Atomic bool said_format, said_later;
+    static _Atomic bool logged_format, logged_later;
     if (is_special(descriptor->Format)) {
-        return hws_unsupported_use(&said_format, "an array of a planar, packed or block-compressed format");
+        return hws_unsupported_use(&logged_format, "an array of a planar, packed or block-compressed format");
     }
     if ((descriptor->Flags & LATER_FLAGS) != 0) {
-        return hws_unsupported_use(&said_later, "an array that gets its memory later (sparse, deferred mapping)");
+        return hws_unsupported_use(&logged_later, "an array that gets its memory later (sparse, deferred mapping)");
     }
     uint32_t channel = hws_array_channel_bytes(descriptor->Format);
     unsigned channels = descriptor->NumChannels;

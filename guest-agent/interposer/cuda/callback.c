@@ -57,7 +57,7 @@ void hws_hostcall_run(uint64_t id, int status) {
     }
     hws_hostcall_t *call = take(id);
     if (call == NULL) {
-        hws_log(HWS_WARN, "the worker called a host function that is not waiting: %llu", (unsigned long long) id);
+        hws_log(HWS_WARN, "the worker called an unknown host function: %llu", (unsigned long long) id);
         return;
     }
     if (call->callback != NULL) {

@@ -135,21 +135,21 @@ HWS_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice
 
 HWS_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                                    CUdevice dev) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER();
     if (paramsArray != NULL || numParams != 0) {
-        return hws_unsupported_use(&said, "a context with an execution affinity");
+        return hws_unsupported_use(&logged, "a context with an execution affinity");
     }
     return cuCtxCreate_v2(pctx, flags, dev);
 }
 
 HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
                                    CUdevice dev) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER();
     if (ctxCreateParams != NULL && (ctxCreateParams->numExecAffinityParams != 0
                                     || ctxCreateParams->cigParams != NULL)) {
-        return hws_unsupported_use(&said, "a context with an execution affinity or for CUDA in Graphics");
+        return hws_unsupported_use(&logged, "a context with an execution affinity or for CUDA in Graphics");
     }
     return cuCtxCreate_v2(pctx, flags, dev);
 }

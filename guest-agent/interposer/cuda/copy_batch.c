@@ -76,9 +76,9 @@ static CUresult put_side(const CUmemcpy3DOperand *operand, const CUextent3D *ext
         }
         return CUDA_SUCCESS;
     }
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_REQUIRE(operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY);
-    return hws_unsupported_use(&said, "a CUDA array in a batch of copies");
+    return hws_unsupported_use(&logged, "a CUDA array in a batch of copies");
 }
 
 static CUresult run_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, size_t *failed_p,

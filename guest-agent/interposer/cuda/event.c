@@ -75,11 +75,11 @@ HWS_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     /* CUDA: an event for other processes must not measure time. */
     HWS_REQUIRE((Flags & CU_EVENT_INTERPROCESS) == 0 || (Flags & CU_EVENT_DISABLE_TIMING) != 0);
     if ((Flags & CU_EVENT_INTERPROCESS) != 0) { /* refused here: the worker's refusal would arrive with a later call */
-        static _Atomic bool said;
+        static _Atomic bool logged;
         CUdevice device;
         HWS_TRY(hws_context_device(&device));
         if (hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED) == 0) {
-            return hws_unsupported_use(&said, "an event for other processes (CU_EVENT_INTERPROCESS) on this GPU");
+            return hws_unsupported_use(&logged, "an event for other processes (CU_EVENT_INTERPROCESS) on this GPU");
         }
     }
     return hws_event_new(phEvent, create, &Flags, (Flags & CU_EVENT_INTERPROCESS) != 0);

@@ -87,7 +87,7 @@ CUresult hws_function_check(const hws_function_t *function) {
         return CUDA_SUCCESS;
     }
     hws_function_t *kept = hws_function_get((const void *) (uintptr_t) function->handle);
-    if (!atomic_exchange(&kept->refusal_said, true)) {
+    if (!atomic_exchange(&kept->refusal_logged, true)) {
         hws_log(HWS_WARN, "a kernel is refused: %s", function->refusal);
     }
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -142,7 +142,7 @@ HWS_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGra
 }
 
 CUresult hws_params_of(const CUgraphNodeParams *from, hws_params_t *params_p) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     switch (from->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL: {
             CUDA_KERNEL_NODE_PARAMS_v2 kernel;
@@ -172,7 +172,7 @@ CUresult hws_params_of(const CUgraphNodeParams *from, hws_params_t *params_p) {
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-            return hws_unsupported_use(&said, "a conditional, external semaphore or memory operation node of a graph");
+            return hws_unsupported_use(&logged, "a conditional, external semaphore or memory operation node");
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }

@@ -108,7 +108,7 @@ void hws_graph_call_run(uint64_t id, int status) {
     bool expected = call != NULL && call->expected != 0;
     pthread_mutex_unlock(&lock);
     if (!expected) { /* an expected call stays: only this thread can end that */
-        hws_log(HWS_WARN, "the worker called a graph's host node that is not waiting: %llu", (unsigned long long) id);
+        hws_log(HWS_WARN, "the worker called a graph's host node that expects no call: %llu", (unsigned long long) id);
         return;
     }
     if (status == CUDA_SUCCESS) { /* CUDA does not run a host node after an error of its context */

@@ -235,6 +235,6 @@ void hws_copy_run(const hws_node_copy_t *copy, uint64_t call_id) {
     CUresult result = move(&copy->copy, call_id);
     hws_tls.in_callback = true;
     if (result != CUDA_SUCCESS) {
-        hws_log(HWS_WARN, "the bytes of a graph's copy did not travel: %d", result);
+        hws_log(HWS_WARN, "a graph's copy has not moved its bytes: %d", result);
     }
 }

@@ -119,7 +119,7 @@ static CUgraphNode node_named(uint64_t graph_handle, uint32_t index) {
 
 static CUresult instantiate(CUgraphExec *exec_p, CUgraph graph, cuuint64_t flags, CUgraphNode *error_p,
                             CUgraphInstantiateResult *result_p) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_UNSAFE();
     hws_exec_t *exec;
     uint32_t outcome = 0, reason = 0, error_index = 0;
@@ -127,7 +127,7 @@ static CUresult instantiate(CUgraphExec *exec_p, CUgraph graph, cuuint64_t flags
     *error_p = NULL;
     *result_p = CUDA_GRAPH_INSTANTIATE_ERROR;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
-        return hws_unsupported_use(&said, "a graph that is launched by kernels");
+        return hws_unsupported_use(&logged, "a graph that is launched by kernels");
     }
     hws_graph_lock();
     CUresult result = prepare(graph, flags, &exec, error_p, result_p);

@@ -76,7 +76,7 @@ HWS_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
     void *memory;
     int status = hws_pinned_allocate(bytesize, &block, &memory);
     if (status == HWS_HEAP_FULL) {
-        if (hws_pinned_say_full() && (Flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
+        if (hws_pinned_log_full() && (Flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
             return CUDA_ERROR_OUT_OF_MEMORY; /* a program that requests a mapping needs one */
         }
         return allocate_private(bytesize, Flags, pp);
@@ -145,12 +145,12 @@ HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
 }
 
 HWS_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
     hws_range_t range;
     HWS_REQUIRE(pdptr != NULL && Flags == 0 && hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range));
     if (range.twin == 0) {
-        return hws_unsupported_use(&said, "a device pointer of host memory outside a shared region");
+        return hws_unsupported_use(&logged, "a device pointer of host memory outside a shared region");
     }
     *pdptr = range.twin + ((uint64_t) (uintptr_t) p - range.base);
     return CUDA_SUCCESS;

@@ -28,7 +28,7 @@ static hws_opened_t *all_opened;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
     hws_range_t range;
     HWS_REQUIRE(pHandle != NULL && hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
@@ -36,7 +36,7 @@ HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     uint64_t name[2];
     CUresult result = hws_call_hwsIpcShare(range.base, &name[0], &name[1]);
     if (result != CUDA_SUCCESS) {
-        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcGetMemHandle on this GPU")
+        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&logged, "cuIpcGetMemHandle on this GPU")
                                                   : result;
     }
     *pHandle = (CUipcMemHandle) {{0}};
@@ -75,7 +75,7 @@ static CUresult open_first(hws_opened_t *opened, CUdevice device) {
 }
 
 static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, CUdevice device) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     const uint64_t context = (uint64_t) (uintptr_t) hws_context_current();
     forget_ended();
     for (hws_opened_t *opened = all_opened; opened != NULL; opened = opened->next) {
@@ -97,7 +97,7 @@ static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, 
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_IPC_MEMORY, memory);
         free(opened);
-        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcOpenMemHandle on this GPU")
+        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&logged, "cuIpcOpenMemHandle on this GPU")
                                                   : result;
     }
     all_opened = opened;
@@ -151,14 +151,14 @@ HWS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
 }
 
 HWS_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pHandle != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
     uint64_t name[2];
     CUresult result = hws_call_hwsIpcShareEvent(event, &name[0], &name[1]);
     if (result != CUDA_SUCCESS) {
-        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcGetEventHandle on this GPU")
+        return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&logged, "cuIpcGetEventHandle on this GPU")
                                                   : result;
     }
     *pHandle = (CUipcEventHandle) {{0}};
@@ -173,7 +173,7 @@ static CUresult open_event(CUevent event, const void *name) {
 
 HWS_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
     static const CUipcEventHandle none;
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phEvent != NULL);
     if (memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) != 0) {
@@ -182,5 +182,6 @@ HWS_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle hand
     uint64_t name[2];
     memcpy(name, handle.reserved, sizeof name);
     CUresult result = hws_event_new(phEvent, open_event, name, true);
-    return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&said, "cuIpcOpenEventHandle on this GPU") : result;
+    return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&logged, "cuIpcOpenEventHandle on this GPU")
+                                              : result;
 }

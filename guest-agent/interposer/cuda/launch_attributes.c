@@ -33,9 +33,9 @@ static uint64_t blocks_of(const hws_cluster_t *cluster) {
 }
 
 static CUresult check_device(const hws_function_t *function, const hws_cluster_t *cluster) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     if (blocks_of(cluster) > 1 && hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) {
-        return hws_unsupported_use(&said, "a launch in clusters on this device");
+        return hws_unsupported_use(&logged, "a launch in clusters on this device");
     }
     return CUDA_SUCCESS;
 }
@@ -146,7 +146,7 @@ CUresult hws_launch_check_node_value(const hws_function_t *function, const unsig
  * Checks attributes, which travel unchanged. One that names an event or writes a handle would need more than its bytes.
  */
 CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_REQUIRE(config->numAttrs <= HWS_MAX_LAUNCH_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttributeValue *value = &config->attrs[i].value;
@@ -174,7 +174,7 @@ CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_fun
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
             case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-                return hws_unsupported_use(&said, "a launch attribute with an event or a graph node");
+                return hws_unsupported_use(&logged, "a launch attribute with an event or a graph node");
             default:
                 return CUDA_ERROR_INVALID_VALUE; /* of streams, or unknown */
         }

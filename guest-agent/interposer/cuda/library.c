@@ -61,18 +61,18 @@ HWS_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibra
 }
 
 HWS_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     (void) bytes;
     HWS_ENTER();
     HWS_REQUIRE(dptr != NULL && name != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
-    return hws_unsupported_use(&said, "a __managed__ variable");
+    return hws_unsupported_use(&logged, "a __managed__ variable");
 }
 
 HWS_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER();
     HWS_REQUIRE(fptr != NULL && symbol != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
-    return hws_unsupported_use(&said, "a unified function");
+    return hws_unsupported_use(&logged, "a unified function");
 }

@@ -96,12 +96,12 @@ static bool is_number(CUjit_option option) {
 
 /* Copies the options for the worker. hws_jit_options_parse() has checked that the arrays are present. */
 static CUresult take_options(unsigned count, const CUjit_option *options, void **values, hws_link_options_t *taken_p) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     taken_p->count = 0;
     for (unsigned i = 0; i < count; i++) {
         if (options[i] == CU_JIT_GLOBAL_SYMBOL_NAMES || options[i] == CU_JIT_REFERENCED_KERNEL_NAMES
             || options[i] == CU_JIT_REFERENCED_VARIABLE_NAMES) {
-            return hws_unsupported_use(&said, "a list of symbols for the linker of device code");
+            return hws_unsupported_use(&logged, "a list of symbols for the linker of device code");
         }
         if (is_number(options[i])) {
             HWS_REQUIRE(taken_p->count < MAX_OPTIONS);
@@ -279,11 +279,11 @@ HWS_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *s
         return link == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
     }
     if (link->image == NULL) {
-        static _Atomic bool said;
+        static _Atomic bool logged;
         CUresult result = link_there((uint64_t) (uintptr_t) state, link);
         if (result == CUDA_ERROR_NOT_SUPPORTED) {
             if (link->inputs != 1 || link->first->type > CU_JIT_INPUT_FATBINARY) {
-                return hws_unsupported_use(&said, "linking such device images on this device");
+                return hws_unsupported_use(&logged, "linking such device images on this device");
             }
             link->image = link->first->data;
             link->bytes = link->first->bytes + (link->first->type == CU_JIT_INPUT_PTX);

@@ -48,8 +48,8 @@ CUresult hws_managed_find(bool *possible_p) {
 }
 
 static CUresult refuse(void) {
-    static _Atomic bool said;
-    return hws_unsupported_use(&said, "managed memory without a region that both sides see at one address");
+    static _Atomic bool logged;
+    return hws_unsupported_use(&logged, "managed memory without a region that both sides see at one address");
 }
 
 #define ENTER_MANAGED()      \
@@ -87,7 +87,7 @@ HWS_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsign
     void *memory;
     int status = hws_pinned_allocate(bytesize, &block, &memory);
     if (status == HWS_HEAP_FULL) {
-        hws_pinned_say_full();
+        hws_pinned_log_full();
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     HWS_TRY(status);

@@ -22,7 +22,7 @@ typedef struct hws_function {
     uint32_t params_bytes;     /* end of the last parameter */
     uint32_t param_count;
     const char *refusal;       /* why the device does not run it, after the name; NULL for a kernel that it runs */
-    _Atomic bool refusal_said;
+    _Atomic bool refusal_logged;
     const char *name;          /* after the parameters */
     HwsParam params[];
 } hws_function_t;

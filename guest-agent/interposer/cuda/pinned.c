@@ -98,13 +98,13 @@ void hws_pinned_usage(uint64_t *available_p, uint64_t *total_p) {
     *total_p = heap_open ? heap.granules * HWS_GRANULE_BYTES : 0;
 }
 
-bool hws_pinned_say_full(void) {
-    static _Atomic bool said;
+bool hws_pinned_log_full(void) {
+    static _Atomic bool logged;
     uint64_t available, total;
     hws_pinned_usage(&available, &total);
-    if (total != 0 && !atomic_exchange(&said, true)) {
-        hws_log(HWS_WARN, "the region has no room for more pinned memory, which is now taken elsewhere: copies of it "
-                "are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
+    if (total != 0 && !atomic_exchange(&logged, true)) {
+        hws_log(HWS_WARN, "the region has no room for more pinned memory: further pinned memory lies outside it, where "
+                "copies are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
                 (unsigned long long) available, (unsigned long long) total);
     }
     return total != 0;

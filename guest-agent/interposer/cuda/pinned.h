@@ -19,7 +19,7 @@ CUresult hws_pinned_free(void *memory, uint64_t bytes);
 CUresult hws_pinned_settle(void);
 
 /* Logs once that the heap is full; does nothing without a heap. Returns whether the session has one. */
-bool hws_pinned_say_full(void);
+bool hws_pinned_log_full(void);
 
 /* Free bytes of the heap, and its size: for messages. */
 void hws_pinned_usage(uint64_t *available_p, uint64_t *total_p);

@@ -117,10 +117,10 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 
 /* Checks that pools can exist at this location: only on a device. */
 static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_REQUIRE(location != NULL);
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
-        return hws_unsupported_use(&said, "a memory pool of the host or of managed memory");
+        return hws_unsupported_use(&logged, "a memory pool of the host or of managed memory");
     }
     return hws_device_get(location->id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
@@ -194,13 +194,13 @@ HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool me
 }
 
 HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER();
     HWS_UNSAFE();
     HWS_REQUIRE(pool != NULL && poolProps != NULL);
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE
         || poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
-        return hws_unsupported_use(&said, "a memory pool on the host or with handles to export");
+        return hws_unsupported_use(&logged, "a memory pool on the host or with handles to export");
     }
     if (hws_device_get(poolProps->location.id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;

@@ -206,7 +206,7 @@ HWS_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, 
     HWS_REQUIRE(value != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     hws_stream_t *kept = stream_get(hStream), unkept = {0};
-    kept = kept != NULL ? kept : &unkept; /* Known deviation: what is set on a default stream is not read back. */
+    kept = kept != NULL ? kept : &unkept; /* Known deviation: attributes of a default stream are not stored. */
     switch (attr) {
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
             kept->window = value->accessPolicyWindow;

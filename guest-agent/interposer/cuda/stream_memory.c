@@ -53,13 +53,13 @@ static CUresult check(CUdevice device, const hws_memory_op_t *op) {
 }
 
 static CUresult issue(CUstream stream, const hws_memory_op_t *ops, unsigned count) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     CUdevice device;
     HWS_TRY(hws_context_device(&device));
     if (hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) == 0) {
-        return hws_unsupported_use(&said, "a stream memory operation on this device");
+        return hws_unsupported_use(&logged, "a stream memory operation on this device");
     }
     for (unsigned i = 0; i < count; i++) {
         HWS_TRY(check(device, &ops[i]));

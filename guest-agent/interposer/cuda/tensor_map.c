@@ -39,11 +39,11 @@ static void choose(HwsTensorMap *params, CUtensorMapInterleave interleave, CUten
 }
 
 static CUresult encode(const HwsTensorMap *params, CUtensorMap *map_p) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     CUtensorMap made;
     CUresult result = hws_call_hwsTensorMapEncode(params, &made);
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
-        return hws_unsupported_use(&said, "a tensor map on this device");
+        return hws_unsupported_use(&logged, "a tensor map on this device");
     }
     if (result == CUDA_SUCCESS) {
         *map_p = made;

@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t version; /* odd while the list changes */
 static hws_spans_t *_Atomic spans;
 static _Atomic size_t span_count;
-static _Atomic bool said;
+static _Atomic bool logged;
 
 static uint64_t load(const _Atomic uint64_t *word) {
     return atomic_load_explicit(word, memory_order_relaxed);
@@ -59,7 +59,7 @@ static void begin_change(void) {
 static void end_change(size_t count) {
     atomic_store_explicit(&span_count, count, memory_order_relaxed);
     atomic_store_explicit(&version, load(&version) + 1, memory_order_release); /* pairs with is_unseen()'s first load */
-    atomic_store(&hws_unseen_watched, count != 0 && !atomic_load(&said));
+    atomic_store(&hws_unseen_watched, count != 0 && !atomic_load(&logged));
 }
 
 /* Makes a list with room for one more; NULL when memory is short. Lock held. */
@@ -139,7 +139,7 @@ static bool is_unseen(uint64_t address) {
 static void say(const hws_function_t *function, uint32_t offset, uint64_t address) {
     hws_range_t range;
     /* The number may also be a device's address: hws_interval.h. */
-    if (hws_interval_find(HWS_SIDE_DEVICE, address, &range) || atomic_exchange(&said, true)) {
+    if (hws_interval_find(HWS_SIDE_DEVICE, address, &range) || atomic_exchange(&logged, true)) {
         return;
     }
     atomic_store(&hws_unseen_watched, false);

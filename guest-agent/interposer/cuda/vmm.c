@@ -134,14 +134,14 @@ static CUresult release_last(uint64_t handle) {
 }
 
 static CUresult check_prop(const CUmemAllocationProp *prop) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_REQUIRE(prop != NULL && prop->win32HandleMetaData == NULL);
     HWS_REQUIRE(prop->type == CU_MEM_ALLOCATION_TYPE_PINNED);
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
         HWS_REQUIRE(prop->location.type == CU_MEM_LOCATION_TYPE_HOST
                     || prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA
                     || prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
-        return hws_unsupported_use(&said, "cuMemCreate of host memory");
+        return hws_unsupported_use(&logged, "cuMemCreate of host memory");
     }
     if ((prop->requestedHandleTypes & ~(unsigned) CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
         return CUDA_ERROR_NOT_SUPPORTED; /* PyTorch tries fabric handles first and expects this, so no line is logged */
@@ -352,11 +352,11 @@ HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 }
 
 static CUresult check_access(const CUmemAccessDesc *desc) {
-    static _Atomic bool said;
+    static _Atomic bool logged;
     HWS_REQUIRE(desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ
                 || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-        return hws_unsupported_use(&said, "cuMemSetAccess for the host");
+        return hws_unsupported_use(&logged, "cuMemSetAccess for the host");
     }
     return hws_device_get(desc->location.id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
