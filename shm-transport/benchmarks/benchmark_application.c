@@ -1,4 +1,4 @@
-/* Loops that are like applications: kernels that depend on each other, small copies between them. */
+/* Loops like those of applications: kernels that depend on each other, with small copies between them. */
 #include "benchmark.h"
 
 enum { TILE = 16, REPEATS = 3 };
@@ -10,7 +10,7 @@ static int steps_of(const benchmark_options_t *options, int steps) {
     return scaled < 2 ? 2 : scaled;
 }
 
-/* Square matrices: product, blend of it into a factor, 64 bytes to the host, a decision there, 64 bytes back. */
+/* Square matrices: a product, its blend into a factor, 64 bytes to the host, a decision there, 64 bytes back. */
 typedef struct matrices {
     CUfunction multiply, blend;
     CUdeviceptr a, b, c;
@@ -74,7 +74,10 @@ static void matrices(const benchmark_options_t *options, const char *name, int s
     matrices_free(&m);
 }
 
-/* Bodies that attract each other: two kernels and an event a step, and each tenth step one body goes to the host. */
+/*
+ * Bodies that attract each other: each step has two kernels and an event, and each tenth step copies one body to the
+ * host.
+ */
 static double bodies_run(CUfunction forces, CUfunction move, CUdeviceptr memory[3], int count, int steps, CUevent event) {
     float body[4], step_s = 0.001f;
     double start = check_seconds();
@@ -129,7 +132,7 @@ void benchmark_applications(const benchmark_options_t *options) {
     }
 }
 
-/* One of several identical tenants: products in bursts, a mebibyte there and back between them. */
+/* One of several identical tenants: products in bursts, and between them a mebibyte each way. */
 void benchmark_tenant(const benchmark_options_t *options) {
     enum { BYTES = 1 << 20, BURST = 8 };
     matrices_t m = matrices_make(options->light ? 64 : 512);

@@ -7,7 +7,9 @@
 static const size_t SIZES[] = {64, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 16 << 20, 256 << 20};
 enum { SIZE_COUNT = sizeof(SIZES) / sizeof(SIZES[0]), MOST_ROUNDS = 5000, LEAST_ROUNDS = 5 };
 
-/* A copy to the device, all of which has arrived when this returns: the call itself may return when the bytes are taken. */
+/*
+ * Copies to the device and waits until all bytes have arrived. The call alone may return when the bytes have been read.
+ */
 static double copy_in(CUdeviceptr device, void *host, size_t bytes) {
     double start = check_seconds();
     CU_OK(cuMemcpyHtoD(device, host, bytes));
@@ -30,7 +32,7 @@ static void print_rate(const char *part, const char *what, size_t bytes, double 
 static void measure_copies(const benchmark_options_t *options, const char *what, double (*copy)(CUdeviceptr, void *, size_t),
         CUdeviceptr device, void *host, size_t bytes) {
     static double seconds[MOST_ROUNDS];
-    /* A fifth of the time warms up: a longer copy is other code in a worker than a short one. */
+    /* A fifth of the time warms up, because a worker runs different code for long and short copies. */
     double end = check_seconds() + options->budget_s / 5;
     do {
         copy(device, host, bytes);

@@ -1,20 +1,22 @@
-/* A benchmark over the Driver API, whoever provides libcuda.so.1: NVIDIA's driver or Hawser. hawser-check runs it in both ways and
+/*
+ * A benchmark over the Driver API for any libcuda.so.1: NVIDIA's driver or Hawser. hawser-check runs it with both and
  * compares. Prints figures as lines of JSON.
  *
  *   hawser_benchmark PART... [--option N]...
  *
- * device        what the GPU is
+ * device        the name of the GPU
  * start         milliseconds of cuInit, and from the first call to the end of the first kernel; only as the first part
  * calls         latencies of calls that wait, cost of calls that do not, events and launches a second, allocations
  * copies        64 B to 256 MiB, pageable and pinned, both ways
  * small         many synchronous copies of 8 bytes
  * applications  loops of kernels that depend on each other, with small copies between
- * tenant        says READY, waits until standard input ends, then does a fixed amount of work
+ * tenant        prints READY, waits until standard input ends, then does a fixed amount of work
  * rates         round trips, launches and copied bytes a second, for a given time
- * limits        what a plain socket and shared memory can do without CUDA; only as the first part
+ * limits        a plain socket and shared memory without CUDA; only as the first part
  *
  *   --budget MS (250), --warm-up MS (1500), --max MiB (256), --small N (100000), --scale PERCENT (100)
- *   --light 1     the loops have smaller matrices and fewer bodies, for a software GPU */
+ *   --light 1     the loops have smaller matrices and fewer bodies, for a software GPU
+ */
 #include "benchmark.h"
 
 enum { BLOCK = 100 /* rounds of one kind before the next kind's turn */ };
@@ -113,7 +115,7 @@ static void call(int which, CUfunction function, CUdeviceptr memory) {
     }
 }
 
-/* Calls of all kinds, until a worker's code is compiled. */
+/* Calls of all kinds, until the worker's code is compiled. */
 static void warm_up(const benchmark_options_t *options, CUfunction function, CUdeviceptr memory) {
     CUevent event;
     CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -137,7 +139,7 @@ static void latencies(const benchmark_options_t *options, CUfunction function, C
     static double seconds[CALLS][ROUNDS];
     double sums[CALLS] = {0};
     int rounds = 0;
-    /* In turns, so that whatever else the machine does falls on all alike. */
+    /* The kinds alternate, so that other load of the machine affects all alike. */
     double end = check_seconds() + CALLS * options->budget_s;
     while (rounds < ROUNDS && (rounds < 3 * BLOCK || check_seconds() < end)) {
         for (int which = 0; which < CALLS; which++) {
@@ -158,7 +160,7 @@ static void latencies(const benchmark_options_t *options, CUfunction function, C
     }
 }
 
-/* How many a second of what is issued in bursts and has been executed; the median of several series. */
+/* The executed calls a second when issued in bursts; the median of several series. */
 static double executed_rate(const benchmark_options_t *options, CUfunction function, CUstream stream, CUevent event) {
     enum { SERIES = 5, BURST = 10000 };
     double rates[SERIES];
@@ -191,7 +193,10 @@ static void asynchronous(const benchmark_options_t *options, CUfunction function
     CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     benchmark_figure("calls", "events", "1/s", executed_rate(options, NULL, stream, event));
     benchmark_figure("calls", "launches", "1/s", executed_rate(options, function, stream, NULL));
-    /* Short bursts with a wait between them: neither credit nor a full queue holds the caller up, only the call is measured. */
+    /*
+     * Short bursts with a wait between them: neither credit nor a full queue delays the caller, so only the call is
+     * measured.
+     */
     int bursts = 0;
     for (double end = check_seconds() + options->budget_s; bursts < BURSTS && (bursts < 50 || check_seconds() < end); bursts++) {
         double begin = check_seconds();
@@ -225,7 +230,7 @@ static void allocations(const benchmark_options_t *options) {
     benchmark_figure_with_mean("calls", "malloc_free", "us", benchmark_median(seconds, rounds) * 1e6, sum / rounds * 1e6);
 }
 
-/* What can be done in a given time; for machines on which nothing takes the time that it should. */
+/* The work done in a given time, for slow machines, on which single timings mean little. */
 static void rates(const benchmark_options_t *options, CUfunction function) {
     enum { BYTES = 1 << 20, BURST = 100 };
     static const char *const NAMES[] = {"round_trips", "launches", "copied"};

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What precedes each exchange, so that the child knows its part; part of the measured bytes, as a record's header is. */
+/* Precedes each exchange and tells the child its part. Part of the measured bytes, as a record's header is. */
 typedef struct exchange {
     uint64_t out_bytes;
     uint64_t in_bytes;
@@ -51,7 +51,7 @@ static int receive_all(int fd, void *data, size_t bytes) {
     return 0;
 }
 
-/* The child reads into one buffer of a chunk and writes from it: nothing but the socket is measured. */
+/* The child reads into one chunk's buffer and writes from it, so that only the socket is measured. */
 static void answer(int fd) {
     char *buffer = malloc(CHUNK_BYTES);
     exchange_t exchange;

@@ -1,13 +1,13 @@
 /*
- * What shared memory itself allows on this machine: the limits that the shm carrier is held against. Needs no GPU, no
- * broker and no guest library. Prints one JSON object:
+ * The limits of shared memory on this machine, as a reference for the shm carrier. Needs no GPU, no broker and no guest
+ * library. Prints one JSON object:
  *
- *   roundTripNs.word      two threads hand one word to and fro, spinning: there and back; the hardware's limit
- *   roundTripNs.ring      the same with records of 32 bytes over two rings, as a synchronous call and its reply
- *   roundTripNs.policy    the same as hws_spin_t has it: the ends spin a while, then sleep
+ *   roundTripNs.word      two spinning threads pass one word back and forth: one round trip, the hardware's limit
+ *   roundTripNs.ring      the same with records of 32 bytes over two rings, like a synchronous call and its reply
+ *   roundTripNs.policy    the same with hws_spin_t: the ends spin for a while, then sleep
  *   roundTripNs.sleeping  the same when both ends sleep at once
- *   records               one way, committed one by one: of 64 bytes, a second; GB/s in records of 4 and 64 KiB
- *   memcpyGBs             into a file of /dev/shm from private memory, by 1, 2 and 4 threads, by size of the copy
+ *   records               one way, committed one by one: records of 64 bytes a second; GB/s in records of 4 and 64 KiB
+ *   memcpyGBs             from private memory into a file of /dev/shm, by 1, 2 and 4 threads, by size of the copy
  *
  * --rounds N (100000), --max-mib N (256).
  */
@@ -29,7 +29,7 @@
 #define MIB (1ull << 20)
 #define MOST_THREADS 4
 
-/* What one direction needs in shared memory: a cache line for each word, as the region's layout has it. */
+/* The shared memory of one direction: a cache line for each word, as in the region's layout. */
 typedef struct direction {
     _Alignas(64) uint64_t head;
     _Alignas(64) uint64_t tail;
@@ -273,7 +273,7 @@ static void *copy(void *argument) {
     return NULL;
 }
 
-/* GB/s of threads that each copy their part of `bytes`, from the first start to the last end; best of three. */
+/* GB/s of threads that each copy their part of `bytes`, from the first start to the last end; best of three runs. */
 static double copy_rate(uint8_t *target, uint8_t *source, uint64_t bytes, uint64_t threads) {
     uint64_t part = bytes / threads, times = (256 * MIB + bytes - 1) / bytes;
     double best = 0;
@@ -309,7 +309,7 @@ static void copies(uint64_t max_bytes) {
     }
     uint8_t *target = must(mmap(NULL, max_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     uint8_t *source = must(malloc(max_bytes));
-    memset(target, 1, max_bytes); /* the pages are there before time is taken */
+    memset(target, 1, max_bytes); /* the pages exist before the measurement */
     memset(source, 2, max_bytes);
     printf("  \"memcpyGBs\": [");
     const char *comma = "";

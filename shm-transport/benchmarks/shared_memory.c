@@ -12,7 +12,7 @@
 #define LINE_BYTES 64
 #define MOST_THREADS 4
 #define SHORT_COPY_BYTES ((size_t) 1 << 20)
-#define GIVE_UP_ROUNDS 1000 /* looks before a waiter lets another thread run: on one processor the other never would */
+#define GIVE_UP_ROUNDS 1000 /* looks before a waiter yields: with one processor the other thread could never run */
 
 typedef struct table {
     _Alignas(LINE_BYTES) _Atomic unsigned ball;
@@ -39,8 +39,10 @@ static void *return_balls(void *argument) {
     return NULL;
 }
 
-/* Keeps a thread on the allowed processor with the given number, counted from 0: two that start on one would take turns there for a
- * while, which is not what shared memory costs. With one processor there is no choice. */
+/*
+ * Pins a thread to the n-th allowed processor, counted from 0. Two threads that start on one processor would share it
+ * for a while, which is no cost of shared memory. With one processor there is no choice.
+ */
 static void stay_on(pthread_t thread, const cpu_set_t *allowed, int number) {
     cpu_set_t one;
     CPU_ZERO(&one);

@@ -137,7 +137,7 @@ static int deliver_data(hws_channel_t *channel, const hws_record_header_t *heade
     memcpy(&offset, channel->buffer + channel->start + HWS_HEADER_BYTES, sizeof offset);
     memcpy(&bytes, channel->buffer + channel->start + HWS_HEADER_BYTES + 8, sizeof bytes);
     if ((uint64_t) header->length_bytes != DATA_PREFIX_BYTES + hws_pad8(bytes)) {
-        return refuse("a DATA record of another length than its bytes", bytes);
+        return refuse("a DATA record whose length differs from its bytes", bytes);
     }
     pthread_mutex_lock(&channel->receive_lock);
     hws_waiter_t *waiter = find_waiter(channel, header->sequence);
@@ -180,7 +180,7 @@ static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *head
     const char *fault = NULL;
     int status = (int) header->flags;
     if (waiter == NULL) {
-        fault = "a reply to no call";
+        fault = "a reply without a call";
     } else if ((waiter->opcode | HWS_REPLY_BIT) != header->opcode) {
         fault = "a reply of another opcode than its call's";
     } else if (status != 0 && bytes != 0) {
@@ -188,7 +188,7 @@ static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *head
     } else if (bytes > waiter->reply_capacity) {
         fault = "a reply longer than its call allows";
     } else if (status == 0 && waiter->received_bytes != waiter->target_bytes) {
-        fault = "a copy that ended before all bytes had come";
+        fault = "a copy that ended before all bytes had arrived";
     } else {
         if (bytes > 0) {
             memcpy(waiter->reply, payload, bytes);
@@ -209,7 +209,7 @@ static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32
     /* The sender counts credit before it sends the record, and so before the worker can see the record. */
     if (released > atomic_load(&channel->credit_used_bytes)
         || released < atomic_load(&channel->credit_released_bytes)) {
-        return refuse("CREDIT for what was not sent", released);
+        return refuse("CREDIT for bytes that were not sent", released);
     }
     pthread_mutex_lock(&channel->receive_lock);
     /* Pairs with the acquire load in lacks_credit(). */
@@ -256,7 +256,7 @@ static int deliver_control(hws_channel_t *channel, const hws_record_header_t *he
             }
             memcpy(&id, payload, sizeof id);
             memcpy(&status, payload + 8, sizeof status);
-            return hws_callback_arrived(id, (int) status) == 0 ? 0 : refuse("a CALLBACK that nobody asked for", id);
+            return hws_callback_arrived(id, (int) status) == 0 ? 0 : refuse("an unexpected CALLBACK", id);
         case HWS_CONTROL_LOST:
             text = buffer_of(payload, bytes, 4, 8, &length);
             if (text == NULL) {

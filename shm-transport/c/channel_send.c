@@ -6,8 +6,8 @@
 #include <time.h>
 
 /*
- * The sender thread looks this often, and for this long, after the last asynchronous call. Within that time an
- * asynchronous call costs its caller no wake-up. A synchronous call never depends on it: the caller sends its record
+ * After the last asynchronous call the sender thread looks at this interval, and this many more times. Within that time
+ * an asynchronous call costs its caller no wake-up. A synchronous call never depends on it: the caller sends its record
  * itself, with all records before it.
  */
 #define LINGER_NS 30000

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /*
- * Connects within the configuration's time. With `patient`, it retries a broker that is not there yet (hws_dial_t).
+ * Connects within the configuration's time. With `patient`, it retries a broker that does not answer yet (hws_dial_t).
  * Returns the carrier, or NULL with a message in error_p.
  */
 hws_carrier_t *hws_broker_connect(const hws_config_t *config, bool patient, char *error_p, size_t error_capacity);

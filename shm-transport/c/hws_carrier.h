@@ -44,8 +44,8 @@ typedef struct hws_carrier_ops {
     void (*shutdown)(hws_carrier_t *carrier);
 
     /*
-     * Closes the descriptors and sends nothing to the other end, because a forked child calls it while its parent goes
-     * on. The object stays: threads may still return from a call on it.
+     * Closes the descriptors and sends nothing to the other end: a forked child calls it while its parent continues.
+     * The object stays, because threads may still return from a call on it.
      */
     void (*close)(hws_carrier_t *carrier);
 } hws_carrier_ops_t;

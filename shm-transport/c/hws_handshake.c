@@ -166,7 +166,7 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
         || welcome.max_bulk_bytes < 4096 || welcome.max_bulk_bytes % 8 != 0
         || welcome.max_record_bytes < welcome.max_bulk_bytes + 4096
         || welcome.credit_window_bytes < welcome.max_record_bytes) {
-        snprintf(error, capacity, "the worker's limits make no sense: devices=%u window=%llu record=%u bulk=%u",
+        snprintf(error, capacity, "the worker's limits are invalid: devices=%u window=%llu record=%u bulk=%u",
                  welcome.device_count, (unsigned long long) welcome.credit_window_bytes, welcome.max_record_bytes,
                  welcome.max_bulk_bytes);
         return -1;

@@ -75,7 +75,7 @@ static int read_region(hws_shm_t *shm, uint64_t description_hash, hws_status_t *
         pause_ms(LOOK_MS);
     }
     if (copy_status(shm->live, status_p) != 0 || status_p->text[0] == '\0') {
-        snprintf(error_p, error_capacity, "the broker of the region says nothing of its vGPU: %s", shm->path);
+        snprintf(error_p, error_capacity, "the region's broker has not written the status of its vGPU: %s", shm->path);
         return -1;
     }
     snprintf(status_p->from, sizeof status_p->from, "region %s", shm->path);

@@ -346,8 +346,8 @@ static void *helper_main(void *unused) {
 
 /* Half of the processors. The other half serves the worker's end and the program. */
 static unsigned wanted_helpers(void) {
-    const char *told = getenv("HAWSER_COPY_THREADS");
-    long threads = told != NULL ? strtol(told, NULL, 10) : 0;
+    const char *setting = getenv("HAWSER_COPY_THREADS");
+    long threads = setting != NULL ? strtol(setting, NULL, 10) : 0;
     cpu_set_t set;
     if (threads < 1 && sched_getaffinity(0, sizeof set, &set) == 0) {
         threads = CPU_COUNT(&set) / 2;

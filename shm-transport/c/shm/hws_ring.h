@@ -54,7 +54,7 @@ void hws_ring_put(hws_ring_t *ring, const void *source, uint64_t bytes);
 /* Writer: makes the put bytes visible, in multiples of 8; a remainder stays for the next commit. */
 void hws_ring_commit(hws_ring_t *ring);
 
-/* Writer: discards what was put since the last commit. */
+/* Writer: discards the bytes that were put since the last commit. */
 void hws_ring_abort(hws_ring_t *ring);
 
 /* Reader: bytes that can be taken now; HWS_RING_CORRUPT when the writer's tail went back, or beyond the ring's size. */

@@ -196,7 +196,7 @@ static int await_worker(hws_shm_t *shm, uint32_t timeout_ms, hws_welcome_t *welc
     shm_set_timeout(&shm->carrier, timeout_ms);
     if (hws_shm_wait(shm, &wish) != 0) {
         const char *fault = shm_fault(&shm->carrier);
-        snprintf(error, capacity, "%s", fault != NULL ? fault : "the broker did not say that it serves the slot");
+        snprintf(error, capacity, "%s", fault != NULL ? fault : "the broker has not confirmed the slot");
         return -1;
     }
     atomic_store(&shm->session_id, __atomic_load_n(&shm->host->session_id, __ATOMIC_RELAXED));

@@ -167,7 +167,7 @@ static int find_slot(hws_shm_t *shm, uint32_t timeout_ms, uint64_t description_h
             return -1;
         }
         if (now_ns - began_ns > timeout_ms * MS_NS) {
-            snprintf(error, capacity, "the broker did not clear a slot up in time (%u ms): %s", timeout_ms, shm->path);
+            snprintf(error, capacity, "the broker did not free a slot in time (%u ms): %s", timeout_ms, shm->path);
             return -1;
         }
         nap();
@@ -190,7 +190,7 @@ static void *beat_main(void *argument) {
     return NULL;
 }
 
-/* The broker of a virtual machine's guest cannot see our lock. It watches our beat instead. */
+/* Starts the beat for a broker that cannot see our lock and watches the beat instead. */
 static int start_beat(hws_shm_t *shm) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -238,7 +238,7 @@ static int await_broker(hws_shm_t *shm, uint32_t timeout_ms, char *error, size_t
             return -1;
         }
         if (hws_shm_now_ns() - began_ns > timeout_ms * MS_NS) {
-            snprintf(error, capacity, "the broker did not take the claim up in time (%u ms): %s", timeout_ms,
+            snprintf(error, capacity, "the broker did not accept the claim in time (%u ms): %s", timeout_ms,
                      shm->path);
             return -1;
         }
@@ -250,7 +250,7 @@ static int await_broker(hws_shm_t *shm, uint32_t timeout_ms, char *error, size_t
         return -1;
     }
     if (__atomic_load_n(&shm->host->liveness, __ATOMIC_RELAXED) == HWS_LIVENESS_BEAT && start_beat(shm) != 0) {
-        snprintf(error, capacity, "no thread can be started to show that we live");
+        snprintf(error, capacity, "no thread can be started for this process's sign of life");
         return -1;
     }
     return 0;

@@ -70,7 +70,7 @@ static int scan_devices(hws_shm_t *shm, const char *sysfs, bool *found_p, char *
     char folder[320], device[320 + 264];
     struct dirent **entries;
     snprintf(folder, sizeof folder, "%s/bus/pci/devices", sysfs);
-    snprintf(error_p, error_capacity, "no ivshmem device is there, and no region is configured");
+    snprintf(error_p, error_capacity, "there is no ivshmem device, and no region is configured");
     int count = scandir(folder, &entries, NULL, alphasort), rc = -1;
     for (int i = 0; i < count; i++) {
         if (rc != 0 && entries[i]->d_name[0] != '.') {

@@ -48,7 +48,7 @@ typedef struct hws_shm {
 
 /*
  * Opens and maps a region's file, copies its header to private memory and checks it. Returns 0, or -1 with a message.
- * *ours_p: whether the file carries our magic. hws_shm_unmap() undoes what was opened, also after a failure.
+ * *ours_p: whether the file carries our magic. The caller calls hws_shm_unmap() in any case, also after a failure.
  */
 int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capacity);
 void hws_shm_unmap(hws_shm_t *shm);

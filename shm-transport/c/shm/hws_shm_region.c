@@ -192,7 +192,7 @@ int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capaci
         return -1;
     }
     if (!hws_shm_header_is_sound(&shm->header, shm->mapped_bytes)) {
-        snprintf(error_p, error_capacity, "the region's header makes no sense: %s (%llu of %llu bytes, %u slots)",
+        snprintf(error_p, error_capacity, "the region's header is invalid: %s (%llu of %llu bytes, %u slots)",
                  shm->path, (unsigned long long) shm->header.region_bytes, (unsigned long long) shm->mapped_bytes,
                  shm->header.slot_count);
         return -1;

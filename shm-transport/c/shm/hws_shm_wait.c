@@ -65,7 +65,7 @@ static void set_fault_of_host(hws_shm_t *shm, const char *what) {
 bool hws_shm_is_lost(hws_shm_t *shm, hws_shm_look_t *look) {
     if (__atomic_load_n(&shm->live->magic, __ATOMIC_ACQUIRE) != HWS_REGION_MAGIC
         || __atomic_load_n(&shm->live->epoch, __ATOMIC_RELAXED) != shm->header.epoch) {
-        hws_shm_set_fault(shm, "the broker has begun the region anew: %s", shm->path);
+        hws_shm_set_fault(shm, "the broker has formatted the region again: %s", shm->path);
         return true;
     }
     uint32_t state = __atomic_load_n(&shm->host->state, __ATOMIC_ACQUIRE);

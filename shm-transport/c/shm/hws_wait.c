@@ -77,11 +77,11 @@ static int usable_cpus(void) {
  * forces it (tests).
  */
 static int spinning_cpus(void) {
-    const char *told = getenv("HAWSER_SPIN");
-    if (told != NULL && strcmp(told, "off") == 0) {
+    const char *setting = getenv("HAWSER_SPIN");
+    if (setting != NULL && strcmp(setting, "off") == 0) {
         return 1;
     }
-    return told != NULL && strcmp(told, "on") == 0 ? MANY_CPUS : usable_cpus();
+    return setting != NULL && strcmp(setting, "on") == 0 ? MANY_CPUS : usable_cpus();
 }
 
 static uint32_t limit_for(int cpus) {
@@ -204,7 +204,7 @@ void hws_patient_end(hws_patient_t *wait, bool granted) {
                                                : atomic_fetch_add_explicit(&patience->misses, 1, memory_order_relaxed) + 1;
     uint32_t budget_ns = atomic_load_explicit(&patience->budget_ns, memory_order_relaxed);
     uint32_t next_ns = hws_patience_learn(budget_ns, patience->limit_ns, granted, wait->crowded, misses);
-    if (next_ns != budget_ns) { /* else all threads write one line for nothing */
+    if (next_ns != budget_ns) { /* spares a shared cache line */
         atomic_store_explicit(&patience->budget_ns, next_ns, memory_order_relaxed);
     }
 }

@@ -26,7 +26,7 @@
 #define FIRST_PAUSE_MS 50
 #define LONGEST_PAUSE_MS 1000
 /* Users notice a program that does nothing for longer. */
-#define SAY_AFTER_MS 1000
+#define LOG_AFTER_MS 1000
 /*
  * The limit for one address when the dial is patient. A SYN to a machine that is still starting is lost, and the kernel
  * repeats it only after 1, 3, 7, 15... seconds. The limit leaves time for one repetition and for a slow path.
@@ -172,7 +172,7 @@ static void pause_for(int64_t pause_ms) {
 int hws_dial(const hws_dial_t *dial, char *error_p, size_t error_capacity) {
     int64_t began_ms = now_ms(), deadline_ms = began_ms + dial->timeout_ms, pause_ms = FIRST_PAUSE_MS;
     outcome_t outcome = {.passing = false};
-    bool said = false;
+    bool logged = false;
     for (;;) {
         int fd = dial_once(dial, deadline_ms, &outcome);
         if (fd >= 0) {
@@ -184,9 +184,9 @@ int hws_dial(const hws_dial_t *dial, char *error_p, size_t error_capacity) {
             snprintf(error_p, error_capacity, "%s", outcome.reason);
             return -1;
         }
-        if (!said && now - began_ms >= SAY_AFTER_MS) {
+        if (!logged && now - began_ms >= LOG_AFTER_MS) {
             hws_log(HWS_WARN, "%s; trying again for up to %u s", outcome.reason, (unsigned) (left + 999) / 1000);
-            said = true;
+            logged = true;
         }
         /* Halved towards the end, so that the last attempt comes shortly before the deadline. */
         pause_for(pause_ms < left / 2 ? pause_ms : left / 2);

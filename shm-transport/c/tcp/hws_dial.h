@@ -1,4 +1,4 @@
-/* Connects a socket to the broker, and retries a broker that is not there yet. */
+/* Connects a socket to the broker, and retries a broker that does not answer yet. */
 #ifndef HWS_DIAL_H
 #define HWS_DIAL_H
 

@@ -1,6 +1,6 @@
 /*
- * Copies in parts, against a device of this process: threads that take records in order, one a stream, and copy between
- * the chunks and an array. The functions of hws_shm.h that the copies use are the test's own.
+ * Copies in parts, against a device of this process: one thread for each stream takes records in order and copies
+ * between the chunks and an array. The test replaces the functions of hws_shm.h that copies use.
  */
 #include "../hws_channel.h"
 #include "../shm/hws_bulk.h"
@@ -18,7 +18,7 @@
 
 typedef struct record {
     bool to_device;
-    uint8_t *device;  /* where the copy's first byte is */
+    uint8_t *device;  /* position of the copy's first byte */
     uint64_t width, rows;
     hws_bulk_part_t part;
     uint32_t chunk;
@@ -33,7 +33,7 @@ typedef struct stream {
     size_t put, taken, done;
     bool stalled, stop;
     int fail_at;      /* the record, counted from 1, that fails; 0: none */
-    int refuse_at;    /* the record that cannot be sent */
+    int refuse_at;    /* the record whose send fails */
     pthread_t thread;
 } stream_t;
 
@@ -81,7 +81,7 @@ int hws_shm_chunk_wait(uint32_t chunk) {
     return (int) atomic_load(&words[chunk]);
 }
 
-/* The array holds the box's bytes one after the other. */
+/* The array holds the box's bytes without gaps. */
 static void copy_on_device(const record_t *record, uint8_t *contiguous) {
     const hws_bulk_part_t *part = &record->part;
     for (uint64_t z = 0; z < part->slices; z++) {
@@ -141,7 +141,7 @@ static int send_record(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part,
     return refused ? SOME_ERROR + 1 : 0;
 }
 
-/* Waits until the stream has done all that was put into it. */
+/* Waits until the stream has done all its work. */
 static void settle(stream_t *stream) {
     pthread_mutex_lock(&stream->lock);
     while (stream->done < stream->put) {
@@ -150,7 +150,7 @@ static void settle(stream_t *stream) {
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* As records that carry the bytes would; those to the host come in the stream's turn. */
+/* Copies as records with the bytes would; to the host in the stream's order. */
 static int copy_plainly(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
     target_t *target = (target_t *) copy->argument;
     atomic_fetch_add(&target->plain, 1);
@@ -202,7 +202,7 @@ static void fill(uint8_t *bytes, uint64_t count, uint32_t seed) {
     }
 }
 
-/* To the device and back, into other memory: the box's bytes must be there and nothing else be touched. */
+/* Copies to the device and back into other memory: the box's bytes must arrive, and all other bytes stay. */
 static void round_trip(stream_t *stream, uint64_t width, uint64_t rows, uint64_t slices, uint64_t gap,
                        uint64_t slice_gap) {
     uint64_t pitch = width + gap, slice_pitch = pitch * rows + slice_gap, extent = slice_pitch * slices;
@@ -213,7 +213,7 @@ static void round_trip(stream_t *stream, uint64_t width, uint64_t rows, uint64_t
     memcpy(before, to, extent);
     hws_bulk_copy_t copy = box(true, from, width, rows, slices, pitch, slice_pitch, &target);
     HWS_CHECK(hws_bulk_run(&copy) == 0 && atomic_load(&target.synchronised) == 0);
-    fill(from, extent, 5); /* the source may be used again when the call returns */
+    fill(from, extent, 5); /* the caller may reuse the source after the call */
     copy = box(false, to, width, rows, slices, pitch, slice_pitch, &target);
     atomic_store(&target.sent, 0);
     atomic_store(&target.plain, 0);
@@ -263,7 +263,7 @@ static void should_keep_copies_of_several_threads_apart(void) {
 }
 
 static void should_report_the_first_error_and_keep_every_chunk(void) {
-    /* 15 parts of one thread: with more, the failing one may be the last of its thread, which waits for none. */
+    /* 15 parts of one thread: with more, the failing part could be the last of its thread, which waits for none. */
     enum { BYTES = 900 << 10 };
     uint8_t *host = malloc(BYTES), *device = malloc(BYTES);
     for (int to_device = 0; to_device < 2; to_device++) {
@@ -297,7 +297,7 @@ static void stall(stream_t *stream, bool stalled) {
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* Chunks that wait in a stream that stands still must not keep a copy in another one from going on. */
+/* Chunks in a stalled stream must not delay a copy in another stream. */
 static void should_not_wait_for_the_chunks_of_another_stream(void) {
     enum { BYTES = 8 * 32 << 10 };
     uint8_t *host = malloc(BYTES), *device = malloc(BYTES);
@@ -316,7 +316,7 @@ static void should_not_wait_for_the_chunks_of_another_stream(void) {
     free(device);
 }
 
-/* An asynchronous copy may be issued before what lets its stream go on. */
+/* A program may issue an asynchronous copy before the work that lets its stream continue. */
 static void should_not_wait_for_the_stream_while_there_are_chunks(void) {
     enum { BYTES = CHUNKS * CHUNK_BYTES };
     uint8_t *host = malloc(BYTES), *device = malloc(BYTES);

@@ -1,4 +1,4 @@
-/* The channel when the worker is gone or hostile, when the process forks, and when it ends. */
+/* The channel with a dead or hostile worker, in a forked process, and at its end. */
 #include "fake_worker.h"
 
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ static void make_call(void *argument) {
                               : hws_call(FAKE_OPCODE, 0, &payload, sizeof payload, NULL, 0, call->target, 16, &bytes);
 }
 
-/* Lets the worker answer one call with the given bytes and close; the call must end as lost. */
+/* The worker answers one call with the given bytes and closes; the call must end as lost. */
 static void expect_refusal(bool copy, const void *answer, size_t bytes) {
     fake_open();
     fault_call_t call = {.copy = copy, .status = -1};
@@ -64,16 +64,16 @@ static void shouldRefuseHostileReplies(void) {
         hostile(reply, 36, 3, 0),
         hostile(reply, INT32_MAX - 7, 3, 0),
         hostile(reply, HWS_MAX_RECORD_BYTES + 8, 3, 0),
-        hostile(reply, 32, 4, 0),             /* of a call that was not made */
+        hostile(reply, 32, 4, 0),             /* for a call that was not made */
         hostile(reply, 32, UINT64_MAX, 0),
-        hostile(reply + 1, 32, 3, 0),         /* of another opcode */
+        hostile(reply + 1, 32, 3, 0),         /* with another opcode */
         hostile(reply, 32 + 24, 3, 0),        /* longer than its call allows */
-        hostile(reply, 32 + 8, 3, 700),       /* outputs of a failed call */
+        hostile(reply, 32 + 8, 3, 700),       /* outputs with a failed call */
         hostile(FAKE_OPCODE, 32, 3, 0),       /* a request */
         hostile(HWS_CONTROL_HELLO, 32, 0, 0),
         hostile(HWS_CONTROL_CREDIT, 32, 0, 0),
         hostile(HWS_CONTROL_DATA, 32, 3, 0),
-        hostile(HWS_CONTROL_DATA, 48, 3, 0),  /* for a call that is no copy */
+        hostile(HWS_CONTROL_DATA, 48, 3, 0),  /* for a call that is not a copy */
         hostile(HWS_CONTROL_OUTPUT, 32, 0, 0),
         hostile(HWS_CONTROL_CALLBACK, 48, 0, 0),
         hostile(HWS_CONTROL_CALLBACK, 40, 0, 0),
@@ -115,10 +115,10 @@ static void shouldRefuseACopyOfTooFewOrTooManyBytes(void) {
     for (int i = 0; i < 5; i++) {
         memcpy(bytes + 56 * i, &records[i], 56);
     }
-    expect_refusal(true, bytes, 5 * 56); /* the fifth comes on top of a full target */
+    expect_refusal(true, bytes, 5 * 56); /* the fifth exceeds a full target */
     hostile_t reply = hostile(FAKE_OPCODE | HWS_REPLY_BIT, 32, 3, 0);
     memcpy(bytes + 3 * 56, &reply, 32);
-    expect_refusal(true, bytes, 3 * 56 + 32); /* 24 of 32 bytes, and a reply that says success */
+    expect_refusal(true, bytes, 3 * 56 + 32); /* 24 of 32 bytes, and a successful reply */
 }
 
 static void shouldEndACallThatIsTruncatedAtAnyByte(void) {

@@ -1,4 +1,4 @@
-/* The channel against a worker that keeps to the protocol: order, replies, copies, credit, host functions, staging. */
+/* The channel with a worker that keeps to the protocol: order, replies, copies, credit, host functions, staging. */
 #include "fake_worker.h"
 
 #define THREADS 4
@@ -59,7 +59,7 @@ static void shouldAnswerEveryThreadWhateverTheOrderOfReplies(void) {
         uint64_t payload;
         hws_record_header_t header = fake_take((uint8_t *) &payload, sizeof payload);
         HWS_CHECK(header.flags == HWS_FLAG_REPLY);
-        /* Every third call is answered after the one that follows; the last ones cannot wait for a follower. */
+        /* Every third call is answered after the next one; the last calls have no next one. */
         if (i % 3 == 0 && held.sequence == 0 && i < (THREADS - 1) * CALLS_A_THREAD - THREADS) {
             held = header;
             held_payload = payload;
@@ -225,7 +225,7 @@ static void shouldWaitForCreditWithoutHoldingUpOthers(void) {
         header = fake_take(scratch, sizeof scratch);
         HWS_CHECK(header.flags == HWS_FLAG_CREDITED);
     }
-    /* The third is held back: what comes next is another thread's call, which goes through. */
+    /* The third call is held back. The next record is another thread's call, which must go through. */
     fake_start(&other, call_numbers, (void *) 0);
     for (int i = 0; i < CALLS_A_THREAD; i++) {
         uint64_t payload;
@@ -249,7 +249,7 @@ static void shouldWaitForCreditWithoutHoldingUpOthers(void) {
 static _Atomic uint64_t callback_sum;
 
 static void add_callback(uint64_t id, int status) {
-    /* CUDA forbids calls here; the channel answers so instead of waiting for ever. */
+    /* CUDA forbids calls here. The channel reports that instead of waiting forever. */
     HWS_CHECK(hws_send(FAKE_OPCODE, 0, NULL, 0, NULL, 0) == HWS_STATUS_NOT_PERMITTED);
     atomic_fetch_add(&callback_sum, id * 1000 + (uint64_t) status);
 }

@@ -1,4 +1,4 @@
-/* The configuration's file, also when it is damaged: an answer with a sentence, or one that is right in itself. */
+/* The configuration's file, also damaged: reading gives a message, or a configuration that is valid. */
 #include "../hws_config.h"
 #include "hws_test.h"
 
@@ -50,7 +50,7 @@ static void shouldSayWhatIsWrong(void) {
     refuse(text, "lines of at most");
 }
 
-/* A file of a device never ends, and has no line. */
+/* A device file never ends and has no line end. */
 static void shouldEndAFileThatDoesNotEnd(void) {
     hws_config_t config;
     char text[40000];

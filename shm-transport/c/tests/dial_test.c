@@ -1,4 +1,4 @@
-/* Connecting to a broker that is there, comes later, or never. */
+/* Connecting to a broker that is there, comes later, or never comes. */
 #include "../tcp/hws_dial.h"
 #include "hws_test.h"
 
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often look-ups of a name fail yet, and with what: the resolver of a machine that is still starting. */
+/* The number of look-ups that will still fail, and their error: the resolver of a machine that is still starting. */
 static atomic_int lookups_to_fail, lookup_failure, lookups;
 
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
@@ -30,7 +30,7 @@ static int64_t now_ms(void) {
     return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A port of ours, which refuses until somebody listens at the socket. */
+/* A port of this process, which refuses until the socket listens. */
 typedef struct door {
     int fd;
     char port[8];
@@ -52,7 +52,7 @@ static void *open_later(void *argument) {
     return NULL;
 }
 
-/* What a failed dial writes to stderr, and how long it takes. */
+/* The lines of a failed dial on stderr, and its duration. */
 typedef struct failure {
     char error[256], text[1024];
     int64_t took_ms;
@@ -113,9 +113,9 @@ static void shouldGiveUpInTimeWithTheLastReason(void) {
     failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 600, true});
     HWS_CHECK(strstr(failure.error, "no connection to the broker 127.0.0.1:") == failure.error);
     HWS_CHECK(strstr(failure.error, door.port) != NULL && strstr(failure.error, ": Connection refused") != NULL);
-    /* More than the one that failed; how many fit into the time is the machine's affair. */
+    /* More than the one that failed; their number depends on the machine. */
     HWS_CHECK(lookups >= 2 && failure.took_ms >= 500 && failure.took_ms < 10000);
-    /* Nobody has waited long enough to wonder. */
+    /* The wait was too short for a line about it. */
     HWS_CHECK(failure.took_ms > 1000 || failure.text[0] == '\0');
     close(door.fd);
 }

@@ -1,6 +1,6 @@
 /*
- * The host's side of a region, in this process: formats it as the broker does, beats, answers claims, and clears slots
- * up; and a worker's two rings for one session, played by the test.
+ * The host's side of a region, in this process: formats it as the broker does, beats, answers claims and frees slots.
+ * The test plays a worker's two rings for one session.
  */
 #ifndef FAKE_HOST_H
 #define FAKE_HOST_H
@@ -19,7 +19,7 @@
 typedef enum fake_mood {
     HOST_SERVES,
     HOST_REFUSES,
-    HOST_IGNORES,     /* lives, but takes no claim up */
+    HOST_IGNORES,     /* lives, but accepts no claim */
     HOST_STANDS_STILL /* does nothing at all */
 } fake_mood_t;
 
@@ -27,13 +27,13 @@ typedef struct fake_host {
     char path[64];
     int fd;
     uint8_t *base;               /* the host's own mapping */
-    hws_region_header_t header;  /* what was written */
+    hws_region_header_t header;  /* as written */
     _Atomic int mood;
     _Atomic uint32_t liveness;
     _Atomic bool ends;
     _Atomic int busy;            /* slot whose worker has not ended: the host leaves it alone; -1 for none */
-    _Atomic uint64_t sessions;   /* claims that were taken up: also the last one's id */
-    _Atomic uint32_t abandoned;  /* slots that were cleared up because another process had found them abandoned */
+    _Atomic uint64_t sessions;   /* accepted claims; also the last one's id */
+    _Atomic uint32_t abandoned;  /* freed slots that another process had found abandoned */
     pthread_t thread;
 } fake_host_t;
 
@@ -56,7 +56,7 @@ static inline uint64_t fake_highest_bit(uint64_t value) {
     return value == 0 ? 0 : 1ull << (63 - __builtin_clzll(value));
 }
 
-/* RegionGeometry.of(), and what the broker writes besides. */
+/* RegionGeometry.of(), and the rest of what the broker writes. */
 static inline hws_region_header_t fake_header(uint64_t bytes, uint32_t slots) {
     const uint64_t page = HWS_PAGE_BYTES, ring = 256 << 10, rings = 3 * page + 2 * ring;
     uint64_t bulk = fake_highest_bit(bytes / 2 / slots);
@@ -159,19 +159,19 @@ static void *fake_host_main(void *unused) {
     hws_region_header_t *live = (hws_region_header_t *) fake_host.base;
     while (!atomic_load(&fake_host.ends)) {
         int mood = atomic_load(&fake_host.mood);
-        if (mood != HOST_STANDS_STILL) { /* in each turn: on a loaded machine few of them fit into a guest's patience */
+        if (mood != HOST_STANDS_STILL) { /* in each turn: on a loaded machine few turns fit into a guest's time limit */
             __atomic_fetch_add(&live->host_beat, 1, __ATOMIC_RELEASE);
         }
         for (uint32_t i = 0; mood < HOST_IGNORES && i < fake_host.header.slot_count; i++) {
-            uint32_t said = fake_load(&fake_guest(fake_host.base, i)->state);
+            uint32_t guest_state = fake_load(&fake_guest(fake_host.base, i)->state);
             uint32_t answered = fake_load(&fake_host_page(fake_host.base, i)->state);
             if (atomic_load(&fake_host.busy) == (int) i) {
                 continue;
             }
-            if (said == HWS_GUEST_CLAIMED && answered == HWS_HOST_FREE) {
+            if (guest_state == HWS_GUEST_CLAIMED && answered == HWS_HOST_FREE) {
                 fake_take_claim(i);
-            } else if (said == HWS_GUEST_LEFT || said == HWS_GUEST_ABANDONED) {
-                atomic_fetch_add(&fake_host.abandoned, said == HWS_GUEST_ABANDONED ? 1 : 0);
+            } else if (guest_state == HWS_GUEST_LEFT || guest_state == HWS_GUEST_ABANDONED) {
+                atomic_fetch_add(&fake_host.abandoned, guest_state == HWS_GUEST_ABANDONED ? 1 : 0);
                 uint32_t *words = (uint32_t *) fake_guest(fake_host.base, i);
                 for (uint32_t at = 3 * HWS_PAGE_BYTES / sizeof *words; at > 0; at--) {
                     __atomic_store_n(&words[at - 1], 0, __ATOMIC_RELEASE); /* the guest's state last */
@@ -183,9 +183,9 @@ static void *fake_host_main(void *unused) {
     return NULL;
 }
 
-/* Makes and formats a region of its own in /dev/shm and starts to serve it. */
+/* Makes and formats a region in /dev/shm and starts to serve it. */
 static inline void fake_host_start(uint64_t bytes, uint32_t slots, fake_mood_t mood) {
-    strcpy(fake_host.path, "/dev/shm/hawser-test-XXXXXX"); /* not by our number, which one that was killed had */
+    strcpy(fake_host.path, "/dev/shm/hawser-test-XXXXXX"); /* no pid: a killed process may have left such a file */
     fake_host.fd = mkostemp(fake_host.path, O_CLOEXEC);
     HWS_CHECK(fake_host.fd >= 0 && ftruncate(fake_host.fd, (off_t) bytes) == 0);
     fake_host.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fake_host.fd, 0);
@@ -210,7 +210,7 @@ static inline void fake_host_stop(void) {
     unlink(fake_host.path);
 }
 
-/* A sysfs with two devices, of which the second is ours; made of files and links. */
+/* A sysfs with two devices, of which the second is the region; made of files and links. */
 static inline void fake_sysfs_make(char *root, const char *region) {
     char path[256];
     const struct { const char *device, *name, *text; } files[] = {
@@ -232,7 +232,7 @@ static inline void fake_sysfs_make(char *root, const char *region) {
         HWS_CHECK(fd >= 0 && write(fd, files[i].text, strlen(files[i].text)) == (ssize_t) strlen(files[i].text));
         close(fd);
     }
-    const char *empty[] = {"0000:00:04.0/resource2", "0000:00:05.0/resource0"}; /* somebody else's; registers */
+    const char *empty[] = {"0000:00:04.0/resource2", "0000:00:05.0/resource0"}; /* another device's memory; registers */
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/bus/pci/devices/%s", root, empty[i]);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -256,8 +256,8 @@ static inline hws_config_t fake_config(void) {
 }
 
 /*
- * Takes over as the worker of this process's session. Through the guest's own mapping: the thread sanitizer knows
- * memory by its address, and so sees both ends.
+ * Acts as the worker of this process's session. It uses the guest's own mapping: the thread sanitizer identifies memory
+ * by its address, and so sees both ends.
  */
 static inline void fake_slot_adopt(fake_slot_t *slot) {
     const hws_shm_view_t *view = hws_shm_current();
@@ -271,7 +271,7 @@ static inline bool fake_slot_is_left(const fake_slot_t *slot) {
     return fake_load(&slot->guest->state) != HWS_GUEST_CLAIMED;
 }
 
-/* Sleeps until a ring has bytes or room, as a worker does; one whose guest is a machine polls. */
+/* Sleeps until a ring has bytes or room, as a worker does. A worker of a virtual machine polls. */
 static inline void fake_slot_sleep(fake_slot_t *slot, uint32_t *waiting, uint64_t (*look)(hws_ring_t *),
                                    hws_ring_t *ring) {
     if (slot->guest->kind == HWS_KIND_MACHINE) {
@@ -284,7 +284,7 @@ static inline void fake_slot_sleep(fake_slot_t *slot, uint32_t *waiting, uint64_
     }
 }
 
-/* Reads bytes from the guest; false when it has left. */
+/* Reads bytes from the guest; false when the guest has left. */
 static inline bool fake_slot_read(fake_slot_t *slot, void *target, uint64_t bytes) {
     for (uint8_t *to = target; bytes > 0;) {
         uint64_t available = hws_ring_available(&slot->command);
@@ -306,7 +306,7 @@ static inline bool fake_slot_read(fake_slot_t *slot, void *target, uint64_t byte
     return true;
 }
 
-/* Writes bytes to the guest; false when it has left. */
+/* Writes bytes to the guest; false when the guest has left. */
 static inline bool fake_slot_write(fake_slot_t *slot, const void *source, uint64_t bytes) {
     for (const uint8_t *from = source; bytes > 0;) {
         uint64_t room = hws_ring_room(&slot->reply);

@@ -1,6 +1,6 @@
 /*
- * The other end of a channel, in this process: real bytes over a socket pair or a region, played by the test. Every
- * test runs over each carrier (fake_run_all).
+ * The other end of a channel, in this process: the test sends real bytes over a socket pair or a region. Every test
+ * runs over each carrier (fake_run_all).
  */
 #ifndef FAKE_WORKER_H
 #define FAKE_WORKER_H
@@ -19,11 +19,11 @@
 #define FAKE_WINDOW_BYTES (4u << 20)
 
 static bool fake_over_shm;                   /* the carrier under test */
-static char fake_sysfs[64];                  /* where its region is a device, "" where it is a file */
+static char fake_sysfs[64];                  /* folder of its region's device, "" for a region in a file */
 static int fake_fd = -1;                     /* the worker's end, over TCP */
 static fake_slot_t fake_slot;                /* the same, over a region */
-static uint64_t fake_sequence;               /* of the next record that is expected */
-static void (*fake_callback)(uint64_t, int); /* what run_callback does */
+static uint64_t fake_sequence;               /* of the next expected record */
+static void (*fake_callback)(uint64_t, int); /* the action of run_callback */
 static _Atomic int fake_failed_status;
 
 static void fake_run_callback(uint64_t id, int status) {
@@ -71,7 +71,7 @@ static inline void fake_open(void) {
     fake_open_with(FAKE_WINDOW_BYTES);
 }
 
-/* The worker says nothing more. */
+/* The worker sends nothing more. */
 static inline void fake_end_writing(void) {
     if (fake_over_shm) {
         fake_slot_end(&fake_slot, HWS_HOST_ENDED, "the test has ended it");
@@ -111,7 +111,7 @@ static void fake_read(void *target, size_t bytes) {
     }
 }
 
-/* Reads one record and checks what every record must keep to. */
+/* Reads one record and checks the rules for all records. */
 static hws_record_header_t fake_take(uint8_t *payload, size_t capacity) {
     hws_record_header_t header;
     fake_read(&header, sizeof header);
@@ -125,13 +125,13 @@ static hws_record_header_t fake_take(uint8_t *payload, size_t capacity) {
 
 static void fake_write(const void *bytes, size_t count) {
     if (fake_over_shm) {
-        fake_slot_write(&fake_slot, bytes, count); /* or the channel has refused what we sent before */
+        fake_slot_write(&fake_slot, bytes, count); /* fails if the channel has refused earlier bytes */
         return;
     }
     for (const uint8_t *p = bytes; count > 0;) {
         ssize_t n = send(fake_fd, p, count, MSG_NOSIGNAL);
         if (n < 0) {
-            return; /* the channel has already refused what we sent before */
+            return; /* the channel has already refused earlier bytes */
         }
         p += n;
         count -= (size_t) n;

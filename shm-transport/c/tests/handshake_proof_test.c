@@ -1,4 +1,4 @@
-/* The proofs of the handshake against handshake_vectors.txt, which io.hawser.shm.HandshakeProofTest holds as well. */
+/* The proofs of the handshake against handshake_vectors.txt, which io.hawser.shm.HandshakeProofTest also checks. */
 #include "../hws_handshake_proof.h"
 #include "hws_test.h"
 
@@ -8,7 +8,7 @@
 
 static const char *vectors;
 
-/* The hexadecimal value of a line; its length. */
+/* Parses the hexadecimal value of a line; returns its length. */
 static size_t vector(const char *name, uint8_t value_p[MAX_VALUE_BYTES]) {
     char line[1024], found[32], hex[2 * MAX_VALUE_BYTES + 1];
     size_t bytes = 0;

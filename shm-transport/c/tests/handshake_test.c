@@ -1,4 +1,4 @@
-/* The handshake against ends that lie, stall or break off; the configuration. */
+/* The handshake with peers that lie, stall or break off; the configuration. */
 #include "../hws_handshake.h"
 #include "../hws_handshake_proof.h"
 #include "../hws_record.h"
@@ -12,7 +12,7 @@
 
 static const hws_config_t config = {.key_id = "key", .secret = "secret", .connect_timeout_ms = 20000};
 
-/* How the other end proves itself in its CHALLENGE, when it sends one at its beginning. */
+/* How the other end proves itself in the CHALLENGE at the beginning of its answer. */
 typedef enum proof_kind { PROOF_OF_BROKER, PROOF_OF_ANOTHER_TOKEN, PROOF_OF_ANOTHER_HELLO } proof_kind_t;
 
 typedef struct answer {
@@ -20,14 +20,14 @@ typedef struct answer {
     proof_kind_t kind;
     uint8_t bytes[512];
     size_t count;
-    uint32_t guest_records;      /* that came after HELLO */
+    uint32_t guest_records;      /* received after HELLO */
     uint32_t guest_opcode;       /* of the last of them */
     uint8_t guest_proof[HWS_PROOF_BYTES];
     uint8_t hello[1024];
     size_t hello_bytes;
 } answer_t;
 
-static answer_t last; /* of the last talk, when it is over */
+static answer_t last; /* result of the last exchange */
 
 static size_t put_record(uint8_t *bytes, uint32_t opcode, const void *payload, uint32_t payload_bytes) {
     hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + payload_bytes), .opcode = opcode};
@@ -48,19 +48,19 @@ static welcome_t good_welcome(void) {
                         0};
 }
 
-/* A challenge whose proof is filled in when HELLO is known. */
+/* A challenge; its proof is filled in when HELLO is known. */
 static size_t put_challenge(uint8_t *bytes) {
     uint8_t challenge[HWS_CHALLENGE_FIXED_BYTES] = {9};
     return put_record(bytes, HWS_CONTROL_CHALLENGE, challenge, sizeof challenge);
 }
 
-/* What a broker says: a challenge and a WELCOME. */
+/* A broker's answer: a challenge and a WELCOME. */
 static size_t put_dialogue(uint8_t *bytes, const welcome_t *welcome) {
     size_t used = put_challenge(bytes);
     return used + put_record(bytes + used, HWS_CONTROL_WELCOME, welcome, sizeof *welcome);
 }
 
-/* Whether so many bytes came; false when the guest has gone. */
+/* Whether this number of bytes arrived; false when the guest has gone. */
 static bool read_all(int fd, void *target, size_t bytes) {
     for (size_t at = 0; at < bytes;) {
         ssize_t n = read(fd, (uint8_t *) target + at, bytes - at);
@@ -112,7 +112,7 @@ static void *speak(void *argument) {
 
 static proof_kind_t kind_of_proof = PROOF_OF_BROKER;
 
-/* Speaks with an end that says so. Takes a WELCOME, or a text of at most text_capacity when there is room for one. */
+/* Runs the handshake with a peer that sends these bytes. Returns a WELCOME, or a text of at most text_capacity. */
 static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *text_p, size_t text_capacity,
                 char *error_p, size_t capacity) {
     int ends[2];
@@ -139,10 +139,10 @@ static int shake(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, c
     return talk(bytes, count, welcome_p, NULL, 0, error_p, capacity);
 }
 
-/* A challenge and a status of so many bytes, which says that it has `said`. */
-static size_t put_status(uint8_t *bytes, uint32_t length, uint32_t said) {
+/* A challenge, and a status of this length whose header gives the length `stated`. */
+static size_t put_status(uint8_t *bytes, uint32_t length, uint32_t stated) {
     uint8_t payload[256] = {0};
-    memcpy(payload, &said, sizeof said);
+    memcpy(payload, &stated, sizeof stated);
     memset(payload + HWS_STATUS_FIXED_BYTES, 'x', length);
     size_t used = put_challenge(bytes);
     return used + put_record(bytes + used, HWS_CONTROL_STATUS, payload,

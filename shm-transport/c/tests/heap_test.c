@@ -1,6 +1,6 @@
 /*
- * The heap's table: one process against a model of it, threads, and processes that share a file and die. What is
- * allocated is written to and read again, so that memory given out twice shows.
+ * The heap's table: one process against a model of it, threads, and processes that share a file and die. Allocated
+ * memory is written and read again, so that memory given out twice is detected.
  */
 #include "../shm/hws_heap.h"
 #include "hws_test.h"
@@ -15,7 +15,7 @@
 #define MAX_GRANULES 4096
 #define PROCESSES 4
 
-#define DEVICE_BASE 0x10000000ull /* where the test's device sees the heap */
+#define DEVICE_BASE 0x10000000ull /* the test device's address of the heap */
 
 typedef struct allocation {
     hws_heap_block_t block;
@@ -28,7 +28,7 @@ static uint64_t granules;
 static _Atomic int64_t mapped_bytes; /* granules of this process that the device knows */
 static _Atomic int64_t map_bytes_of[MAX_GRANULES];
 static _Atomic uint64_t settles;
-static _Atomic int next_status; /* what the next hook answers */
+static _Atomic int next_status; /* result of the next hook */
 
 static int map(uint64_t offset, uint64_t bytes, uint64_t *address_p) {
     HWS_CHECK(offset % HWS_GRANULE_BYTES == 0 && bytes % HWS_GRANULE_BYTES == 0);
@@ -70,7 +70,7 @@ static uint32_t next_random(uint32_t *state) {
     return *state;
 }
 
-/* A table and its heap in a real file, as a region has them. */
+/* A table and its heap in a real file, as in a region. */
 static void make_file(uint64_t wanted) {
     char name[64];
     granules = wanted;
@@ -111,7 +111,7 @@ static uint64_t random_size(uint32_t *state) {
     }
 }
 
-/* Takes and gives at random. Returns how many allocations there were. */
+/* Allocates and frees at random. Returns the number of allocations. */
 static uint64_t churn(hws_heap_t *heap, uint32_t seed, int rounds, uint8_t first_mark) {
     enum { HELD = 48 };
     allocation_t held[HELD];
@@ -168,7 +168,7 @@ static void should_keep_threads_apart(void) {
     drop_file();
 }
 
-#ifndef __SANITIZE_THREAD__ /* whose runtime does not work in a forked process, and has nothing to see in one */
+#ifndef __SANITIZE_THREAD__ /* its runtime does not work in a forked process, and has nothing to check in one */
 
 static uint64_t taken_by(uint32_t slot) {
     uint64_t count = 0;
@@ -264,7 +264,7 @@ static void should_refuse_what_cannot_fit(void) {
     drop_file();
 }
 
-/* What the device may still use is not given to anybody; what it never knew is. */
+/* Memory that the device may still use is not given out; memory that it never knew is. */
 static void should_keep_what_cannot_be_unmapped(void) {
     hws_heap_t heap;
     hws_heap_block_t block, first, second;
@@ -277,14 +277,14 @@ static void should_keep_what_cannot_be_unmapped(void) {
     HWS_CHECK(hws_heap_allocate(&heap, 5000, &block) == 0 && taken_by(0) == 2);
     atomic_store(&next_status, 46);
     HWS_CHECK(hws_heap_free(&heap, &block) == 46 && taken_by(0) == 2);
-    /* One of two in a granule: the other one is as before, and its units are not given out again. */
+    /* One of two in a granule: the other one is unchanged, and its units are not given out again. */
     HWS_CHECK(hws_heap_allocate(&heap, 50, &first) == 0 && hws_heap_allocate(&heap, 50, &second) == 0);
     HWS_CHECK(first.offset / HWS_GRANULE_BYTES == second.offset / HWS_GRANULE_BYTES && taken_by(0) == 3);
     atomic_store(&next_status, 46);
     HWS_CHECK(hws_heap_free(&heap, &first) == 46);
     HWS_CHECK(hws_heap_allocate(&heap, 50, &block) == 0 && block.offset != first.offset && taken_by(0) == 3);
     HWS_CHECK(hws_heap_free(&heap, &block) == 0 && hws_heap_free(&heap, &second) == 0 && taken_by(0) == 3);
-    /* The last one in a granule: nobody gets another part of it. */
+    /* The last one in a granule: no allocation gets another part of it. */
     HWS_CHECK(hws_heap_allocate(&heap, 2000, &block) == 0 && hws_heap_allocate(&heap, 2000, &first) == 0);
     HWS_CHECK(hws_heap_free(&heap, &block) == 0);
     atomic_store(&next_status, 46);
@@ -302,7 +302,7 @@ static void should_keep_what_cannot_be_unmapped(void) {
 
 static uint32_t dead_slot;
 
-/* What hws_shm_reclaim() does for a slot whose process and worker are gone. */
+/* The steps of hws_shm_reclaim() for a slot whose process and worker are gone. */
 static uint64_t reclaim_dead_slot(void) {
     uint64_t freed = 0;
     for (uint64_t i = 0; i < granules; i++) {
@@ -341,7 +341,7 @@ static void should_keep_processes_apart_also_when_one_is_killed(void) {
         HWS_CHECK(waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
         HWS_CHECK(taken_by(i) == 0);
     }
-    /* One that works for ever is killed where it happens to be, but not where it has nothing. */
+    /* A process that works without end is killed wherever it is, but not while it has no memory. */
     while (taken_by(dead_slot) == 0) {
         sched_yield();
     }

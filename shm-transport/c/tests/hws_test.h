@@ -1,4 +1,4 @@
-/* The few lines a C test needs: a check that says where it failed, and named tests. */
+/* A small test frame: a check that reports where it failed, and named tests. */
 #ifndef HWS_TEST_H
 #define HWS_TEST_H
 

@@ -1,4 +1,4 @@
-/* The cases of ring_cases.txt, which io.hawser.shm.ring.RingCasesTest runs as well: ring_cases_test FILE. */
+/* Runs the cases of ring_cases.txt, as io.hawser.shm.ring.RingCasesTest does: ring_cases_test FILE. */
 #include "../shm/hws_ring.h"
 #include "hws_test.h"
 
@@ -8,7 +8,7 @@
 typedef struct fixture {
     uint64_t *head;
     uint64_t *tail;
-    uint8_t *bytes; /* a block of its own, so that the sanitizer sees each byte beyond it */
+    uint8_t *bytes; /* a separate block, so that the sanitizer detects each access beyond it */
     uint64_t size;
     hws_ring_t writer;
     hws_ring_t reader;
@@ -54,7 +54,7 @@ static bool take(fixture_t *at, uint64_t bytes) {
     return same;
 }
 
-/* Runs a line; false when the ring's answer is another one. */
+/* Runs a line; false when the ring gives another result. */
 static bool run(fixture_t *at, const char *word, uint64_t number, uint64_t second) {
     if (strcmp(word, "ring") == 0) {
         detach(at);

@@ -1,6 +1,6 @@
 /*
- * A process that writes whatever it likes over a ring's positions and bytes while both ends are used here. The ring
- * lies between pages that nobody may touch, and private memory under the address sanitizer.
+ * A process writes arbitrary values over a ring's positions and bytes while both ends are in use here. The ring lies
+ * between inaccessible pages; private memory is under the address sanitizer.
  */
 #include "../shm/hws_ring.h"
 #include "hws_test.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define PAGE 4096u
-#define LIES 3000 /* noticed, and believed, at each size of ring */
+#define LIES 3000 /* false positions detected, and accepted, at each size of ring */
 
 typedef struct words {
     uint64_t head;
@@ -30,7 +30,7 @@ static uint64_t draw(uint64_t *state) {
     return *state ^= *state << 17;
 }
 
-/* A position to attack with: near the present one, as a rule, since one far away is noticed at once. */
+/* A false position: mostly near the present one, because a distant one is detected at once. */
 static uint64_t lie(uint64_t near, uint64_t *state) {
     uint64_t choice = draw(state);
     switch (choice & 7) {
@@ -40,7 +40,7 @@ static uint64_t lie(uint64_t near, uint64_t *state) {
         return near + (choice >> 8) % (2 * PAGE);
     case 2:
         return near - ((choice >> 8) % PAGE & ~7ull);
-    default: /* one that a ring of some size holds */
+    default: /* one that a ring of some size can hold */
         return near + ((choice >> 8) % (16u << ((choice >> 3) % 9)) & ~7ull);
     }
 }
@@ -77,14 +77,14 @@ static void end(pid_t child) {
 static void shouldReadOnlyTheRingWhateverTheWriterSays(void) {
     uint64_t state = 1;
     for (uint64_t size = 8; size <= PAGE; size *= 8) {
-        uint8_t *bytes = ring_bytes + PAGE - size; /* its end is the page's: one byte more is a fault */
+        uint8_t *bytes = ring_bytes + PAGE - size; /* its end is the page's end: one byte more is a fault */
         uint8_t *target = malloc(size);
         HWS_CHECK(target != NULL);
         hws_ring_t ring;
         hws_ring_attach_reader(&ring, bytes, size, &words->head, &words->tail);
         uint64_t corrupt = 0, believed = 0;
         while (corrupt < LIES || believed < LIES) {
-            scribble(&state); /* as well as the other process, which may not have a processor now */
+            scribble(&state); /* this process also writes false positions: the other one may get no processor */
             uint64_t available = hws_ring_available(&ring);
             if (available == HWS_RING_CORRUPT) {
                 corrupt++;
@@ -116,7 +116,7 @@ static void shouldWriteOnlyTheRingWhateverTheReaderSays(void) {
         hws_ring_attach_writer(&ring, bytes, size, &words->head, &words->tail);
         uint64_t corrupt = 0, believed = 0;
         while (corrupt < LIES || believed < LIES) {
-            scribble(&state); /* as well as the other process, which may not have a processor now */
+            scribble(&state); /* this process also writes false positions: the other one may get no processor */
             uint64_t room = hws_ring_room(&ring);
             if (room == HWS_RING_CORRUPT) {
                 corrupt++;
@@ -139,7 +139,7 @@ static void shouldWriteOnlyTheRingWhateverTheReaderSays(void) {
 }
 
 int main(void) {
-    /* words, no page, ring, no page */
+    /* words, inaccessible page, ring, inaccessible page */
     uint8_t *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     HWS_CHECK(memory != MAP_FAILED);
     HWS_CHECK(mprotect(memory + PAGE, PAGE, PROT_NONE) == 0);

@@ -70,11 +70,11 @@ static void shouldLoseNoWakeUpWhenNobodySpins(void) {
     pass((job_t) {.size = 4096, .records = 10000, .most = 2048, .limit_ns = 0});
 }
 
-/* Several threads sleep by the same two words, each for another turn; each must see its own. */
+/* Several threads sleep by the same two words, each until its own turn. */
 enum { SLEEPERS = 4, TURNS = 2000 };
 
 typedef struct turns {
-    uint64_t turn; /* whose turn it is, modulo SLEEPERS */
+    uint64_t turn; /* number of the turn, modulo SLEEPERS */
     uint32_t waiting;
     uint32_t signal;
 } turns_t;
@@ -120,7 +120,7 @@ static void shouldAskForAWakeUpOnce(void) {
     HWS_CHECK(hws_wait_prepare(&waiting, &signal) == 7);
     HWS_CHECK(hws_wait_is_asked(&waiting));
     HWS_CHECK(!hws_wait_is_asked(&waiting));
-    hws_wait_sleep(&signal, 6, STREAM_TIMEOUT_NS); /* counted up since: does not sleep */
+    hws_wait_sleep(&signal, 6, STREAM_TIMEOUT_NS); /* incremented since: does not sleep */
     hws_wait_sleep(&signal, 7, 1000);
     hws_wake(&waiting, &signal);
     HWS_CHECK(signal == 7);
@@ -149,7 +149,7 @@ static void shouldSpinLessWhileWaitsAreLongAndTryAgainNowAndThen(void) {
     hws_spin_end(&spin, true);
     HWS_CHECK(spin.budget_ns == 10000);
     hws_spin_begin(&spin);
-    hws_spin_end(&spin, false); /* no wait at all: says nothing */
+    hws_spin_end(&spin, false); /* no wait at all: changes nothing */
     HWS_CHECK(spin.budget_ns == 10000);
     hws_spin_begin(&spin);
     HWS_CHECK(hws_spin_once(&spin));

@@ -1,6 +1,6 @@
 /*
- * A stream of records that its reader can check without knowing more than the seed: record n begins with its length
- * and n, the words behind them are a hash of their place. The same in Java: io.hawser.interop.RecordStream.
+ * A stream of records that its reader can check with the seed alone. Record n begins with its length and n; the
+ * following words are hashes of their places. The same in Java: io.hawser.interop.RecordStream.
  */
 #ifndef HWS_RING_STREAM_H
 #define HWS_RING_STREAM_H
@@ -13,9 +13,9 @@
 
 #define STREAM_LARGEST_BYTES (1u << 20)
 #define STREAM_LARGEST_WORDS (STREAM_LARGEST_BYTES / 8)
-#define STREAM_TIMEOUT_NS 3600000000000u /* a lost wake-up is a test that hangs, not one that is slow */
+#define STREAM_TIMEOUT_NS 3600000000000u /* a lost wake-up makes a test hang, not slow */
 
-/* One direction: the ring's end and how to wait for the other end and to wake it. */
+/* One direction: the ring's end, and the words for waiting for the other end and waking it. */
 typedef struct stream_end {
     hws_ring_t ring;
     hws_spin_t spin;
@@ -33,7 +33,7 @@ static inline uint64_t stream_hash(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* Length of record n in words of 8 bytes: mostly small, now and then longer than a ring. */
+/* Length of record n in words of 8 bytes: mostly small, sometimes longer than a ring. */
 static inline uint64_t stream_words(uint64_t seed, uint64_t n, uint64_t most) {
     uint64_t hash = stream_hash(seed ^ n);
     uint64_t bound = (hash & 0xff) == 0 ? most : (hash & 0xf) == 0 ? 512 : 16;
@@ -46,7 +46,7 @@ static inline uint64_t stream_now(stream_end_t *end, bool writer) {
     return now;
 }
 
-/* Waits until there is room or something to read, and returns how much. */
+/* Waits until there is room or something to read, and returns the number of bytes. */
 static inline uint64_t stream_wait(stream_end_t *end, bool writer) {
     uint64_t now = stream_now(end, writer);
     if (now != 0) {

@@ -1,4 +1,4 @@
-/* The shm carrier alone: which region, which slot, whose lock, and how it sees that its session is over. */
+/* The shm carrier alone: the choice of region and slot, locks, and the detection of a session's end. */
 #include "../hws_channel_internal.h"
 #include "fake_host.h"
 
@@ -13,7 +13,10 @@
 
 static char fake_error[512];
 
-/* So many locks yet are found to be another's; the first of them only after a while, as by who has no processor. */
+/*
+ * This many further locks appear to belong to others. The first does so only after a delay, as for a process without a
+ * processor.
+ */
 static int locks_to_refuse;
 static bool refuses_late;
 
@@ -93,10 +96,10 @@ static void shouldRefuseAHeaderThatMakesNoSense(void) {
     HWS_CHECK(!hws_shm_header_is_sound(&header, REGION_BYTES));
 }
 
-static void refuse_region(const char *path, const char *said) {
+static void refuse_region(const char *path, const char *expected) {
     hws_config_t config = {.carrier = HWS_CARRIER_SHM, .connect_timeout_ms = 20000};
     snprintf(config.region, sizeof config.region, "%s", path);
-    HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, said) != NULL);
+    HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, expected) != NULL);
 }
 
 static void shouldRefuseAFileThatIsNoRegion(void) {
@@ -115,7 +118,7 @@ static void shouldRefuseAFileThatIsNoRegion(void) {
     header = fake_host.header;
     header.region_bytes *= 2;
     HWS_CHECK(pwrite(fd, &header, sizeof header, 0) == sizeof header);
-    refuse_region(path, "makes no sense");
+    refuse_region(path, "header is invalid");
     close(fd);
     unlink(path);
     HWS_CHECK(hws_shm_current() == NULL);
@@ -134,7 +137,7 @@ static void shouldRefuseARegionThatAnotherUserPutThere(void) {
     refuse_region(path, "must belong to the program's user");
     snprintf(link, sizeof link, "%s/link", folder);
     HWS_CHECK(symlink(path, link) == 0);
-    refuse_region(link, "no broker has formatted"); /* who made the link chose the file */
+    refuse_region(link, "no broker has formatted"); /* the owner of the link chose the file */
     HWS_CHECK(chmod(folder, 01777) == 0);
     refuse_region(link, "must belong to the program's user");
     HWS_CHECK(chmod(folder, 0700) == 0 && chown(folder, 4711, 0) == 0);
@@ -164,7 +167,7 @@ static void shouldSayWhoItIsAndWhereItMapped(void) {
     HWS_CHECK(strcmp(guest->program, program_invocation_short_name) == 0 && guest->host[0] != '\0');
     HWS_CHECK(memcmp(view->header, &fake_host.header, offsetof(hws_region_header_t, host_beat)) == 0);
     const hws_region_header_t *live = (const hws_region_header_t *) view->base;
-    HWS_CHECK(fake_load(&live->slot_signal) == 1); /* the broker is told of the claim, and of the end below */
+    HWS_CHECK(fake_load(&live->slot_signal) == 1); /* the broker learns of the claim, and of the end below */
     HWS_CHECK(view->heap == view->base + fake_host.header.heap_offset);
     HWS_CHECK(hws_shm_chunk(view, 1) == view->base + fake_host.header.slots_offset + fake_host.header.bulk_offset
               + fake_host.header.chunk_bytes);
@@ -186,7 +189,7 @@ static void shouldSayWhyTheBrokerRefused(void) {
 static void shouldPassByARegionWhoseBrokerIsGone(void) {
     fake_host_start(REGION_BYTES, 2, HOST_STANDS_STILL);
     HWS_CHECK(connect_region() == NULL && strstr(fake_error, "no sign of life") != NULL);
-    /* Its claim is taken back, so that a broker that comes back does not serve it. */
+    /* Its claim is withdrawn, so that a broker that comes back does not serve it. */
     HWS_CHECK(fake_load(&fake_guest(fake_host.base, 0)->state) == HWS_GUEST_LEFT);
     atomic_store(&fake_host.mood, HOST_SERVES);
     hws_carrier_t *carrier = connect_region();
@@ -201,11 +204,11 @@ static void shouldNotWaitLongerThanItsTimeout(void) {
     config.connect_timeout_ms = 50;
     HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "in time (50 ms)") != NULL);
     HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "in time (50 ms)") != NULL);
-    HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "did not clear a slot up in time") != NULL);
+    HWS_CHECK(connect_with(&config) == NULL && strstr(fake_error, "did not free a slot in time") != NULL);
     fake_host_stop();
 }
 
-/* Others hold locks for a moment: what was looked at once, and late, has not been looked at for a while. */
+/* Other processes hold locks briefly. One late look does not count as repeated looks over a while. */
 static void shouldNotBelieveOneLookThatAllSlotsAreTaken(void) {
     enum { SLOTS = 2 };
     fake_host_start(REGION_BYTES, SLOTS, HOST_SERVES);
@@ -227,7 +230,7 @@ static void shouldBeatWhereTheHostAsksForIt(void) {
     HWS_CHECK(carrier != NULL);
     const uint64_t *beat = &fake_guest(fake_host.base, hws_shm_current()->slot)->beat;
     while (__atomic_load_n(beat, __ATOMIC_ACQUIRE) < 3) {
-        fake_nap(); /* ends by the test's own limit if it does not beat */
+        fake_nap(); /* the test's own limit ends it if the guest does not beat */
     }
     carrier->ops->shutdown(carrier);
     HWS_CHECK(fake_load(&fake_guest(fake_host.base, 0)->state) != HWS_GUEST_CLAIMED);
@@ -268,7 +271,7 @@ static void shouldFindTheDeviceThatCarriesOurRegion(void) {
     fake_host_stop();
 }
 
-/* Receives once over a session and closes it. Returns the carrier's sentence, in fake_error. */
+/* Receives once over a session and closes it. Puts the carrier's message into fake_error. */
 static void receive_after(void (*happen)(fake_slot_t *slot)) {
     hws_carrier_t *carrier = connect_region();
     HWS_CHECK(carrier != NULL);
@@ -298,7 +301,7 @@ static void give_slot_away(fake_slot_t *slot) {
 
 static void free_slot(fake_slot_t *slot) {
     __atomic_store_n(&slot->host->state, HWS_HOST_FREE, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&slot->host->reply_tail, 0, __ATOMIC_SEQ_CST); /* back from the WELCOME's */
+    __atomic_store_n(&slot->host->reply_tail, 0, __ATOMIC_SEQ_CST); /* before the position after WELCOME */
 }
 
 static void begin_anew(fake_slot_t *slot) {
@@ -318,7 +321,7 @@ static void move_tail_to_an_odd_place(fake_slot_t *slot) {
 }
 
 static void shouldSeeThatItsSessionIsOver(void) {
-    const struct { void (*happen)(fake_slot_t *); const char *said; } cases[] = {
+    const struct { void (*happen)(fake_slot_t *); const char *expected; } cases[] = {
         {end_session, "the session was ended: enough"}, {end_with_long_reason, "xxxxxxxxxxx"},
         {give_slot_away, "given to another session"},   {free_slot, "taken the slot away"},
         {move_tail_too_far, "position in the reply"},   {move_tail_back, "position in the reply"},
@@ -327,12 +330,12 @@ static void shouldSeeThatItsSessionIsOver(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fake_host_start(REGION_BYTES, 2, HOST_SERVES);
         receive_after(cases[i].happen);
-        HWS_CHECK(strstr(fake_error, cases[i].said) != NULL);
+        HWS_CHECK(strstr(fake_error, cases[i].expected) != NULL);
         fake_host_stop();
     }
     fake_host_start(REGION_BYTES, 2, HOST_SERVES);
     receive_after(begin_anew);
-    HWS_CHECK(strstr(fake_error, "begun the region anew") != NULL);
+    HWS_CHECK(strstr(fake_error, "formatted the region again") != NULL);
     fake_host_stop();
 }
 
@@ -388,7 +391,7 @@ static void finish_chunk(void *argument) {
     fake_slot_t *slot = argument;
     const hws_shm_view_t *view = hws_shm_current();
     uint32_t *word = (uint32_t *) ((uint8_t *) slot->guest + 2 * HWS_PAGE_BYTES + HWS_CHUNK_STRIDE);
-    /* Not before it is asleep. */
+    /* Not before the thread is asleep. */
     while (__atomic_load_n(&slot->guest->reply_waiting, __ATOMIC_ACQUIRE) == 0) {
         fake_nap();
     }
@@ -429,20 +432,20 @@ static void shouldWaitForAChunkUntilTheWorkerHasDoneWithIt(void) {
 }
 
 #ifndef __SANITIZE_THREAD__ /* the thread sanitizer does not follow forks */
-/* A process of the same guest: says its slot, or 100 + errno-like failure, and lives until it is told to end. */
+/* A process of the same guest: reports its slot, -1 or -2 for a failure, and lives until the test orders its exit. */
 typedef struct neighbour {
     pid_t pid;
-    int said, tell;
-    int slot; /* -1: none was to be had */
+    int report, order;
+    int slot; /* -1: none was free */
 } neighbour_t;
 
 static void spawn_neighbour(neighbour_t *neighbour) {
-    int said[2], tell[2];
-    HWS_CHECK(pipe(said) == 0 && pipe(tell) == 0);
+    int report[2], order[2];
+    HWS_CHECK(pipe(report) == 0 && pipe(order) == 0);
     neighbour->pid = fork();
     HWS_CHECK(neighbour->pid >= 0);
     if (neighbour->pid == 0) {
-        close(tell[1]);
+        close(order[1]);
         hws_carrier_t *carrier = connect_region();
         int8_t slot = carrier == NULL ? -1 : (int8_t) hws_shm_current()->slot;
         if (slot >= 0) {
@@ -450,19 +453,19 @@ static void spawn_neighbour(neighbour_t *neighbour) {
         } else if (strstr(fake_error, "are taken by other processes") == NULL) {
             slot = -2;
         }
-        HWS_CHECK(write(said[1], &slot, 1) == 1);
-        HWS_CHECK(read(tell[0], &slot, 1) >= 0);
-        _exit(0); /* as one that crashes: it does not leave */
+        HWS_CHECK(write(report[1], &slot, 1) == 1);
+        HWS_CHECK(read(order[0], &slot, 1) >= 0);
+        _exit(0); /* like a crash: it does not leave */
     }
-    close(said[1]);
-    close(tell[0]);
-    neighbour->said = said[0];
-    neighbour->tell = tell[1];
+    close(report[1]);
+    close(order[0]);
+    neighbour->report = report[0];
+    neighbour->order = order[1];
 }
 
 static void await_neighbour(neighbour_t *neighbour) {
     int8_t slot;
-    HWS_CHECK(read(neighbour->said, &slot, 1) == 1);
+    HWS_CHECK(read(neighbour->report, &slot, 1) == 1);
     neighbour->slot = slot;
 }
 
@@ -475,8 +478,8 @@ static void kill_neighbour(neighbour_t *neighbour) {
     int outcome;
     kill(neighbour->pid, SIGKILL);
     HWS_CHECK(waitpid(neighbour->pid, &outcome, 0) == neighbour->pid);
-    close(neighbour->said);
-    close(neighbour->tell);
+    close(neighbour->report);
+    close(neighbour->order);
 }
 
 static void shouldGiveEachProcessASlotAndTakeThatOfADeadOne(void) {
@@ -491,7 +494,7 @@ static void shouldGiveEachProcessASlotAndTakeThatOfADeadOne(void) {
     HWS_CHECK(one_too_many.slot == -1);
     kill_neighbour(&one_too_many);
     kill_neighbour(&neighbours[2]);
-    /* The host of this test does not look at locks: the next process has to find the slot abandoned. */
+    /* The host of this test does not check locks: the next process must find the slot abandoned. */
     hws_carrier_t *carrier = connect_region();
     HWS_CHECK(carrier != NULL && hws_shm_current()->slot == 2 && atomic_load(&fake_host.abandoned) == 1);
     HWS_CHECK(atomic_load(&hws_shm_current()->heap_table[2]) == 0); /* its granules came with it */
@@ -548,7 +551,7 @@ static void shouldKeepItsRegionFromAForkedChild(void) {
     }
     int outcome = -1;
     HWS_CHECK(waitpid(child, &outcome, 0) == child && outcome == 0);
-    /* The child's copy of the descriptor took no lock with it. */
+    /* The child's close of its descriptor has released no lock. */
     neighbour_t neighbour;
     start_neighbour(&neighbour);
     HWS_CHECK(neighbour.slot == 1 && fake_load(&fake_guest(fake_host.base, 0)->state) == HWS_GUEST_CLAIMED);

@@ -340,7 +340,7 @@ static void close_window(window_t *window) {
 static hws_ssl_context_t *make_context(const hws_libssl_t *lib, const char *ca_file, char *error, size_t capacity) {
     hws_ssl_context_t *context = lib->SSL_CTX_new(lib->TLS_client_method());
     if (context == NULL) {
-        snprintf(error, capacity, "the machine's OpenSSL makes no context");
+        snprintf(error, capacity, "the machine's OpenSSL cannot make a context");
         return NULL;
     }
     int trusted = ca_file[0] == '\0' ? lib->SSL_CTX_set_default_verify_paths(context)
