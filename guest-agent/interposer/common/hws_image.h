@@ -1,7 +1,7 @@
 /*
  * Device code images. CUDA passes them without a length, so this code derives it. An image is an ELF cubin, PTX text, a
- * fat binary, or the wrapper that nvcc puts around fat binaries. A wrapper of version 1 has one fat binary. One of
- * version 2 has a linked one and a list of the parts that it needs.
+ * fat binary, or the wrapper that nvcc puts around fat binaries. A wrapper of version 1 has one fat binary. A
+ * wrapper of version 2 has a linked fat binary and a list of the parts that it needs.
  */
 #ifndef HWS_IMAGE_H
 #define HWS_IMAGE_H

@@ -23,8 +23,8 @@ extern _Atomic unsigned hws_captures;
 
 /*
  * Whether work may be issued to the stream. Returns 0 when the stream does not capture and HWS_CAPTURED when it does.
- * Returns CUDA's error when its capture is invalid. Also when the legacy stream would wait for a capture, which ends
- * that capture.
+ * Returns CUDA's error when its capture is invalid. If the legacy stream would wait for a capture, returns an error and
+ * ends that capture.
  */
 CUresult hws_capture_ask(CUstream stream);
 
