@@ -93,15 +93,15 @@ public final class Worker {
         worker.devices = Collections.nCopies(backend.deviceCount(), "any");
         int ledger = Descriptors.memory("hawser-rehearsal", LedgerLayout.bytes(1));
         new Ledger(SharedMemory.mapWhileReachable(ledger, LedgerLayout.bytes(1)), 1).limit(0, NO_LIMIT, NO_LIMIT);
-        worker.takeLedger((BrokerMessage.Ledger) worker.decode("ledger\",\"slots\":1,\"slot\":0,\"gpus\":[\"any\"]"),
-            ledger);
-        worker.takeTurns(worker.decode("turns\""), TurnPage.create());
-        worker.takeTurns(worker.decode("turnbell\""), EventFd.create().fd());
+        worker.takeLedger((BrokerMessage.Ledger) worker.decode("""
+            {"type":"ledger","slots":1,"slot":0,"gpus":["any"]}"""), ledger);
+        worker.takeTurns(worker.decode("{\"type\":\"turns\"}"), TurnPage.create());
+        worker.takeTurns(worker.decode("{\"type\":\"turnbell\"}"), EventFd.create().fd());
         return worker;
     }
 
-    private BrokerMessage decode(String typeAndRest) throws IOException {
-        return codec.decode(("{\"type\":\"" + typeAndRest + "}").getBytes(StandardCharsets.US_ASCII));
+    private BrokerMessage decode(String json) throws IOException {
+        return codec.decode(json.getBytes(StandardCharsets.US_ASCII));
     }
 
     /**
