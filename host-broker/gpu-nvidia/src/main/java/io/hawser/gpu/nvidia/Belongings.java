@@ -5,8 +5,9 @@ import java.util.Set;
 import java.util.function.LongConsumer;
 
 /**
- * What a session has made in a primary context. The context itself stays, with the worker's own memory and events in
- * it, when the guest resets it: making one takes a third of a second. Session thread only.
+ * The objects that a session has created in a primary context. A reset by the guest frees these objects. The context
+ * itself stays, with the worker's own memory and events, because creating one takes a third of a second. Session thread
+ * only.
  */
 final class Belongings {
     final Set<Long> memory = new HashSet<>();
@@ -18,11 +19,11 @@ final class Belongings {
     final Set<Long> textures = new HashSet<>();
     final Set<Long> surfaces = new HashSet<>();
 
-    private int lateStreams; // destroyed with work in them
-    private volatile int lateStreamsReached; // so many of them have no work any more
+    private int lateStreams; // streams destroyed while they had work
+    private volatile int lateStreamsReached; // of these streams, so many have finished their work
 
-    /** A stream has been destroyed with work in it, of which only the context knows when it ends. */
-    void hasLateStream() {
+    /** Counts a stream that was destroyed while it had work. Only the context can tell when that work ends. */
+    void addLateStream() {
         lateStreams++;
     }
 
@@ -30,16 +31,16 @@ final class Belongings {
         return lateStreams;
     }
 
-    /** Of the streams destroyed with work in them, so many, the first, have no work any more. Any thread. */
-    void lateStreamsReached(int count) {
-        lateStreamsReached = Math.max(lateStreamsReached, count); // one thread at a time runs actions of markers
+    /** Records that the first {@code count} of these streams have finished their work. Any thread. */
+    void markLateStreamsReached(int count) {
+        lateStreamsReached = Math.max(lateStreamsReached, count); // only one thread at a time runs actions of markers
     }
 
     /**
-     * The streams in which all the work of the session in this context is, its default stream among them. All that a
-     * guest's work goes to are made through {@link NvidiaDriver}.
+     * The streams that hold all of the session's work in this context, including its default stream. All streams for a
+     * guest's work are created through {@link NvidiaDriver}.
      *
-     * @return null when there are more than the limit, or work is where none of them knows of it.
+     * @return null when there are more than the limit, or a destroyed stream still has work.
      */
     long[] streams(int limit) {
         if (streams.size() >= limit || lateStreams != lateStreamsReached) {
@@ -53,12 +54,12 @@ final class Belongings {
         return all;
     }
 
-    /** Gives everything back; the context must be current and without work. */
+    /** Frees all objects; the context must be current and have no work. */
     void free(NvidiaDriver driver, Images images) {
         drain(streams, driver::destroyStream);
         drain(events, driver::destroyEvent);
         drain(modules, images::unload);
-        drain(textures, driver::destroyTexture); // before what they read
+        drain(textures, driver::destroyTexture); // before the arrays that they read
         drain(surfaces, driver::destroySurface);
         drain(arrays, driver::destroyArray);
         drain(mipmappedArrays, driver::destroyMipmappedArray);

@@ -11,19 +11,19 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * How much device memory code will take: its variables, which may be far larger than the image, and itself. The driver
- * does not tell, neither before it has loaded the code nor after. Of several versions of the code the largest counts,
- * and what cannot be read counts as long as it says that it is. Any thread.
+ * Estimates the device memory that code will take: for the code itself and for its variables, which may be far larger
+ * than the image. The driver reports this neither before nor after it has loaded the code. Of several versions of the
+ * code, the largest counts. Code that cannot be read counts with the length in its header. Any thread.
  *
- * <p>The layout of a fat binary is described at the software GPU's {@code FatBinary}; the driver, which reads it after
- * this, is the one that checks it.
+ * <p>The software GPU's {@code FatBinary} describes the layout of a fat binary. The driver, which reads the image
+ * afterwards, checks it.
  */
 final class CodeMemory {
-    /** What is unpacked at once; what says that it is longer counts with that length. Bounds a buffer. */
+    /** The largest code that is unpacked; larger code counts with the length in its header. Bounds a buffer. */
     private static final long MAX_UNPACKED_BYTES = 256L << 20;
     private static final int ELF_MAGIC = 0x464C457F;
     private static final int HEADER_BYTES = 16; // of a fat binary
-    private static final int ENTRY_BYTES = 64; // least of an entry's header
+    private static final int ENTRY_BYTES = 64; // shortest header of an entry
     private static final long FLAG_LZ4 = 0x2000;
     private static final long FLAG_ZSTD = 0x8000;
     // elf.h
@@ -31,9 +31,9 @@ final class CodeMemory {
     private static final int SHT_PROGBITS = 1;
     private static final int SHT_NOBITS = 8;
     private static final long SHF_ALLOC = 2;
-    private static final String SHARED = ".nv.shared"; // is in the multiprocessors
+    private static final String SHARED = ".nv.shared"; // in the multiprocessors, not in device memory
 
-    /** Variables of a module in PTX: for vectors their length, the type, and names with dimensions. */
+    /** Variables of a module in PTX: the length of a vector, the type, and names with dimensions. */
     private static final Pattern VARIABLES = Pattern.compile("(\\.extern\\s+)?\\.global\\s+"
         + "(?:\\.(?:align\\s+\\d+|attribute\\s*\\([^)]*\\))\\s+)*(?:\\.v([24])\\s+)?"
         + "\\.(?:[busf](\\d{1,3})|(?!align|attribute)\\w+)\\s+([^;={]+)");
@@ -43,9 +43,9 @@ final class CodeMemory {
     }
 
     /**
-     * Looks.
+     * Estimates an image.
      *
-     * @param image PTX, machine code, or fat binaries one after the other, of any content.
+     * @param image PTX, machine code, or a sequence of fat binaries, with any content.
      * @return bytes, 0 or more; at most {@link Long#MAX_VALUE}.
      */
     static long bytes(MemorySegment image) {
@@ -60,7 +60,7 @@ final class CodeMemory {
             long headerBytes = Short.toUnsignedInt(image.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
             long bodyBytes = image.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
             if (headerBytes < HEADER_BYTES || bodyBytes < 0 || bodyBytes > image.byteSize() - at - headerBytes) {
-                break; // the driver refuses it
+                break; // the driver rejects it
             }
             sum = add(sum, ofEntries(image.asSlice(at + headerBytes, bodyBytes)));
             at += headerBytes + bodyBytes + 7 & -8L;
@@ -101,7 +101,7 @@ final class CodeMemory {
             int length = decompressor.decompress(packed, 0, packed.length, unpacked, 0, unpacked.length);
             return ofCode(MemorySegment.ofArray(unpacked).asSlice(0, length));
         } catch (MalformedInputException | IllegalArgumentException | IndexOutOfBoundsException e) {
-            return bytes; // compressed in a way that is not known here
+            return bytes; // unknown compression
         }
     }
 
@@ -149,7 +149,7 @@ final class CodeMemory {
         Matcher variables = VARIABLES.matcher(ptx);
         while (variables.find()) {
             if (variables.group(1) != null) {
-                continue; // another image's
+                continue; // defined in another image
             }
             long each = variables.group(3) == null ? Long.BYTES : Math.max(1, Long.parseLong(variables.group(3)) / 8);
             each = multiply(each, variables.group(2) == null ? 1 : Long.parseLong(variables.group(2)));

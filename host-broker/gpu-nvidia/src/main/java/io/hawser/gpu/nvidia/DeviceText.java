@@ -13,8 +13,9 @@ import java.lang.invoke.MethodHandle;
 import java.util.function.Consumer;
 
 /**
- * What kernels print. The driver writes it to this process's standard output when a call synchronises, so that output
- * is a file in memory here, read after such a call. A worker has one session, so nobody else's text is in it.
+ * The output of kernels. When a call synchronises, the driver writes it to this process's standard output. So standard
+ * output is a memory file here, which is read after such a call. A worker has one session, so the file never holds
+ * another session's text.
  */
 final class DeviceText {
     private static final Logger LOG = System.getLogger(DeviceText.class.getName());
@@ -22,7 +23,8 @@ final class DeviceText {
     private static final int STDOUT = 1;
     private static final int MFD_CLOEXEC = 1; // Linux memfd.h
     private static final int F_SETFL = 4; // Linux fcntl.h
-    private static final int O_APPEND = 0x400; // Linux fcntl.h: after the file was cut, writing goes on at its start
+    // Linux fcntl.h: after the file was truncated, writing continues at its start
+    private static final int O_APPEND = 0x400;
     private static final int O_RDWR = 2;
     private static final int PIECE_BYTES = 64 << 10;
 
@@ -49,7 +51,7 @@ final class DeviceText {
             file = (int) MEMFD_CREATE.invokeExact(arena.allocateFrom("device-text"), MFD_CLOEXEC);
             if (file < 0 || (int) FCNTL.invokeExact(file, F_SETFL, O_APPEND | O_RDWR) != 0
                     || (int) DUP2.invokeExact(file, STDOUT) < 0) {
-                throw new IllegalStateException("what kernels print needs a file in memory as standard output");
+                throw new IllegalStateException("kernel output needs a memory file as standard output");
             }
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);
@@ -65,27 +67,30 @@ final class DeviceText {
         sink = to;
     }
 
-    /** From now on kernels may print: looking for text costs each synchronisation some microseconds. */
-    void expect() {
+    /**
+     * Starts to check for output, because kernels may print now. The check costs each synchronisation some
+     * microseconds.
+     */
+    void enable() {
         inUse = true;
     }
 
-    /** Hands on what was printed by the work behind an event that has been reached. Any thread. */
+    /** Forwards the output of the work before an event that has been reached. Any thread. */
     void flush(long event) {
         if (inUse) {
-            handOn(() -> Driver.cuEventSynchronize(event));
+            forward(() -> Driver.cuEventSynchronize(event));
         }
     }
 
-    /** Hands on what was printed by the work of a stream that is idle, of the current context. Any thread. */
+    /** Forwards the output of the work of an idle stream of the current context. Any thread. */
     void flushStream(long stream) {
         if (inUse) {
-            handOn(() -> Driver.cuStreamSynchronize(stream));
+            forward(() -> Driver.cuStreamSynchronize(stream));
         }
     }
 
-    private synchronized void handOn(Runnable synchronise) {
-        synchronise.run(); // the documented moment at which the driver prints
+    private synchronized void forward(Runnable synchronise) {
+        synchronise.run(); // CUDA documents that the driver prints at this call
         try {
             int flushed = (int) FFLUSH.invokeExact(MemorySegment.NULL);
             long at = 0;
@@ -96,7 +101,7 @@ final class DeviceText {
                 count = (long) PREAD.invokeExact(file, piece, (long) PIECE_BYTES, at);
             }
             if (at > 0 && (flushed != 0 || (int) FTRUNCATE.invokeExact(file, 0L) != 0)) {
-                LOG.log(Level.WARNING, "what kernels print could not be read in order");
+                LOG.log(Level.WARNING, "kernel output could not be read completely");
             }
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);

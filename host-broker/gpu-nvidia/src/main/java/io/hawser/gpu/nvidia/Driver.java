@@ -11,8 +11,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * The Driver API functions that the worker needs beside those of {@code CudaForeign}, under CUDA's names, with C's
- * parameters. One that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED. Any thread.
+ * Functions of the Driver API that the worker needs in addition to {@code CudaForeign}, with CUDA's names and C's
+ * parameters. A function that the installed driver lacks returns CUDA_ERROR_NOT_SUPPORTED. Any thread.
  */
 final class Driver {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);

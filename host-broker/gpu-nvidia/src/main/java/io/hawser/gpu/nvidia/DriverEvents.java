@@ -1,6 +1,6 @@
 package io.hawser.gpu.nvidia;
 
-/** The driver's own events. */
+/** Events of the driver. */
 final class DriverEvents implements Markers.Events {
     private static final int CU_EVENT_DISABLE_TIMING = 2; // cuda.h
 

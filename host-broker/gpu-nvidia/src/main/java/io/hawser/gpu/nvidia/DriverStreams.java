@@ -1,6 +1,6 @@
 package io.hawser.gpu.nvidia;
 
-/** The driver's own streams. */
+/** Streams of the driver. */
 final class DriverStreams implements Watches.Streams {
     private final DeviceText text;
 

@@ -11,8 +11,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * The Driver API's functions for graphs, under CUDA's names, with C's parameters. One that the installed driver lacks
- * answers CUDA_ERROR_NOT_SUPPORTED. Session thread only.
+ * Functions of the Driver API for graphs, with CUDA's names and C's parameters. A function that the installed driver
+ * lacks returns CUDA_ERROR_NOT_SUPPORTED. Session thread only.
  */
 final class GraphDriver {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);

@@ -11,7 +11,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** The driver's structures for parameters of nodes; they live as long as the arena that is given. Any thread. */
+/** The driver's structures for parameters of graph nodes. They live as long as the given arena. Any thread. */
 final class GraphParams {
     // cuda.h: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE
     private static final long BUFFER_POINTER = 1;
@@ -26,13 +26,13 @@ final class GraphParams {
     private GraphParams() {
     }
 
-    /** A copy in native memory, aligned; the null pointer for nothing. */
+    /** An aligned copy in native memory; the null pointer for no bytes. */
     static MemorySegment owned(Arena arena, MemorySegment bytes) {
         return bytes.byteSize() == 0 ? MemorySegment.NULL
             : arena.allocate(bytes.byteSize(), Long.BYTES).copyFrom(bytes);
     }
 
-    /** CUDA_KERNEL_NODE_PARAMS_v2: parameters packed, by {@code extra}. */
+    /** CUDA_KERNEL_NODE_PARAMS_v2, with packed parameters in {@code extra}. */
     static MemorySegment kernel(Arena arena, GraphNode.Kernel kernel, long function, long context) {
         MemorySegment params = arena.allocate(CUDA_KERNEL_NODE_PARAMS_v2.BYTES, Long.BYTES);
         params.set(ValueLayout.JAVA_LONG, CUDA_KERNEL_NODE_PARAMS_v2.FUNC_OFFSET, function);
@@ -60,7 +60,7 @@ final class GraphParams {
     /** CUDA_MEMCPY3D. */
     static MemorySegment copy(Arena arena, GraphNode.Copy copy) {
         MemorySegment params = arena.allocate(CUDA_MEMCPY3D.BYTES, Long.BYTES);
-        // The fields have one order on both sides.
+        // The fields of source and destination have the same order.
         end(params, 0, copy.source());
         end(params, CUDA_MEMCPY3D.DST_XIN_BYTES_OFFSET - CUDA_MEMCPY3D.SRC_XIN_BYTES_OFFSET, copy.destination());
         params.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.WIDTH_IN_BYTES_OFFSET, copy.widthBytes());
@@ -99,7 +99,7 @@ final class GraphParams {
         return params;
     }
 
-    /** CUDA_HOST_NODE_PARAMS: an entry of ours and the node's number. */
+    /** CUDA_HOST_NODE_PARAMS: the worker's entry function, and the node's number as its argument. */
     static MemorySegment host(Arena arena, MemorySegment entry, GraphNode.Host host) {
         MemorySegment params = arena.allocate(CUDA_HOST_NODE_PARAMS.BYTES, Long.BYTES);
         params.set(ValueLayout.JAVA_LONG, CUDA_HOST_NODE_PARAMS.FN_OFFSET, entry.address());
@@ -107,11 +107,11 @@ final class GraphParams {
         return params;
     }
 
-    /** CUgraphNodeParams of a child that belongs to its node from then on. */
+    /** CUgraphNodeParams of a child graph whose ownership moves to the node. */
     static MemorySegment movedChild(Arena arena, GraphNode.Child child) {
         MemorySegment params = arena.allocate(CUgraphNodeParams.BYTES, Long.BYTES);
         params.set(ValueLayout.JAVA_INT, CUgraphNodeParams.TYPE_OFFSET, TYPE_GRAPH);
-        MemorySegment own = params.asSlice(4L * Integer.BYTES); // behind type and reserved0[3]
+        MemorySegment own = params.asSlice(4L * Integer.BYTES); // after type and reserved0[3]
         own.set(ValueLayout.JAVA_LONG, CUDA_CHILD_GRAPH_NODE_PARAMS.GRAPH_OFFSET, child.graph());
         own.set(ValueLayout.JAVA_INT, CUDA_CHILD_GRAPH_NODE_PARAMS.OWNERSHIP_OFFSET, MOVE);
         return params;

@@ -23,7 +23,7 @@ import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
 import java.util.function.LongUnaryOperator;
 
-/** Graphs by the driver's own. Session thread only, except what host nodes run. */
+/** Graphs of the driver. Session thread only, except for host nodes. */
 final class Graphs implements GraphBackend {
     private static final Logger LOG = System.getLogger(Graphs.class.getName());
     private static final int COOPERATIVE = 2; // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
@@ -38,9 +38,9 @@ final class Graphs implements GraphBackend {
     private volatile LongConsumer hostFunction = id -> { };
 
     /**
-     * @param markers told before a host node runs, since what it tells of comes after what was done before it.
-     * @param context answers the current one.
-     * @param functionHere a library's kernel as the current context has it.
+     * @param markers catch up before a host node runs, because the guest may learn from it that earlier work is done.
+     * @param context supplies the current context.
+     * @param functionHere maps a library's kernel to its handle in the current context.
      */
     Graphs(Markers markers, LongSupplier context, LongUnaryOperator functionHere) {
         this.markers = markers;
@@ -51,11 +51,13 @@ final class Graphs implements GraphBackend {
                 MethodHandles.lookup().bind(this, "run", MethodType.methodType(void.class, long.class)),
                 FunctionDescriptor.ofVoid(ValueLayout.JAVA_LONG), Arena.global());
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("run(long) is in this class", e);
+            throw new IllegalStateException("run(long) must be in this class", e);
         }
     }
 
-    /** Called by the driver at each execution of a host node; nothing may be thrown into it, that would end the JVM. */
+    /**
+     * Called by the driver at each execution of a host node. Must not throw: an exception in an upcall ends the JVM.
+     */
     void run(long id) {
         try {
             markers.catchUp();
@@ -98,7 +100,7 @@ final class Graphs implements GraphBackend {
                 case GraphNode.Host host -> GraphDriver.cuGraphAddHostNode(out, graph, before, count,
                     GraphParams.host(arena, entry, host));
                 case GraphNode.Empty empty -> GraphDriver.cuGraphAddEmptyNode(out, graph, before, count);
-                // Moved in, so that the nodes of the graph inside keep their handles.
+                // Moved, not copied, so that the nodes of the child graph keep their handles.
                 case GraphNode.Child child -> GraphDriver.cuGraphAddNode_v2(out, graph, before, MemorySegment.NULL,
                     count, GraphParams.movedChild(arena, child));
                 case GraphNode.EventRecord record -> GraphDriver.cuGraphAddEventRecordNode(out, graph, before, count,

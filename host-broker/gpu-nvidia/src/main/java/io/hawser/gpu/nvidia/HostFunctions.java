@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Functions in stream order, on a thread of the driver. */
+/** Runs functions in stream order, on a thread of the driver. */
 final class HostFunctions {
     private static final Logger LOG = System.getLogger(HostFunctions.class.getName());
 
@@ -22,7 +22,9 @@ final class HostFunctions {
     private final MemorySegment entry;
     private final Markers markers;
 
-    /** @param markers told before a function runs, since what it tells of comes after what was done before it. */
+    /**
+     * @param markers catch up before a function runs, because the guest may learn from it that earlier work is done.
+     */
     HostFunctions(Markers markers) {
         this.markers = markers;
         try {
@@ -30,7 +32,7 @@ final class HostFunctions {
                 MethodHandles.lookup().bind(this, "run", MethodType.methodType(void.class, long.class)),
                 FunctionDescriptor.ofVoid(ValueLayout.JAVA_LONG), Arena.global());
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("run(long) is in this class", e);
+            throw new IllegalStateException("run(long) must be in this class", e);
         }
     }
 
@@ -44,7 +46,7 @@ final class HostFunctions {
         return result;
     }
 
-    /** Called by the driver; nothing may be thrown into it, that would end the JVM. */
+    /** Called by the driver. Must not throw: an exception in an upcall ends the JVM. */
     void run(long id) {
         try {
             markers.catchUp();

@@ -12,20 +12,20 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Device code: loading, and what is in it. A context must be current. Session thread only. */
+/** Device code: loads it, and finds its kernels and variables. A context must be current. Session thread only. */
 final class Images {
     static final int FATBIN_MAGIC = 0xBA55ED50; // fatbinary_section.h
     private static final int WRAPPER_MAGIC = 0x466243B1; // fatbinary_section.h
     private static final int WRAPPER_BYTES = 24;
     private static final int ELF_MAGIC = 0x464C457F;
     private static final int LOG_BYTES = 64 << 10;
-    private static final int MAX_FUNCTIONS = 1 << 20; // of a module; sizes an array
+    private static final int MAX_FUNCTIONS = 1 << 20; // per module; bounds an array
     // CUjit_option of cuda.h
     private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
 
-    private final Map<Long, Long> libraries = new HashMap<>(); // by their module
+    private final Map<Long, Long> libraries = new HashMap<>(); // by the module that was made from them
 
-    /** Unloads what {@link #load} has loaded. */
+    /** Unloads a module from {@link #load}. */
     int unload(long module) {
         Long library = libraries.remove(module);
         return library == null ? Driver.cuModuleUnload(module) : Driver.cuLibraryUnload(library);
@@ -35,7 +35,7 @@ final class Images {
         return load(image, out, log, false);
     }
 
-    /** As {@link #load}, for every context: {@code out} receives a library. */
+    /** As {@link #load}, but for every context: {@code out} receives a library. */
     int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
         return load(image, out, log, true);
     }
@@ -60,7 +60,7 @@ final class Images {
         }
     }
 
-    /** Code that nvcc has linked (-rdc): only libraries are loaded from the wrapper. */
+    /** Loads code that nvcc has linked (-rdc). The driver accepts the wrapper only for libraries. */
     private int linked(MemorySegment wrapper, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment library = arena.allocate(ValueLayout.JAVA_LONG);
@@ -89,7 +89,10 @@ final class Images {
         return new String(Arrays.copyOf(bytes, length), StandardCharsets.UTF_8);
     }
 
-    /** The image as the driver wants it: a text ends with a NUL, several fat binaries get the wrapper of nvcc -rdc. */
+    /**
+     * The image in the form that the driver needs: text ends with a NUL; several fat binaries get the wrapper of nvcc
+     * -rdc.
+     */
     private static MemorySegment readable(MemorySegment image, Arena arena) {
         int magic = image.byteSize() < Integer.BYTES ? 0 : image.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
         if (magic == ELF_MAGIC) {
@@ -105,7 +108,7 @@ final class Images {
             int header = Short.toUnsignedInt(image.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
             long bytes = image.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
             if (bytes < 0 || bytes > image.byteSize() - at - header) {
-                break; // the driver refuses what is cut short
+                break; // the driver rejects a truncated binary
             }
             at += header + bytes + 7 & -8L;
         }
@@ -166,7 +169,7 @@ final class Images {
                     names.add(name.get(ValueLayout.ADDRESS, 0).reinterpret(Long.MAX_VALUE).getString(0));
                 }
             }
-            names.sort(null); // so that a guest which asks in several pieces gets each name once
+            names.sort(null); // a fixed order: a guest that reads the names in several pieces then gets each name once
             return names;
         }
     }

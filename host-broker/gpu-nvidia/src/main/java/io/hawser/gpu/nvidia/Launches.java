@@ -5,7 +5,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Kernel launches: one downcall each, its structures made once. Session thread only. */
+/** Launches kernels with one downcall each; it allocates its structures only once. Session thread only. */
 final class Launches {
     // CUlaunchConfig of CUDA 13.0 cuda.h
     private static final int SHARED_OFFSET = 24;
@@ -16,7 +16,7 @@ final class Launches {
     // cuda.h: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE
     private static final long BUFFER_POINTER = 1;
     private static final long BUFFER_SIZE = 2;
-    private static final int MAX_ATTRIBUTES = 64 + 1; // what a record may bring, and ours
+    private static final int MAX_ATTRIBUTES = 64 + 1; // from a record, and the cooperative one
     private static final int COOPERATIVE = 2; // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
     private static final int COOPERATIVE_FLAG = 1;
 

@@ -8,23 +8,23 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Device code that belongs to no context: the driver makes a module of it in each context that uses it. A kernel has
- * one handle here, that of the context in which it was asked for first, and {@link #here} says what it is in another.
- * Session thread only.
+ * Device code that belongs to no context: the driver makes a module of it in each context that uses it. A kernel's
+ * handle for the guest is its handle in the context of its first lookup. {@link #here} maps that handle to the current
+ * context. Session thread only.
  */
 final class Libraries {
-    /** A library's modules, by context. */
+    /** A library and its modules, by context. */
     private record Library(long handle, Map<Long, Long> modules) { }
 
-    /** Where a kernel comes from: its library, its name, and the context in which its handle is one. */
+    /** The origin of a kernel: its library and name, the context of its handle, and its handles in other contexts. */
     private record Kernel(Library library, String name, long context, Map<Long, Long> elsewhere) { }
 
     private final Map<Long, Library> libraries = new HashMap<>();
     private final Map<Long, Kernel> kernels = new HashMap<>();
-    private long onlyContext; // that has used libraries, 0 for none
-    private boolean several; // contexts have used them
+    private long onlyContext; // the last context that has used libraries, 0 for none
+    private boolean several; // several contexts have used libraries
 
-    /** Takes a library that the driver has loaded. */
+    /** Adds a library that the driver has loaded. */
     void add(long library) {
         libraries.put(library, new Library(library, new HashMap<>()));
     }
@@ -34,7 +34,7 @@ final class Libraries {
         return libraries.containsKey(library);
     }
 
-    /** Unloads a library; its modules go with it. */
+    /** Unloads a library and its modules. */
     int unload(long library) {
         Library gone = libraries.remove(library);
         kernels.values().removeIf(kernel -> kernel.library == gone);
@@ -44,9 +44,9 @@ final class Libraries {
     /**
      * The module of a library in the current context.
      *
-     * @param library a library's handle; that of a module is its own answer.
-     * @param context the current one.
-     * @return the module, or the CUresult that says why there is none, negated.
+     * @param library a library's handle, or a module's, which is returned unchanged.
+     * @param context the current context.
+     * @return the module, or a negated CUresult on failure.
      */
     long module(long library, long context) {
         Library known = libraries.get(library);
@@ -67,8 +67,8 @@ final class Libraries {
         return module;
     }
 
-    /** Notes a kernel that was found in the module of a library. */
-    void note(long library, String name, long context, long function) {
+    /** Records a kernel that was found in a module of a library. */
+    void record(long library, String name, long context, long function) {
         Library known = libraries.get(library);
         if (known != null) {
             kernels.putIfAbsent(function, new Kernel(known, name, context, new HashMap<>()));
@@ -76,11 +76,11 @@ final class Libraries {
     }
 
     /**
-     * A kernel as the current context knows it.
+     * The handle of a kernel in the current context.
      *
      * @param function a kernel's handle.
-     * @param context the current one.
-     * @return a kernel of that context; the same handle when it is one, or belongs to no library.
+     * @param context the current context.
+     * @return the handle there; unchanged when it belongs to that context or to no library.
      */
     long here(long function, long context) {
         if (!several && (context == onlyContext || onlyContext == 0)) {
@@ -98,7 +98,7 @@ final class Libraries {
         return known;
     }
 
-    /** The handle, or the foreign one, which the driver refuses by its own error. */
+    /** The kernel's handle in a context. 0 on failure, which the driver rejects with its own error. */
     private long find(Kernel kernel, long context) {
         long module = module(kernel.library, context);
         try (Arena arena = Arena.ofConfined()) {
@@ -109,9 +109,9 @@ final class Libraries {
         }
     }
 
-    /** Forgets what a context that is being destroyed has had of libraries. */
+    /** Removes the modules and handles of a context that is being destroyed. */
     void forget(long context) {
-        several |= context == onlyContext; // its kernels' handles are void
+        several |= context == onlyContext; // its kernels' handles are no longer valid
         libraries.values().forEach(library -> library.modules.remove(context));
         kernels.values().forEach(kernel -> kernel.elsewhere.remove(context));
     }

@@ -14,46 +14,47 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
 
 /**
- * Tells when work is done: an event behind the work, and a thread that asks for the oldest events. Asking costs a
- * fraction of what a callback by the driver costs, and holds no stream up. That thread is the session's own while it
- * says that it looks often enough ({@link #polled}), so that nothing has to cross threads, and else one of this.
+ * Detects the end of work: it puts an event behind the work, and a thread polls the oldest events. Polling costs a
+ * fraction of a callback by the driver, and delays no stream. The session's own thread polls while it does so
+ * frequently ({@link #polled}), so that no thread switch is needed; otherwise a thread of this class does.
  *
- * <p>Order: an action has returned before the action of anything that was issued behind the same work begins. Streams
- * are therefore looked at until a look at all of them has found nothing new: whatever a done marker waited for was done
- * before it was found, so the next look at that stream finds it. The actions then run in the order of issue. One thread
- * at a time does this, with a lock that it holds until the actions have returned: they never wait for anything.
+ * <p>Order: the action of some work returns before the action of any later work behind it begins. To guarantee this,
+ * the streams are polled until one round over all of them finds no new event. All work that a reached event depends on
+ * was done before the event was found, so the next poll of that stream finds it too. The actions then run in the order
+ * of issue. One thread at a time does this, under a lock that it holds until the actions have returned. Actions never
+ * wait.
  */
 final class Markers implements AutoCloseable {
     private static final int NOT_READY = CUresult.CUDA_ERROR_NOT_READY;
-    /** How long the thread asks without a pause after it has last found something; then it sleeps between two looks. */
+    /** After its last find, the thread polls for this time without a pause; then it sleeps between two polls. */
     private static final long SPIN_NS = 500_000;
     private static final long PAUSE_NS = 30_000;
-    /** How long the issuing thread asks for itself: less than it costs to be told by another thread. */
+    /** Longest time that the issuing thread polls itself: less than the cost of a notification by another thread. */
     private static final long INLINE_NS = 4_000;
     private static final Comparator<Marker> BY_ISSUE = Comparator.comparingLong(marker -> marker.number);
-    private static final int LANES_A_POLL = 4; // bounds what a look costs the session thread
+    private static final int LANES_A_POLL = 4; // bounds the cost of a poll for the session thread
 
-    /** The driver's events, as far as they matter here. Any thread. */
+    /** The functions of the driver's events that this class needs. Any thread. */
     interface Events {
-        /** Makes an event in the current context: its handle, or the CUresult that says why not, negated. */
+        /** Creates an event in the current context. Returns its handle, or a negated CUresult. */
         long create();
 
         /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error. */
         int query(long event);
 
-        /** Hands on what the work behind a reached event has printed. */
+        /** Forwards the output of the work before a reached event. */
         void flush(long event);
     }
 
-    /** Where work runs. */
+    /** A stream of a context, in which work runs in order. */
     private record Lane(long context, long stream) { }
 
-    /** One event behind some work. */
+    /** An event behind some work. */
     private static final class Marker {
         final Lane lane;
         final long event;
         final IntConsumer action;
-        long number; // in the order of issue
+        long number; // numbered in the order of issue
         int status = NOT_READY;
 
         Marker(Lane lane, long event, IntConsumer action) {
@@ -66,16 +67,16 @@ final class Markers implements AutoCloseable {
     private final Events events;
     private final Thread thread;
     private final ArrayDeque<Marker> added = new ArrayDeque<>(); // guarded by itself
-    /** By context, each since its first event and until it is destroyed; guarded by itself. */
+    /** By context, each from its first event until its destruction; guarded by itself. */
     private final Map<Long, ArrayDeque<Long>> idleEvents = new HashMap<>();
     private final ReentrantLock passing = new ReentrantLock();
-    /** Markers of each lane that has some, oldest first; guarded by passing, as the next four. */
+    /** The markers of each lane, oldest first; only lanes with markers. Guarded by passing, as the next four fields. */
     private final Map<Lane, ArrayDeque<Marker>> byLane = new HashMap<>();
-    private final List<ArrayDeque<Marker>> lanes = new ArrayList<>(); // those of byLane
+    private final List<ArrayDeque<Marker>> lanes = new ArrayList<>(); // the values of byLane
     private int nextLane;
     private long issued;
     private final List<Marker> done = new ArrayList<>();
-    private final AtomicInteger watched = new AtomicInteger(); // added, and its action has not returned
+    private final AtomicInteger watched = new AtomicInteger(); // markers whose action has not returned
     private final AtomicLong passesWanted = new AtomicLong();
     private volatile long passesDone;
     private volatile boolean polled;
@@ -88,7 +89,7 @@ final class Markers implements AutoCloseable {
         thread.start();
     }
 
-    /** An event of a context, which must be current; when none can be had, the CUresult that says why, negated. */
+    /** An event of a context, which must be current; a negated CUresult on failure. */
     long event(long context) {
         synchronized (idleEvents) {
             ArrayDeque<Long> idle = idleEvents.computeIfAbsent(context, key -> new ArrayDeque<>());
@@ -99,34 +100,34 @@ final class Markers implements AutoCloseable {
         return events.create();
     }
 
-    /** Gives an event back that was never put into {@link #add}. */
+    /** Gives back an event that was never passed to {@link #add}. */
     void give(long context, long event) {
         synchronized (idleEvents) {
             ArrayDeque<Long> idle = idleEvents.get(context);
-            if (idle != null) { // else its context has been destroyed, and it with that
+            if (idle != null) { // otherwise the event was destroyed with its context
                 idle.push(event);
             }
         }
     }
 
-    /** Forgets the events of a context that is about to be destroyed. */
+    /** Drops the events of a context that is about to be destroyed. */
     void forget(long context) {
         synchronized (idleEvents) {
             idleEvents.remove(context);
         }
     }
 
-    /** Whether any work is watched. */
+    /** Whether any marker is pending. */
     boolean isWatching() {
         return watched.get() != 0;
     }
 
-    /** Whether the session thread looks often enough. */
+    /** Whether the session thread polls frequently. */
     boolean isPolled() {
         return polled;
     }
 
-    /** The session thread says whether it calls {@link #poll} from now on, until it says otherwise. */
+    /** Sets whether the session thread calls {@link #poll} frequently from now on. */
     void polled(boolean often) {
         if (polled != often) {
             polled = often;
@@ -137,8 +138,9 @@ final class Markers implements AutoCloseable {
     }
 
     /**
-     * Runs the action when the recorded event is reached or its context has failed: on the thread that finds it. At
-     * once when nothing is being watched and the work is done within a few microseconds, unless the caller polls.
+     * Runs the action when the recorded event is reached or its context has failed, on the thread that finds this. If
+     * no other marker is pending and the session thread does not poll, this call first polls for some microseconds. If
+     * the work is done by then, it runs the action itself.
      */
     void add(long context, long stream, long event, IntConsumer action) {
         boolean isPolled = polled;
@@ -166,7 +168,10 @@ final class Markers implements AutoCloseable {
         }
     }
 
-    /** Looks at the oldest markers of a few streams, and acts on what is done; whether anything was. Never waits. */
+    /**
+     * Polls the oldest markers of a few streams and runs the actions of finished work; returns whether there was any.
+     * Never waits.
+     */
     boolean poll() {
         if (watched.get() == 0 || !passing.tryLock()) {
             return false;
@@ -179,7 +184,7 @@ final class Markers implements AutoCloseable {
         }
     }
 
-    /** Acts on everything that is done now. Waits for another thread that is doing so. */
+    /** Runs the actions of all work that is done now. Waits while another thread does so. */
     void pass() {
         if (watched.get() == 0) {
             return;
@@ -194,8 +199,8 @@ final class Markers implements AutoCloseable {
     }
 
     /**
-     * Returns when the actions of all work that is done now have returned: before something tells by another way that
-     * the work is done. A thread of the driver, which must not ask itself.
+     * Returns when the actions of all work that is done now have returned. Called on a thread of the driver before the
+     * guest can learn by another way that the work is done. Such a thread must not query events itself.
      */
     void catchUp() {
         if (watched.get() == 0) {
@@ -216,13 +221,13 @@ final class Markers implements AutoCloseable {
                 pass();
                 passesDone = wanted;
             }
-            // In this order: what was added after the session thread had said that it polls is left to that thread.
+            // This order of reads leaves a marker that was added after the session thread began to poll to that thread.
             if (watched.get() == 0 || polled) {
                 if (passesWanted.get() == passesDone) {
                     LockSupport.park(this);
                 }
                 lastNs = System.nanoTime();
-            } else if (look()) {
+            } else if (checkAll()) {
                 lastNs = System.nanoTime();
             } else if (System.nanoTime() - lastNs < SPIN_NS) {
                 Thread.onSpinWait();
@@ -232,7 +237,7 @@ final class Markers implements AutoCloseable {
         }
     }
 
-    private boolean look() {
+    private boolean checkAll() {
         passing.lock();
         try {
             takeAdded();
@@ -257,7 +262,10 @@ final class Markers implements AutoCloseable {
         }
     }
 
-    /** Whether the oldest marker of some lane is done, of so many lanes, in turns: else none of theirs is. */
+    /**
+     * Polls the oldest marker of up to {@code limit} lanes, round robin; returns whether one is done. A lane without a
+     * done oldest marker has no done marker.
+     */
     private boolean anyHeadIsDone(int limit) {
         for (int i = Math.min(limit, lanes.size()); i > 0; i--) {
             nextLane = nextLane + 1 < lanes.size() ? nextLane + 1 : 0;
@@ -298,7 +306,7 @@ final class Markers implements AutoCloseable {
             }
             done.add(lane.remove());
         }
-        Marker last = done.getLast(); // a lane is never empty but here
+        Marker last = done.getLast(); // a lane is empty only here
         byLane.remove(last.lane);
         lanes.remove(lane);
         nextLane = 0;

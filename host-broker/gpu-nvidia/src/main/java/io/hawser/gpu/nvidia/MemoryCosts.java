@@ -1,15 +1,15 @@
 package io.hawser.gpu.nvidia;
 
 /**
- * What the driver takes of a device's memory, as driver 580 does on an H200: what one asks for is not what it costs.
- * Any thread.
+ * The device memory that the driver takes for an allocation, for code or for a limit, which differs from the requested
+ * amount. Measured with driver 580 on an H200. Any thread.
  */
 final class MemoryCosts {
     private static final long PAGE_BYTES = 2L << 20;
-    /** Up to this, allocations share pages. */
+    /** Allocations up to this size share pages. */
     private static final long SHARED_BYTES = 1L << 20;
     private static final long GRANULE_BYTES = 512;
-    // CUlimit of cuda.h, and what a context has of each without being asked
+    // CUlimit of cuda.h, and the defaults that every context has
     private static final int LIMIT_STACK_SIZE = 0;
     private static final int LIMIT_PRINTF_FIFO_SIZE = 1;
     private static final int LIMIT_MALLOC_HEAP_SIZE = 2;
@@ -20,9 +20,9 @@ final class MemoryCosts {
     private static final long DEFAULT_HEAP_BYTES = 8L << 20;
     private static final long DEFAULT_SYNC_DEPTH = 2;
     private static final long DEFAULT_PENDING_LAUNCHES = 2048;
-    /** CUDA programming guide, device-side synchronisation: up to 150 MB a level. Hopper refuses the limit. */
+    /** CUDA programming guide, device-side synchronisation: up to 150 MB per level. Hopper GPUs reject the limit. */
     private static final long SYNC_LEVEL_BYTES = 150L << 20;
-    /** Taken with the first kernel of code that launches kernels: 668 MiB for 65,536, 5,442 MiB for 599,186. */
+    /** Allocated with the first kernel of code that launches kernels: 668 MiB for 65,536, 5,442 MiB for 599,186. */
     private static final long PENDING_LAUNCH_BYTES = 9381;
     // CUdevice_attribute
     private static final int MULTIPROCESSOR_COUNT = 16;
@@ -35,12 +35,12 @@ final class MemoryCosts {
         return roundUp(bytes, bytes > SHARED_BYTES ? PAGE_BYTES : GRANULE_BYTES);
     }
 
-    /** Variables get pages like an allocation; the code of many small modules shares some. */
+    /** Variables get pages like an allocation. The code of many small modules shares pages. */
     static long ofCode(long bytes) {
         return bytes == 0 ? 0 : ofAllocation(bytes);
     }
 
-    /** Each thread that the device can have at a time has a stack. */
+    /** Every thread that can be resident on the device has a stack. */
     static long ofLimit(int device, int limit, long value) {
         return switch (limit) {
             case LIMIT_STACK_SIZE -> stacks(Math.max(0, value - DEFAULT_STACK_BYTES), threads(device));

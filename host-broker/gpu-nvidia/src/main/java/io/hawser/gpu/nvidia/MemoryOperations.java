@@ -12,7 +12,7 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
-/** Functions of the driver for values in memory, tensor maps and clusters. Session thread only. */
+/** Functions of the driver for stream memory operations, tensor maps and clusters. Session thread only. */
 final class MemoryOperations {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
     private static final MethodHandle CU_STREAM_BATCH_MEM_OP_V2 = find("cuStreamBatchMemOp_v2", JAVA_LONG, JAVA_INT,
@@ -63,7 +63,7 @@ final class MemoryOperations {
         }
     }
 
-    /** Makes what an HwsTensorMap describes. */
+    /** Encodes the tensor map that an HwsTensorMap describes. */
     static int tensorMap(MemorySegment params, MemorySegment map) {
         int type = params.get(JAVA_INT, HwsTensorMap.DATA_TYPE_OFFSET);
         int rank = params.get(JAVA_INT, HwsTensorMap.RANK_OFFSET);

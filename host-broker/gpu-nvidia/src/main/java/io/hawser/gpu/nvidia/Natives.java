@@ -5,12 +5,12 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.ToIntFunction;
 
-/** Small change for calls with an output. Any thread. */
+/** Helpers for driver calls with one output. Any thread. */
 final class Natives {
     private Natives() {
     }
 
-    /** The handle that a call makes, or its CUresult, negated, when it failed. */
+    /** The handle that a call creates; its negated CUresult on failure. */
     static long created(ToIntFunction<MemorySegment> call) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
@@ -19,7 +19,7 @@ final class Natives {
         }
     }
 
-    /** The 32-bit output of a call, or {@code failed} when it failed. */
+    /** The 32-bit output of a call; {@code failed} on failure. */
     static int number(ToIntFunction<MemorySegment> call, int failed) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_INT);
@@ -27,7 +27,7 @@ final class Natives {
         }
     }
 
-    /** Name of a CUresult, for the log. */
+    /** Name of a CUresult, for logs. */
     static String errorName(int result) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
@@ -36,7 +36,7 @@ final class Natives {
         }
     }
 
-    /** Throws when a call that must not fail has failed. */
+    /** Throws if a call has failed that must succeed. */
     static void check(String call, int result) {
         if (result != 0) {
             throw new IllegalStateException("the GPU does not start: " + call + ": " + errorName(result));

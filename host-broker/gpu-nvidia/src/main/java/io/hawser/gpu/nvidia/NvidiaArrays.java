@@ -4,7 +4,7 @@ import io.hawser.cuda.backend.ArrayBackend;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Copies with arrays, textures and surfaces by the driver. Session thread only. */
+/** Copies with arrays, textures and surfaces of the driver. Session thread only. */
 final class NvidiaArrays implements ArrayBackend {
     private final NvidiaDriver driver;
 

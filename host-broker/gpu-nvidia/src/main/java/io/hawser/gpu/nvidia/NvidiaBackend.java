@@ -29,18 +29,20 @@ import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 import java.util.function.LongToIntFunction;
 
-/** NVIDIA GPUs behind the worker's interface. */
+/** NVIDIA GPUs as the worker's backend. */
 final class NvidiaBackend implements GpuBackend {
     private static final Logger LOG = System.getLogger(NvidiaBackend.class.getName());
     private static final int ATTRIBUTES = 160; // of HwsDeviceInfo
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
     private static final int REGISTER_FLAGS = 1 | 2; // CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP
-    /** Of CUDA 12.4, since which a driver tells a kernel's parameters; as cuDriverGetVersion says it. */
+    /** CUDA 12.4, the first version whose driver reports a kernel's parameters; in the form of cuDriverGetVersion. */
     private static final int LEAST_DRIVER_VERSION = 12040;
 
-    /** Up to so many streams are asked whether a context is idle; an event of the context costs as much as some. */
-    private static final int MAX_STREAMS_ASKED = 4;
-    /** How long a session thread looks for the end of work rather than sleeps. */
+    /**
+     * With up to so many streams, each is queried to detect an idle context; an event costs as much as some queries.
+     */
+    private static final int MAX_STREAMS_QUERIED = 4;
+    /** Longest time that a session thread polls for the end of work instead of sleeping. */
     private static final long PATIENCE_NS = patienceNs(Runtime.getRuntime().availableProcessors());
 
     private final int devices;
@@ -59,17 +61,17 @@ final class NvidiaBackend implements GpuBackend {
     private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
     private final Graphs graphs = new Graphs(markers, this::current, this::functionHere);
     private final NvidiaLinker linker = new NvidiaLinker();
-    private boolean confined; // the process opens no files any more
-    private final long[] primaries; // by device; 0 until made
+    private boolean confined; // the worker is in its jail and cannot open files
+    private final long[] primaries; // by device; 0 until created
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
-    /** Those that exist: the driver reads the memory of one that it has destroyed. */
+    /** The existing contexts. A call with a destroyed context would make the driver read freed memory. */
     private final Set<Long> contexts = ConcurrentHashMap.newKeySet();
     private final Map<Long, ArrayDeque<Long>> waitStreams = new HashMap<>(); // by context; guarded by itself
     private final Set<Long> printing = new HashSet<>(); // modules whose kernels may print; session thread
     private long current;
-    private long lastEndNs; // of a look that has found something, or of a new wait; session thread
+    private long lastEndNs; // time of the last poll that found something, or of the last new wait; session thread
 
-    /** CUDA itself waits so without end where there are processors to spare. */
+    /** CUDA itself polls without end while it waits; here only where enough processors are available. */
     private static long patienceNs(int processors) {
         return processors >= 8 ? 20_000_000 : processors > 2 ? 500_000 : 0;
     }
@@ -79,12 +81,12 @@ final class NvidiaBackend implements GpuBackend {
         primaries = new long[devices];
     }
 
-    /** Opens all GPUs that the process sees. */
+    /** Opens all GPUs that the process can use. */
     static NvidiaBackend open() {
         int version = Natives.number(Driver::cuDriverGetVersion, 0);
         if (version > 0 && version < LEAST_DRIVER_VERSION) {
-            throw new IllegalStateException("the NVIDIA driver is too old: it is made for CUDA " + cuda(version)
-                + ", and must be for CUDA " + cuda(LEAST_DRIVER_VERSION) + " (version 550) or newer");
+            throw new IllegalStateException("the NVIDIA driver is too old: it supports CUDA " + cuda(version)
+                + ", and must support CUDA " + cuda(LEAST_DRIVER_VERSION) + " (version 550) or newer");
         }
         Natives.check("cuInit", Driver.cuInit(0));
         int count = Natives.number(Driver::cuDeviceGetCount, 0);
@@ -142,7 +144,7 @@ final class NvidiaBackend implements GpuBackend {
         return result;
     }
 
-    /** A CUdevice_attribute; 0 for one that the driver does not know. */
+    /** A CUdevice_attribute; 0 if the driver does not know it. */
     private static int attribute(int attribute, int device) {
         return Natives.number(out -> Driver.cuDeviceGetAttribute(out, attribute, device), 0);
     }
@@ -173,13 +175,13 @@ final class NvidiaBackend implements GpuBackend {
         if (result == 0) {
             contexts.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         }
-        Driver.cuCtxSetCurrent(current); // cuCtxCreate makes the new one current
+        Driver.cuCtxSetCurrent(current); // cuCtxCreate makes the new context current
         return result;
     }
 
     @Override
     public int destroyContext(long context) {
-        pools.forgetAll(); // streams go with it
+        pools.forgetAll(); // the context's streams end with it
         if (current == context) {
             setCurrent(0);
         }
@@ -201,21 +203,21 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int setCurrent(long context) {
-        watches.seal(); // they ask streams of the current context
+        watches.seal(); // watches query streams of the current context
         int result = Driver.cuCtxSetCurrent(context);
         if (result == 0) {
             current = context;
-            driver.belongTo(belongings.get(context));
+            driver.setBelongings(belongings.get(context));
         }
         return result;
     }
 
-    /** Something that answers a CUresult. */
+    /** A step that returns a CUresult. */
     private interface Step {
         int run();
     }
 
-    /** Runs with a context current, whichever is, and leaves everything as it was. Any thread. */
+    /** Runs a step with a context current, then restores the previous one. Any thread. */
     private static int inContext(long context, Step step) {
         int result = Driver.cuCtxPushCurrent_v2(context);
         if (result != 0) {
@@ -232,7 +234,7 @@ final class NvidiaBackend implements GpuBackend {
         return context == current ? step.run() : inContext(context, step);
     }
 
-    /** Records an event of ours by the step, and has it watched. */
+    /** Records a marker event with {@code recorder}, and watches it. */
     private int mark(long context, long stream, LongToIntFunction recorder, IntConsumer action) {
         if (!contexts.contains(context)) {
             return CUDA_ERROR_INVALID_CONTEXT;
@@ -240,7 +242,7 @@ final class NvidiaBackend implements GpuBackend {
         return inOrAsCurrent(context, () -> {
             long event = markers.event(context);
             if (event < 0) {
-                return (int) -event; // in a context that has failed, its error
+                return (int) -event; // the error of a context that has failed
             }
             int result = recorder.applyAsInt(event);
             if (result == 0) {
@@ -267,11 +269,11 @@ final class NvidiaBackend implements GpuBackend {
     public int whenContextReached(long context, IntConsumer action) {
         LongToIntFunction recorder = event -> Driver.cuCtxRecordEvent(context, event);
         Belongings own = belongings.get(context);
-        long[] streams = own == null || context != current ? null : own.streams(MAX_STREAMS_ASKED);
+        long[] streams = own == null || context != current ? null : own.streams(MAX_STREAMS_QUERIED);
         if (streams == null) {
             int late = own == null ? 0 : own.lateStreams();
             return mark(context, -1, recorder, own == null ? action : status -> {
-                own.lateStreamsReached(late);
+                own.markLateStreamsReached(late);
                 action.accept(status);
             });
         }
@@ -306,7 +308,8 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int whenEventReached(long event, IntConsumer action) {
-        // An event may be recorded again before it is reached: a stream that waits for it now holds on to this one.
+        // The guest may record the event again before it is reached. A stream that waits for it now keeps waiting for
+        // this recording.
         long context = current;
         long stream = waitStream(context);
         if (stream < 0) {
@@ -359,7 +362,7 @@ final class NvidiaBackend implements GpuBackend {
         int result = images.load(image, out, log);
         if (result == 0) {
             driver.belongings().modules.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            notePrinting(image, out);
+            recordPrinting(image, out);
         }
         return result;
     }
@@ -369,7 +372,7 @@ final class NvidiaBackend implements GpuBackend {
         int result = images.loadLibrary(image, out, log);
         if (result == 0) {
             libraries.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            notePrinting(image, out);
+            recordPrinting(image, out);
         }
         return result;
     }
@@ -389,7 +392,7 @@ final class NvidiaBackend implements GpuBackend {
         return MemoryCosts.ofAllocation(bytes);
     }
 
-    private void notePrinting(MemorySegment image, MemorySegment out) {
+    private void recordPrinting(MemorySegment image, MemorySegment out) {
         if (PrintSearch.mayPrint(image)) {
             printing.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         }
@@ -412,16 +415,16 @@ final class NvidiaBackend implements GpuBackend {
             return (int) -here;
         }
         if (printing.contains(module)) {
-            text.expect(); // whatever way the kernel is launched
+            text.enable(); // enabled here, because a kernel can be launched in several ways
         }
         int result = Images.function(here, name, out);
         if (result == 0) {
-            libraries.note(module, name, current, out.handle());
+            libraries.record(module, name, current, out.handle());
         }
         return result;
     }
 
-    /** A kernel as the current context knows it: one of a library has another handle in each. */
+    /** The handle of a kernel in the current context: a library's kernel has another handle in each. */
     long functionHere(long function) {
         return libraries.here(function, current);
     }
@@ -481,7 +484,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int unmapHost(long deviceAddress) {
-        // Unified addressing: the device address of registered memory is its host address here.
+        // With unified addressing, the device address of registered memory equals its host address in this process.
         return inContext(primaries[0], () -> Driver.cuMemHostUnregister(MemorySegment.ofAddress(deviceAddress)));
     }
 
@@ -555,7 +558,7 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public boolean isPoisoned(int cuResult) {
         return switch (cuResult) {
-            // after these CUDA documents that the process can do no more work on the device
+            // CUDA documents that after these errors the process can do no more work on the device
             case CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS,
                 CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
                 CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE,
@@ -572,7 +575,7 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public void confined() {
         confined = true;
-        memorySharing.withoutEvents(); // the driver shares them by a file in /dev/shm
+        memorySharing.disableEvents(); // the driver shares events through a file in /dev/shm
     }
 
     @Override

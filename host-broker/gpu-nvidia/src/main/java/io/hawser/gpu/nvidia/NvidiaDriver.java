@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.function.LongUnaryOperator;
 
-/** The Driver API, noting what a session makes in a primary context. Session thread only. */
+/** The Driver API; it also records the objects that a session creates in a primary context. Session thread only. */
 final class NvidiaDriver extends CudaForeign {
     private final Belongings nothing = new Belongings();
     private final LongUnaryOperator functionHere;
@@ -17,18 +17,18 @@ final class NvidiaDriver extends CudaForeign {
     private final Map<Long, Belongings> streamOwners = new HashMap<>();
 
     /**
-     * Makes one.
+     * Makes the driver of a session.
      *
-     * @param functionHere says what a kernel's handle is in the current context.
-     * @param pools told in which streams memory is freed.
+     * @param functionHere maps a kernel's handle to its handle in the current context.
+     * @param pools records the streams in which memory is freed.
      */
     NvidiaDriver(LongUnaryOperator functionHere, NvidiaMemoryPools pools) {
         this.functionHere = functionHere;
         this.pools = pools;
     }
 
-    /** What is made from now on belongs here; null when it goes with its context. */
-    void belongTo(Belongings belongings) {
+    /** Sets the record of later objects; null for a context whose objects end with it. */
+    void setBelongings(Belongings belongings) {
         nothing.memory.clear();
         nothing.streams.clear();
         nothing.events.clear();
@@ -44,7 +44,7 @@ final class NvidiaDriver extends CudaForeign {
         return current;
     }
 
-    private static int note(int result, MemorySegment out, java.util.Set<Long> set) {
+    private static int record(int result, MemorySegment out, java.util.Set<Long> set) {
         if (result == 0) {
             set.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         }
@@ -53,24 +53,24 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuMemAlloc_v2(MemorySegment dptr, long bytesize) {
-        return note(super.cuMemAlloc_v2(dptr, bytesize), dptr, current.memory);
+        return record(super.cuMemAlloc_v2(dptr, bytesize), dptr, current.memory);
     }
 
     @Override
     public int cuMemAllocPitch_v2(MemorySegment dptr, MemorySegment pPitch, long WidthInBytes, long Height,
             int ElementSizeBytes) {
-        return note(super.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), dptr,
+        return record(super.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), dptr,
             current.memory);
     }
 
     @Override
     public int cuMemAllocAsync(MemorySegment dptr, long bytesize, long hStream) {
-        return note(super.cuMemAllocAsync(dptr, bytesize, hStream), dptr, current.memory);
+        return record(super.cuMemAllocAsync(dptr, bytesize, hStream), dptr, current.memory);
     }
 
     @Override
     public int cuMemAllocFromPoolAsync(MemorySegment dptr, long bytesize, long pool, long hStream) {
-        return note(super.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream), dptr, current.memory);
+        return record(super.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream), dptr, current.memory);
     }
 
     @Override
@@ -92,7 +92,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuStreamCreateWithPriority(MemorySegment phStream, int flags, int priority) {
-        int result = note(super.cuStreamCreateWithPriority(phStream, flags, priority), phStream, current.streams);
+        int result = record(super.cuStreamCreateWithPriority(phStream, flags, priority), phStream, current.streams);
         if (result == 0) {
             streamOwners.put(phStream.get(ValueLayout.JAVA_LONG_UNALIGNED, 0), current);
         }
@@ -102,11 +102,11 @@ final class NvidiaDriver extends CudaForeign {
     @Override
     public int cuStreamDestroy_v2(long hStream) {
         pools.forget(hStream);
-        // Not always the current context's.
+        // The stream may belong to a context that is not current.
         Belongings owner = streamOwners.remove(hStream);
         if (owner != null && owner.streams.remove(hStream)
                 && super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
-            owner.hasLateStream();
+            owner.addLateStream();
         }
         return super.cuStreamDestroy_v2(hStream);
     }
@@ -118,7 +118,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuEventCreate(MemorySegment phEvent, int Flags) {
-        return note(super.cuEventCreate(phEvent, Flags), phEvent, current.events);
+        return record(super.cuEventCreate(phEvent, Flags), phEvent, current.events);
     }
 
     @Override
@@ -133,7 +133,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuArray3DCreate_v2(MemorySegment pHandle, MemorySegment pAllocateArray) {
-        return note(super.cuArray3DCreate_v2(pHandle, pAllocateArray), pHandle, current.arrays);
+        return record(super.cuArray3DCreate_v2(pHandle, pAllocateArray), pHandle, current.arrays);
     }
 
     @Override
@@ -148,7 +148,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuMipmappedArrayCreate(MemorySegment pHandle, MemorySegment pMipmappedArrayDesc, int numMipmapLevels) {
-        return note(super.cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels), pHandle,
+        return record(super.cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels), pHandle,
             current.mipmappedArrays);
     }
 

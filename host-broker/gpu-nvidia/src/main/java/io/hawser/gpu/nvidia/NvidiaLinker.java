@@ -17,7 +17,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** Linking by the driver's linker. A context must be current. Session thread only. */
+/** Links device code with the driver's linker. A context must be current. Session thread only. */
 final class NvidiaLinker implements DeviceLinker {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
     private static final MethodHandle CU_LINK_CREATE_V2 = find("cuLinkCreate_v2", JAVA_INT, ADDRESS, ADDRESS,
@@ -81,7 +81,7 @@ final class NvidiaLinker implements DeviceLinker {
             MemorySegment values = arena.allocate(Math.max(1, count) * (long) Long.BYTES, Long.BYTES);
             put(input.options(), names, values, 0);
             MemorySegment data = input.bytes();
-            // A text has a NUL behind it; the driver wants that counted.
+            // A NUL follows text inputs; the driver expects it in the length.
             long bytes = data.byteSize() + (input.type() == PTX ? 1 : 0);
             int result = (int) CU_LINK_ADD_DATA_V2.invokeExact(state, input.type(), data, bytes,
                 arena.allocateFrom(input.name()), count, names, values);

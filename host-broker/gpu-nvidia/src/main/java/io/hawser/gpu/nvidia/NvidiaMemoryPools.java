@@ -13,7 +13,7 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
-/** Pools of a session's own, by the driver. Session thread only. */
+/** The guest's own memory pools, by the driver. Session thread only. */
 final class NvidiaMemoryPools implements MemoryPools {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
     private static final MethodHandle CU_MEM_POOL_CREATE = find("cuMemPoolCreate", ADDRESS, ADDRESS);
@@ -26,12 +26,12 @@ final class NvidiaMemoryPools implements MemoryPools {
     private static final int TYPE_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
 
-    private static final int MAX_STREAMS = 64; // a session that frees in more has some noticed by a later free
+    private static final int MAX_STREAMS = 64; // frees in further streams are noticed only after a later free
 
     private final long[] freedIn = new long[MAX_STREAMS];
     private int streams;
 
-    /** Memory is freed in a stream's order from now on. */
+    /** Records that memory is freed in a stream's order. */
     void freed(long stream) {
         for (int i = 0; i < streams; i++) {
             if (freedIn[i] == stream) {
@@ -43,7 +43,7 @@ final class NvidiaMemoryPools implements MemoryPools {
         }
     }
 
-    /** A stream is no more. */
+    /** Removes a stream that is destroyed. */
     void forget(long stream) {
         for (int i = 0; i < streams; i++) {
             if (freedIn[i] == stream) {
@@ -53,14 +53,15 @@ final class NvidiaMemoryPools implements MemoryPools {
         }
     }
 
-    /** A context and its streams are no more. */
+    /** Removes all streams, because a context with its streams is destroyed. */
     void forgetAll() {
         streams = 0;
     }
 
     /**
-     * On driver 580 neither time, cuMemPoolTrimTo, cuStreamQuery nor a synchronised other stream gives back what was
-     * freed: synchronising the stream itself does. One whose work is over returns at once.
+     * Lets the driver notice finished frees. On driver 580 only a synchronisation of the stream itself does that:
+     * waiting, cuMemPoolTrimTo, cuStreamQuery and the synchronisation of another stream do not. For an idle stream the
+     * call returns at once.
      */
     @Override
     public void noticeFrees() {
@@ -71,7 +72,7 @@ final class NvidiaMemoryPools implements MemoryPools {
                 state = Driver.cuStreamSynchronize(stream);
             }
             if (state != CUresult.CUDA_ERROR_NOT_READY) {
-                forget(stream); // done; or the context has failed, and what it had goes with it
+                forget(stream); // done, or its context has failed and frees its memory when it ends
             }
         }
     }
@@ -107,7 +108,7 @@ final class NvidiaMemoryPools implements MemoryPools {
     public int setAttribute(long pool, int attribute, long value) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment in = arena.allocate(JAVA_LONG);
-            in.set(JAVA_LONG, 0, value); // an int's bytes are its first
+            in.set(JAVA_LONG, 0, value); // for an int attribute, the driver reads the first four bytes
             return (int) CU_MEM_POOL_SET_ATTRIBUTE.invokeExact(pool, attribute, in);
         } catch (Throwable e) {
             throw NativeLibrary.unexpected(e);

@@ -26,7 +26,8 @@ final class NvidiaMemorySharing implements MemorySharing {
         JAVA_LONG);
     private static final MethodHandle CU_IPC_GET_EVENT_HANDLE = find("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
     private static final MethodHandle CU_IPC_OPEN_EVENT_HANDLE = find("cuIpcOpenEventHandle", ADDRESS, HANDLE);
-    private static final int LAZY_ENABLE_PEER_ACCESS = 1; // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which is demanded
+    // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only value that CUDA accepts
+    private static final int LAZY_ENABLE_PEER_ACCESS = 1;
 
     private boolean hasEvents = true;
 
@@ -61,7 +62,10 @@ final class NvidiaMemorySharing implements MemorySharing {
         }
     }
 
-    /** How far it goes, as this process's driver knows it: what another session says of that is not trusted. */
+    /**
+     * The length from an address to the end of its allocation, from this process's driver. The length that another
+     * session reports is not trusted.
+     */
     private static int mappedFrom(long address, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment range = arena.allocate(2 * Long.BYTES, Long.BYTES);
@@ -82,8 +86,8 @@ final class NvidiaMemorySharing implements MemorySharing {
         }
     }
 
-    /** From now on. */
-    void withoutEvents() {
+    /** Disables the sharing of events permanently. */
+    void disableEvents() {
         hasEvents = false;
     }
 

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 /** Opens the machine's NVIDIA GPUs. */
 public final class NvidiaProvider implements GpuBackendProvider {
     static final String LIBRARY = "libcuda.so.1";
-    /** Made by the kernel driver; a guest's libcuda.so.1 of ours alone is no GPU. */
+    /** Created by the kernel driver. libcuda.so.1 alone proves nothing: it may be Hawser's guest library. */
     private static final Path KERNEL_DRIVER = Path.of("/dev/nvidiactl");
 
     @Override
@@ -20,7 +20,8 @@ public final class NvidiaProvider implements GpuBackendProvider {
 
     @Override
     public boolean isAvailable() {
-        return Files.exists(KERNEL_DRIVER); // half a driver is an error to be told, not a reason for the software GPU
+        // An incomplete driver must be reported as an error, instead of selecting the software GPU.
+        return Files.exists(KERNEL_DRIVER);
     }
 
     @Override

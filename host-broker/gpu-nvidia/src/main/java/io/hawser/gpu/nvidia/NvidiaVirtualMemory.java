@@ -15,8 +15,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Virtual memory management by the driver. What a session leaves behind ends with the worker's process, since none of
- * it belongs to a context. Session thread only.
+ * Virtual memory management by the driver. None of its objects belong to a context, so a session's remaining ones end
+ * with the worker's process. Session thread only.
  */
 final class NvidiaVirtualMemory implements VirtualMemory {
     private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
@@ -96,7 +96,7 @@ final class NvidiaVirtualMemory implements VirtualMemory {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment prop = prop(arena, device, compression, usage);
             int result = (int) CU_MEM_CREATE.invokeExact(out, bytes, prop, 0L);
-            if (result == 0 && compression != 0) { // a wish, which the driver need not fulfil
+            if (result == 0 && compression != 0) { // compression is a request that the driver need not fulfil
                 int asked = (int) CU_MEM_GET_ALLOCATION_PROPERTIES_FROM_HANDLE.invokeExact(prop,
                     out.get(JAVA_LONG, 0));
                 out.set(JAVA_INT, Long.BYTES, asked != 0 ? 0

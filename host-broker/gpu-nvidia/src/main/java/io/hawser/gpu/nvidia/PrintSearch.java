@@ -9,20 +9,23 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Whether device code can print: what calls printf names {@code vprintf}, in PTX as in the symbols of machine code.
- * Looking for printed text costs each synchronisation some microseconds, so that a program whose code cannot print
- * should not pay for it. The answer errs on the side of yes. Any thread.
+ * Detects whether device code can print: code that calls printf contains {@code vprintf}, in PTX and in the symbols of
+ * machine code. Checking for output costs each synchronisation some microseconds, which programs without such code
+ * should not pay. In doubt the answer is yes. Any thread.
  *
- * <p>The layout of a fat binary is described at the software GPU's {@code FatBinary}; the driver, which reads it after
- * this, is the one that checks it.
+ * <p>The software GPU's {@code FatBinary} describes the layout of a fat binary. The driver, which reads the image
+ * afterwards, checks it.
  */
 final class PrintSearch {
-    /** An image that is longer, compressed or not, is taken to print: looking through it would delay its load. */
+    /**
+     * The largest image that is searched, compressed or not, because the search delays the load. A larger one counts as
+     * printing.
+     */
     static final long MAX_BYTES = 16L << 20;
 
     private static final byte[] WORD = "vprintf".getBytes(StandardCharsets.US_ASCII);
     private static final int HEADER_BYTES = 16; // of a fat binary
-    private static final int ENTRY_BYTES = 64; // least of an entry's header
+    private static final int ENTRY_BYTES = 64; // shortest header of an entry
     private static final long FLAG_LZ4 = 0x2000;
     private static final long FLAG_ZSTD = 0x8000;
 
@@ -34,16 +37,16 @@ final class PrintSearch {
     }
 
     /**
-     * Looks.
+     * Searches an image.
      *
-     * @param image PTX, machine code, or fat binaries one after the other.
-     * @return false only if nothing in it prints.
+     * @param image PTX, machine code, or a sequence of fat binaries.
+     * @return false only if the image cannot print.
      */
     static boolean mayPrint(MemorySegment image) {
         if (image.byteSize() > MAX_BYTES) {
             return true;
         }
-        // What is not compressed is found here whatever the image's form is.
+        // This search covers everything uncompressed, in any form of image.
         return contains(image.toArray(ValueLayout.JAVA_BYTE), (int) image.byteSize())
             || new PrintSearch(image).compressedMayPrint();
     }
@@ -56,7 +59,7 @@ final class PrintSearch {
             long end = at + headerBytes + bodyBytes;
             if (headerBytes < HEADER_BYTES || bodyBytes < 0 || end > image.byteSize() || end <= at
                 || entriesMayPrint(at + headerBytes, end)) {
-                return true; // found, or not understood
+                return true; // found, or unreadable
             }
             at = end + 7 & -8L;
         }
@@ -92,7 +95,7 @@ final class PrintSearch {
         try {
             return contains(unpacked, decompressor.decompress(packed, 0, packed.length, unpacked, 0, unpacked.length));
         } catch (MalformedInputException | IllegalArgumentException | IndexOutOfBoundsException e) {
-            return true; // compressed in a way that is not known here
+            return true; // unknown compression
         }
     }
 

@@ -9,13 +9,13 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Pinned memory for copies, cut from a few large allocations, since pinning is slow (cuMemHostAlloc: 100 us and more).
- * What is given back serves later requests of the same length. Thread-safe.
+ * Pinned memory for copies, cut from a few large allocations, because pinning is slow (cuMemHostAlloc: 100 us and
+ * more). Returned memory serves later requests of the same length. Thread-safe.
  */
 final class StagingSlabs {
     /**
-     * As much as a session can have in use: the credit window, and the buffers of copies to the host. It is taken at
-     * the start: cuMemHostAlloc waits for host functions, and those may wait for this session's thread.
+     * As much as a session can use: the credit window and the buffers of copies to the host. It is allocated at the
+     * start, because cuMemHostAlloc waits for host functions, and these may wait for the session thread.
      */
     private static final long FIRST_SLAB_BYTES = 128L << 20;
     private static final long SLAB_BYTES = 16L << 20;
@@ -26,12 +26,12 @@ final class StagingSlabs {
     private MemorySegment slab = MemorySegment.NULL;
     private long used;
 
-    /** Takes the first slab; a context must be current. Answers the CUresult. */
+    /** Allocates the first slab; a context must be current. Returns a CUresult. */
     synchronized int open() {
         return grow(FIRST_SLAB_BYTES) ? 0 : CUresult.CUDA_ERROR_OUT_OF_MEMORY;
     }
 
-    /** Takes memory; a context must be current. Null when there is none. */
+    /** Takes memory; a context must be current. Null when none is left. */
     synchronized MemorySegment take(long bytes) {
         ArrayDeque<MemorySegment> list = idle.get(bytes);
         if (list != null && !list.isEmpty()) {

@@ -7,24 +7,28 @@ import java.util.function.IntConsumer;
 import java.util.function.IntSupplier;
 
 /**
- * Ends of work behind which nothing has been issued: then the streams themselves can be asked, which costs no event and
- * answers at once for streams that are idle. Before anything more is issued, {@link #seal} gives each an event of its
- * own. Session thread only.
+ * Detects the end of the last work in streams. While no work has been issued behind it, the streams themselves can be
+ * queried. That needs no event, and succeeds at once for idle streams. Before more work is issued, {@link #seal} gives
+ * each watch an event. Session thread only.
  *
- * <p>Order is that of {@link Markers}: from the newest to the oldest is asked, then what the markers find is acted
- * on, which is older than any of these, then these from the oldest on.
+ * <p>The actions run in the order of issue, as for {@link Markers}. A poll queries watches from the newest to the
+ * oldest. If any is done, the actions of all done markers run first, because markers are older than watches. Then the
+ * actions of the done watches run, oldest first.
  */
 final class Watches {
     private static final int NOT_READY = CUresult.CUDA_ERROR_NOT_READY;
-    /** How long a thread that will not look again asks at once: less than it costs to be told by another thread. */
+    /**
+     * Longest time that a thread polls at once if it will not poll later: less than the cost of a notification by
+     * another thread.
+     */
     private static final long INLINE_NS = 4_000;
 
-    /** The driver's streams, as far as they matter here. */
+    /** The functions of the driver's streams that this class needs. */
     interface Streams {
         /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error. */
         int query(long stream);
 
-        /** Hands on what the work of a stream that is idle has printed. */
+        /** Forwards the output of the work of an idle stream. */
         void flush(long stream);
     }
 
@@ -32,7 +36,7 @@ final class Watches {
         final long[] streams; // of the current context
         final IntConsumer action;
         final IntSupplier sealer;
-        int idle; // so many of the streams, from the first, have been found idle
+        int idle; // the first so many streams have been found idle
         int status = NOT_READY;
 
         Watch(long[] streams, IntConsumer action, IntSupplier sealer) {
@@ -51,7 +55,7 @@ final class Watches {
         this.markers = markers;
     }
 
-    /** Whether nothing is watched. */
+    /** Whether there are no watches. */
     boolean isEmpty() {
         return watches.isEmpty();
     }
@@ -60,8 +64,8 @@ final class Watches {
      * Watches all work of some streams of the current context.
      *
      * @param of the streams.
-     * @param action gets the CUresult when all of it is done or has failed.
-     * @param sealer puts the action behind an event instead; answers a CUresult.
+     * @param action receives the CUresult when all of it is done or has failed.
+     * @param sealer puts the action behind an event instead; returns a CUresult.
      */
     void add(long[] of, IntConsumer action, IntSupplier sealer) {
         watches.add(new Watch(of, action, sealer));
@@ -77,7 +81,7 @@ final class Watches {
         seal();
     }
 
-    /** Runs the actions that are due; whether there was any. */
+    /** Runs the actions of finished work; returns whether there was any. */
     boolean poll() {
         boolean any = false;
         for (int i = watches.size() - 1; i >= 0; i--) {
@@ -112,7 +116,7 @@ final class Watches {
         return true;
     }
 
-    /** Something may be issued next: whatever is watched gets an event. */
+    /** Gives each watch an event, because more work may be issued next. */
     void seal() {
         if (watches.isEmpty()) {
             return;

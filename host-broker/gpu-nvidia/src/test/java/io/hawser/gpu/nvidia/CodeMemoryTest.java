@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Images of {@code images/make-images}: what nvcc makes of a kernel with 3 MiB of variables. */
+/** Uses the images of {@code images/make-images}, which nvcc makes from a kernel with 3 MiB of variables. */
 class CodeMemoryTest {
     private static final long VARIABLES = 3L << 20;
 
@@ -25,7 +25,7 @@ class CodeMemoryTest {
     }
 
     @Test
-    void shouldAddWhatSeveralFatBinariesTake() throws IOException {
+    void shouldAddUpSeveralFatBinaries() throws IOException {
         byte[] one = bytes("variables-size");
         int at = one.length + 7 & -8;
         byte[] both = Arrays.copyOf(one, at + one.length);
@@ -54,15 +54,15 @@ class CodeMemoryTest {
     }
 
     @Test
-    void shouldTakeAnEntryAtItsWordWhenItIsTooLongToUnpack() throws IOException {
+    void shouldUseStatedLengthOfEntryTooLongToUnpack() throws IOException {
         byte[] image = bytes("variables-size");
-        // the first entry lies behind the header of 16 bytes; its unpacked length at 56
+        // The first entry follows the header of 16 bytes; its unpacked length is at offset 56.
         MemorySegment.ofArray(image).set(ValueLayout.JAVA_LONG_UNALIGNED, 16 + 56, 1L << 40);
         assertEquals(1L << 40, CodeMemory.bytes(MemorySegment.ofArray(image)));
     }
 
     @Test
-    void shouldNeverThrowNorBeNegativeWhateverIsCutOrChanged() throws IOException {
+    void shouldNeverThrowNorBeNegativeForMutatedImage() throws IOException {
         for (String mode : new String[] {"none", "size"}) {
             byte[] whole = bytes("variables-" + mode);
             for (int length = 0; length < whole.length; length++) {

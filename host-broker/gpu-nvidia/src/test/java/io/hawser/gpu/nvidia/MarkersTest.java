@@ -19,7 +19,7 @@ class MarkersTest {
     private static final int NOT_READY = 600;
     private static final long CONTEXT = 1;
 
-    /** Events that a test reaches by hand. */
+    /** Events that a test marks as reached. */
     private static final class HandEvents implements Markers.Events {
         final AtomicLong next = new AtomicLong(1);
         final Map<Long, Integer> reached = new ConcurrentHashMap<>();
@@ -49,7 +49,7 @@ class MarkersTest {
             List<Integer> seen = new ArrayList<>();
             markers.add(CONTEXT, 7, event, seen::add);
             assertEquals(List.of(0), seen);
-            assertEquals(event, markers.event(CONTEXT), "an event serves again");
+            assertEquals(event, markers.event(CONTEXT), "an event is reused");
         }
     }
 
@@ -75,7 +75,7 @@ class MarkersTest {
     }
 
     @Test
-    void shouldLeaveLookingToThreadThatPolls() throws Exception {
+    void shouldLeavePollingToSessionThreadThatPolls() throws Exception {
         HandEvents events = new HandEvents();
         CountDownLatch second = new CountDownLatch(1);
         List<Integer> seen = new ArrayList<>();
@@ -107,15 +107,15 @@ class MarkersTest {
         }
     }
 
-    /** Work is reached in an order that its dependencies allow, while the markers' thread looks at it all the time. */
+    /** Events are reached in an order that their dependencies allow, while the markers' thread polls all the time. */
     @Test
-    void shouldNeverRunAnActionBeforeThatOfWorkItWaitedFor() throws Exception {
+    void shouldRunActionsInOrderOfDependencies() throws Exception {
         runInOrder(false);
     }
 
-    /** As before, by the issuing thread and the markers' own in turns. */
+    /** The same, with the issuing thread and the markers' thread polling in turns. */
     @Test
-    void shouldKeepOrderBetweenThreadsThatLook() throws Exception {
+    void shouldKeepOrderBetweenThreadsThatPoll() throws Exception {
         runInOrder(true);
     }
 
@@ -123,7 +123,7 @@ class MarkersTest {
         Random random = new Random(11);
         int count = 20_000;
         HandEvents events = new HandEvents();
-        int[] before = new int[count]; // one marker that each waits for, on any stream; -1 for none
+        int[] before = new int[count]; // the marker that each one waits for, on any stream; -1 for none
         boolean[] ran = new boolean[count];
         List<String> wrong = Collections.synchronizedList(new ArrayList<>());
         CountDownLatch all = new CountDownLatch(count);
@@ -142,7 +142,7 @@ class MarkersTest {
                 int previous = lastOfStream[stream];
                 int own = i;
                 long event = markers.event(CONTEXT);
-                events.reached.remove(event); // recorded again
+                events.reached.remove(event); // the event is recorded again
                 made.add(event);
                 markers.add(CONTEXT, stream, event, status -> {
                     if (before[own] >= 0 && !ran[before[own]] || previous >= 0 && !ran[previous]) {
@@ -152,7 +152,8 @@ class MarkersTest {
                     all.countDown();
                 });
                 lastOfStream[stream] = i;
-                // In order of issue: every order of the dependencies that a look can tell apart contains this one.
+                // Events are reached in the order of issue, which covers every order of dependencies that a poll can
+                // distinguish.
                 for (int burst = random.nextInt(3); burst > 0 && reached < made.size(); burst--) {
                     events.reached.put(made.get(reached++), 0);
                 }

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Images of {@code images/make-images}: what nvcc makes of a kernel that prints and of one that does not. */
+/** Uses the images of {@code images/make-images}, which nvcc makes from a kernel that prints and one that does not. */
 class PrintSearchTest {
     @ParameterizedTest
     @ValueSource(strings = {"none", "default", "speed", "size"})
@@ -23,12 +23,12 @@ class PrintSearchTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"none", "default", "speed", "size"})
-    void shouldSayNoOfCodeThatDoesNotPrint(String mode) throws IOException {
+    void shouldReturnFalseForCodeThatDoesNotPrint(String mode) throws IOException {
         assertFalse(PrintSearch.mayPrint(image("silent-" + mode)));
     }
 
     @Test
-    void shouldLookThroughEachOfSeveralFatBinaries() throws IOException {
+    void shouldSearchEachOfSeveralFatBinaries() throws IOException {
         byte[] silent = bytes("silent-size");
         assertTrue(PrintSearch.mayPrint(MemorySegment.ofArray(joined(silent, bytes("prints-size")))));
         assertFalse(PrintSearch.mayPrint(MemorySegment.ofArray(joined(silent, silent))));
@@ -48,7 +48,7 @@ class PrintSearchTest {
     }
 
     @Test
-    void shouldNeverThrowWhateverIsCutOrChanged() throws IOException {
+    void shouldNeverThrowForMutatedImage() throws IOException {
         byte[] whole = bytes("silent-size");
         for (int length = 0; length < whole.length; length++) {
             PrintSearch.mayPrint(MemorySegment.ofArray(Arrays.copyOf(whole, length)));
@@ -59,10 +59,10 @@ class PrintSearchTest {
     }
 
     @Test
-    void shouldTakeAnEntryThatUnpacksToTooMuchForOneThatPrints() throws IOException {
+    void shouldCountEntryTooLongToUnpackAsPrinting() throws IOException {
         byte[] image = bytes("silent-size");
         MemorySegment memory = MemorySegment.ofArray(image);
-        // the first entry lies behind the header of 16 bytes; its unpacked length at 56
+        // The first entry follows the header of 16 bytes; its unpacked length is at offset 56.
         memory.set(ValueLayout.JAVA_LONG_UNALIGNED, 16 + 56, PrintSearch.MAX_BYTES + 1);
         assertTrue(PrintSearch.mayPrint(memory));
     }

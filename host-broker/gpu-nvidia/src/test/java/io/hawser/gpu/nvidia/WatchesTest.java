@@ -15,8 +15,8 @@ import org.junit.jupiter.api.Test;
 class WatchesTest {
     private static final int NOT_READY = 600;
 
-    private final Map<Long, Integer> streams = new HashMap<>(); // those that are not idle
-    private final Map<Long, Integer> events = new HashMap<>(); // those that have been reached
+    private final Map<Long, Integer> streams = new HashMap<>(); // streams that are not idle
+    private final Map<Long, Integer> events = new HashMap<>(); // events that have been reached
     private final List<String> seen = new ArrayList<>();
     private final List<Long> flushed = new ArrayList<>();
     private int sealResult;
@@ -40,7 +40,7 @@ class WatchesTest {
             public void flush(long event) {
             }
         });
-        markers.polled(true); // nothing here is for another thread
+        markers.polled(true); // keeps the markers' thread out of this test
         watches = new Watches(new Watches.Streams() {
             @Override
             public int query(long stream) {
@@ -69,7 +69,7 @@ class WatchesTest {
     @Test
     void shouldAnswerForIdleStreamsWithoutAnEvent() {
         watch("a", 1, 2);
-        assertEquals(List.of(), seen, "the caller is told when it looks");
+        assertEquals(List.of(), seen, "actions run only in a poll");
         assertTrue(watches.poll());
         assertEquals(List.of("a=0"), seen);
         assertEquals(List.of(1L, 2L), flushed);
@@ -116,13 +116,13 @@ class WatchesTest {
     }
 
     @Test
-    void shouldHandOverWhatIsNotDoneWhenMoreIsIssued() {
+    void shouldSealUnfinishedWatchesBeforeFurtherWork() {
         streams.put(1L, NOT_READY);
         watch("a", 1);
         watches.seal();
         assertEquals(List.of("a sealed"), seen);
         streams.clear();
-        assertFalse(watches.poll(), "its event tells");
+        assertFalse(watches.poll(), "its event has taken over");
     }
 
     @Test
@@ -135,7 +135,7 @@ class WatchesTest {
     }
 
     @Test
-    void shouldAskAtOnceWhenNobodyPolls() {
+    void shouldQueryAtOnceWithoutPolling() {
         markers.polled(false);
         watch("idle", 1);
         assertEquals(List.of("idle=0"), seen);
