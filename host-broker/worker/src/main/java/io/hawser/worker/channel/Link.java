@@ -5,12 +5,12 @@ import io.hawser.worker.memory.StagingPool.Staging;
 import java.util.concurrent.Executor;
 
 /**
- * The way between a session and its guest, by whatever carrier, and the thread on which the session lives: the session
- * thread. Methods are for that thread where they do not say otherwise.
+ * The connection between a session and its guest, over any carrier, and the session thread. Call each method on the
+ * session thread unless its comment names another thread.
  */
 public interface Link extends Executor {
     /**
-     * Runs a task on the session thread, after those that came before. Any thread; never runs it in the caller.
+     * Runs a task on the session thread, after all earlier tasks. Any thread; never runs the task in the caller.
      *
      * @throws java.util.concurrent.RejectedExecutionException if the session thread has ended.
      */
@@ -23,73 +23,77 @@ public interface Link extends Executor {
     /**
      * Runs a task on the session thread, once. Any thread.
      *
-     * @param task what to run.
-     * @param delayMs time to wait before.
+     * @param task the task.
+     * @param delayMs time to wait first.
      */
     void schedule(Runnable task, long delayMs);
 
     /**
-     * Begins to receive.
+     * Starts to receive.
      *
      * @param handler takes the guest's records.
      */
     void open(RecordHandler handler);
 
     /**
-     * Appends a record behind those appended before. It may stay here until {@link #flush}.
+     * Appends a record after all records appended before. The record may stay here until {@link #flush}.
      *
-     * @param record a writer after its {@code end()}; free for other use afterwards.
-     * @param lengthBytes what {@code end()} gave.
+     * @param record a writer after its {@code end()}; the caller may reuse it afterwards.
+     * @param lengthBytes result of {@code end()}.
      */
     void append(RecordWriter record, int lengthBytes);
 
     /**
-     * Appends a record that ends in a piece of a copy, which is sent from where it lies.
+     * Appends a record that ends with a piece of a copy. The piece is sent from its own memory.
      *
-     * @param prefix what comes before the piece: a writer after its {@code end()}.
-     * @param prefixBytes what {@code end()} gave.
-     * @param piece holds the bytes at its start, in whole multiples of 8; untouched until {@code sent}.
-     * @param bytes their number, over 0; what follows up to a multiple of 8 is sent as zeros.
-     * @param sent run when the bytes have left or never will, perhaps by this method.
+     * @param prefix the record up to the piece: a writer after its {@code end()}.
+     * @param prefixBytes result of {@code end()}.
+     * @param piece memory that begins with the bytes and is a multiple of 8 long; must not change until {@code sent}.
+     * @param bytes their number, over 0; the padding to a multiple of 8 is sent as zeros.
+     * @param sent runs when the bytes have been sent or never will be; possibly during this call.
      */
     void appendData(RecordWriter prefix, int prefixBytes, Staging piece, int bytes, Runnable sent);
 
-    /** Sends what was appended. */
+    /** Sends all appended records. */
     void flush();
 
     /**
-     * What was appended and the guest has not read yet, without pieces of copies, which are bounded elsewhere.
+     * The appended bytes that the guest has not read yet. Pieces of copies do not count, because the copies' buffers
+     * limit them.
      *
-     * @return bytes, including a small cost for each write; what lies in a buffer of fixed size need not count.
+     * @return bytes, including a small overhead for each write; bytes in a buffer of fixed size need not count.
      */
     long unreadBytes();
 
-    /** Receives nothing until the guest has read what waits for it. */
+    /** Receives nothing until the guest has read most of its unread replies. */
     void pauseUntilRead();
 
-    /** Receives nothing more: the session has ended. What still comes is dropped. */
+    /** Drops all further input: the session has ended. */
     void discard();
 
-    /** Gives the memory of a record back that was received in part. After {@link #discard} or the guest's end. */
+    /**
+     * Gives back the memory of a partly received record. Call it after {@link #discard} or after the guest has left.
+     */
     void dropPartial();
 
-    /** Ends the connection in order: the guest gets time, but not much, to read what was sent. After a flush. */
+    /** Ends the connection in order: the guest gets about a second to read the records that were sent. Flush before. */
     void leave();
 
-    /** Ends the connection. */
+    /** Ends the connection at once. */
     void close();
 
     /**
-     * Waits until the connection has ended. Any thread but the session's.
+     * Waits until the connection has ended. Any thread except the session thread.
      *
-     * @param limitMs at most so long.
+     * @param limitMs the longest wait.
      */
     void awaitClosed(long limitMs);
 
     /**
-     * Ends the session thread after what it was asked to run, and frees what this holds. Any thread but the session's.
+     * Ends the session thread after its pending tasks, and frees this link's resources. Any thread except the session
+     * thread.
      *
-     * @param limitMs waits at most so long for it.
+     * @param limitMs the longest wait.
      */
     void shutdown(long limitMs);
 }

@@ -8,9 +8,11 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Makes the worker's records for the guest and counts them; its {@link Link} carries them. Session thread only. */
+/** Builds the worker's records for the guest and counts them; its {@link Link} sends them. Session thread only. */
 public final class Outbox {
-    /** Records of a guest that asks and does not read; past this nothing more is read from it. */
+    /**
+     * Beyond this the worker reads no more requests. Stops a guest that sends requests and does not read the replies.
+     */
     public static final long MAX_UNREAD_BYTES = 4L << 20;
 
     private static final int CAPACITY_BYTES = 16 * 1024;
@@ -22,17 +24,17 @@ public final class Outbox {
     /**
      * Makes an empty outbox.
      *
-     * @param link to the guest.
+     * @param link the link to the guest.
      */
     public Outbox(Link link) {
         this.link = link;
     }
 
     /**
-     * Appends a record that has been written elsewhere.
+     * Appends a record that another object has built.
      *
      * @param record a writer after its {@code end()}.
-     * @param lengthBytes what {@code end()} gave.
+     * @param lengthBytes result of {@code end()}.
      */
     public void append(RecordWriter record, int lengthBytes) {
         link.append(record, lengthBytes);
@@ -86,8 +88,8 @@ public final class Outbox {
     /**
      * Appends CALLBACK.
      *
-     * @param callbackId the guest's.
-     * @param status of the stream.
+     * @param callbackId the guest's number of the callback.
+     * @param status the stream's status.
      */
     public void callback(long callbackId, int status) {
         control(RecordLayout.CONTROL_CALLBACK, RecordLayout.CALLBACK_FIXED_BYTES);
@@ -99,7 +101,7 @@ public final class Outbox {
     /**
      * Appends OUTPUT records.
      *
-     * @param text what a kernel has printed, of any length.
+     * @param text text that a kernel has printed, of any length.
      */
     public void output(byte[] text) {
         int piece = RecordLayout.MAX_BULK_BYTES;
@@ -115,8 +117,8 @@ public final class Outbox {
     /**
      * Appends LOST.
      *
-     * @param result the CUDA error that the guest's calls get from now on.
-     * @param reason one line; cut at the limit of a control record's text.
+     * @param result the CUDA error that the guest's calls return from now on.
+     * @param reason one line; truncated at the limit of a control record's text.
      */
     public void lost(int result, String reason) {
         control(RecordLayout.CONTROL_LOST, RecordLayout.LOST_FIXED_BYTES);
@@ -129,13 +131,13 @@ public final class Outbox {
     }
 
     /**
-     * Sends a piece of a device-to-host copy from where it lies, after what was appended before.
+     * Sends a piece of a device-to-host copy from its own memory, after all records appended before.
      *
-     * @param sequence the copy's request.
-     * @param offsetBytes where the piece belongs in the copy.
-     * @param piece holds its bytes at the start, in whole multiples of 8; untouched until {@code sent}.
+     * @param sequence sequence number of the copy's request.
+     * @param offsetBytes the piece's offset in the copy.
+     * @param piece memory that begins with the bytes and is a multiple of 8 long; must not change until {@code sent}.
      * @param bytes their number, 1..MAX_BULK_BYTES.
-     * @param sent run on the session thread when the bytes have left or never will.
+     * @param sent runs on the session thread when the bytes have been sent or never will be.
      */
     public void data(long sequence, long offsetBytes, Staging piece, int bytes, Runnable sent) {
         int padded = bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES;
@@ -144,19 +146,19 @@ public final class Outbox {
         writer.i64(RecordLayout.DATA_OFFSET_BYTES_OFFSET, offsetBytes);
         writer.i32(RecordLayout.DATA_BYTES_OFFSET, bytes);
         int prefixBytes = writer.end();
-        // The writer knows only the prefix: the length is that of the prefix and the bytes behind it.
+        // The writer knows only the prefix, so the record's length is set here: the prefix plus the bytes after it.
         writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, prefixBytes + padded);
         sentBytes += prefixBytes + padded;
         link.appendData(writer, prefixBytes, piece, bytes, sent);
     }
 
-    /** Sends what has gathered. */
+    /** Sends all appended records. */
     public void flush() {
         link.flush();
     }
 
     /**
-     * Replies and the like that the guest has not read yet, without data of copies, which is bounded elsewhere.
+     * Records that the guest has not read yet, without data of copies, which the copies' buffers limit.
      *
      * @return bytes, as {@link Link#unreadBytes} counts them.
      */
@@ -165,7 +167,7 @@ public final class Outbox {
     }
 
     /**
-     * All that was ever sent.
+     * Total sent since the session began.
      *
      * @return record bytes.
      */

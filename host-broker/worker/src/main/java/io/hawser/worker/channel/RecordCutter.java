@@ -6,14 +6,14 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Cuts the guest's bytes, as a carrier has brought them into private memory, into records. A header is checked before
- * anything of its payload is looked at. A short record that is whole is served where it lies; others are put together
- * first. Session thread only.
+ * Cuts the guest's bytes into records, after a carrier has copied them to private memory. A header is checked before
+ * any byte of its payload is used. A short and complete record is served in place; other records are assembled first.
+ * Session thread only.
  */
 public final class RecordCutter {
     /**
-     * Records up to this length cannot be kept; longer ones get memory that a copy can be made from directly. A guest's
-     * copies of 16 KiB, the longest that it sends inline over shm, are short.
+     * The handler cannot keep the memory of records up to this length. Longer records get memory that the GPU can copy
+     * from directly. A guest's inline copies over shm have at most 16 KiB, so they count as short.
      */
     public static final int SMALL_RECORD_BYTES = 16 * 1024 + 256;
 
@@ -25,9 +25,9 @@ public final class RecordCutter {
     private final MemorySegment headerBytes = Arena.ofAuto().allocate(RecordLayout.HEADER_BYTES,
         RecordLayout.ALIGNMENT_BYTES);
 
-    private int headerCount; // bytes of a header that came in pieces
-    private Staging small; // for short records that came in pieces
-    private Staging memory; // of the record whose payload is awaited, else null
+    private int headerCount; // bytes of a header that arrived in pieces
+    private Staging small; // for short records that arrived in pieces
+    private Staging memory; // of the record whose payload is incomplete, else null
     private int receivedBytes;
     private int missingBytes;
     private long expectedSequence = FIRST_SEQUENCE;
@@ -43,11 +43,11 @@ public final class RecordCutter {
     }
 
     /**
-     * Takes bytes. Whole records in them have been served when this returns.
+     * Takes bytes. Serves all complete records before it returns.
      *
      * @param bytes private memory.
-     * @param start offset of the first.
-     * @param end offset behind the last.
+     * @param start offset of the first byte.
+     * @param end offset after the last byte.
      */
     public void accept(MemorySegment bytes, long start, long end) {
         long at = start;
@@ -72,7 +72,7 @@ public final class RecordCutter {
         }
     }
 
-    /** Takes a record whose header is whole; gives where the bytes behind what was taken begin. */
+    /** Takes a record whose header is complete; returns the offset of the first byte that was not taken. */
     private long acceptRecord(MemorySegment bytes, long at, long end) {
         header.read(bytes, at);
         String violation = header.violation(expectedSequence);
@@ -115,7 +115,7 @@ public final class RecordCutter {
     }
 
     /**
-     * What the record that has begun still lacks: a carrier can bring so many bytes to {@link #target} itself.
+     * Bytes that the current record still lacks; a carrier can write that many to {@link #target} itself.
      *
      * @return bytes, 0 between records.
      */
@@ -123,20 +123,20 @@ public final class RecordCutter {
         return memory == null || discarding ? 0 : missingBytes;
     }
 
-    /** Where the record's next bytes belong, while {@link #missingBytes} is over 0. */
+    /** Destination of the record's next bytes, while {@link #missingBytes} is over 0. */
     public MemorySegment target() {
         return memory.segment();
     }
 
-    /** Offset in {@link #target} at which they belong. */
+    /** Offset of these bytes in {@link #target}. */
     public long targetOffset() {
         return receivedBytes;
     }
 
     /**
-     * Notes that bytes are at their place; serves the record when it is whole.
+     * Counts bytes that the carrier has written to {@link #target}; serves the record when it is complete.
      *
-     * @param count how many, at most {@link #missingBytes}.
+     * @param count number of bytes, at most {@link #missingBytes}.
      */
     public void received(int count) {
         receivedBytes += count;
@@ -158,17 +158,17 @@ public final class RecordCutter {
         handler.refuse(reason);
     }
 
-    /** Receives nothing more. */
+    /** Drops all further input. */
     public void discard() {
         discarding = true;
     }
 
-    /** Whether what comes is dropped. */
+    /** Whether input is dropped. */
     public boolean isDiscarding() {
         return discarding;
     }
 
-    /** Gives all memory back; nothing is received any more. */
+    /** Gives all memory back, and drops all further input. */
     public void dropPartial() {
         discarding = true;
         if (memory != null && memory != small) {

@@ -3,69 +3,69 @@ package io.hawser.worker.channel;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 
-/** What becomes of received records. Session thread only. */
+/** Serves the records of a guest. Session thread only. */
 public interface RecordHandler {
     /**
-     * Decides on a record whose header has passed the general rules, before its payload is received.
+     * Decides on a record before its payload is received. The header has passed the general rules.
      *
      * @param header its header, valid until the next record.
-     * @return false when the session has ended and nothing more is to be received.
+     * @return false when the session has ended and receives nothing more.
      */
     boolean admit(RecordHeader header);
 
     /**
-     * Memory for records.
+     * Provides memory for a record.
      *
-     * @param bytes what it must hold.
-     * @return memory that the receiver owns until {@link #record} keeps it; null when there is none.
+     * @param bytes the least size.
+     * @return memory that the receiver owns until {@link #record} keeps it; null when none is left.
      */
     Staging memoryFor(int bytes);
 
     /**
-     * Takes back memory that the receiver does not need any more.
+     * Takes back memory that the receiver no longer needs.
      *
-     * @param memory what {@link #memoryFor} gave.
+     * @param memory memory from {@link #memoryFor}.
      */
     void giveBack(Staging memory);
 
     /**
-     * Serves a whole record.
+     * Serves a complete record.
      *
      * @param header its header, valid during the call.
      * @param bytes private memory that holds the record; valid during the call.
-     * @param offset where the record begins, at a multiple of 8 of the address space.
-     * @param memory what {@link #memoryFor} gave, when the record has it to itself and the handler may keep it; null
-     *     for a record of at most {@link RecordCutter#SMALL_RECORD_BYTES}, which the handler cannot keep.
-     * @return whether the handler keeps the memory, which is then its own.
+     * @param offset the record's offset in {@code bytes}; its address is a multiple of 8.
+     * @param memory memory from {@link #memoryFor} that holds only this record and that the handler may keep; null for
+     *     a record of at most {@link RecordCutter#SMALL_RECORD_BYTES}, which the handler cannot keep.
+     * @return whether the handler keeps the memory and now owns it.
      */
     boolean record(RecordHeader header, MemorySegment bytes, long offset, Staging memory);
 
     /**
-     * Ends the session for a record that no honest guest sends.
+     * Ends the session because of a record that no correct guest sends.
      *
      * @param reason the rule and the values.
      */
     void refuse(String reason);
 
-    /** What was received in one go has been served: send what it has produced. */
+    /** Called after all records of one read have been served. Sends their replies. */
     void drained();
 
     /**
-     * Looks for ends of the session's work, when there is nothing else to do; waits for nothing.
+     * Checks for finished work of the session, when the thread has nothing else to do. Does not wait.
      *
-     * @return whether there were any.
+     * @return whether any work had finished.
      */
     default boolean poll() {
         return false;
     }
 
-    /** Whether a thread with nothing to do should rather go on to poll than sleep. */
+    /** Whether an idle thread should continue to poll instead of sleeping. */
     default boolean isWorthPolling() {
         return false;
     }
 
     /**
-     * Says whether {@link #poll} is called often from now on.
+     * Announces whether the thread will call {@link #poll} frequently from now on.
      *
      * @param polled false before a sleep.
      */
@@ -73,9 +73,9 @@ public interface RecordHandler {
     }
 
     /**
-     * The guest has gone.
+     * Called when the guest has left or its connection has failed.
      *
-     * @param reason how, one line.
+     * @param reason the cause, one line.
      */
     void gone(String reason);
 }

@@ -5,9 +5,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
-/** The header of the record that is being received, checked against the rules that need no session. */
+/** The header of the current record, with the checks that need no session. */
 public final class RecordHeader {
-    /** Guest threads are counted, not chosen; a number above this is no honest count. */
+    /** A guest numbers its threads consecutively, so no correct guest reaches a larger number. */
     public static final int MAX_THREAD = 1 << 20;
 
     private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -22,10 +22,10 @@ public final class RecordHeader {
     private int reserved;
 
     /**
-     * Takes the fields from private memory.
+     * Reads the fields from private memory.
      *
      * @param memory holds the header.
-     * @param offset where.
+     * @param offset the header's offset.
      */
     public void read(MemorySegment memory, long offset) {
         lengthBytes = memory.get(I32, offset + RecordLayout.LENGTH_OFFSET);
@@ -38,10 +38,10 @@ public final class RecordHeader {
     }
 
     /**
-     * Checks what holds for every request.
+     * Checks the rules for every request.
      *
-     * @param expectedSequence the number that must come next.
-     * @return null, or the rule that is broken, then the values.
+     * @param expectedSequence the sequence number that must come next.
+     * @return null, or the broken rule and the values.
      */
     String violation(long expectedSequence) {
         if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > RecordLayout.MAX_RECORD_BYTES
@@ -68,16 +68,16 @@ public final class RecordHeader {
     }
 
     /**
-     * Whole record.
+     * Length of the whole record.
      *
-     * @return bytes with the header.
+     * @return bytes, including the header.
      */
     public int lengthBytes() {
         return lengthBytes;
     }
 
     /**
-     * What is asked.
+     * The function that the guest calls.
      *
      * @return library in the upper half, number in the lower.
      */
@@ -86,7 +86,7 @@ public final class RecordHeader {
     }
 
     /**
-     * Number of the record.
+     * The record's sequence number.
      *
      * @return from 1.
      */
@@ -95,16 +95,16 @@ public final class RecordHeader {
     }
 
     /**
-     * Who asks.
+     * The calling guest thread.
      *
-     * @return guest thread number, 0 where none is meant.
+     * @return its number; 0 when the record belongs to no thread.
      */
     public int thread() {
         return thread;
     }
 
     /**
-     * The caller's current context.
+     * The calling thread's current context.
      *
      * @return its id, 0 for none.
      */
@@ -113,7 +113,7 @@ public final class RecordHeader {
     }
 
     /**
-     * Whether a reply is awaited.
+     * Whether the guest waits for a reply.
      *
      * @return flag REPLY.
      */

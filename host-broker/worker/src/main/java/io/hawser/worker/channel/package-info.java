@@ -1,2 +1,2 @@
-/** The data plane: records in from the guest, replies and data out to it, by whatever carrier. */
+/** The data plane: receives the guest's records, and sends replies and data to the guest, over every carrier. */
 package io.hawser.worker.channel;

@@ -17,7 +17,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Records come whole to their handler, in whatever pieces a carrier brings them. */
+/** Handlers get complete records, however a carrier splits them. */
 class RecordCutterTest {
     private final StagingPool pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES,
         bytes -> Arena.ofAuto().allocate(bytes, 64), memory -> { });
@@ -26,7 +26,7 @@ class RecordCutterTest {
     private int takenMemory;
     private int refusedAt = Integer.MAX_VALUE;
 
-    /** Keeps what it gets. */
+    /** Keeps a copy of each record. */
     private final class Keeper implements RecordHandler {
         @Override
         public boolean admit(RecordHeader header) {
@@ -64,7 +64,7 @@ class RecordCutterTest {
         public void gone(String reason) { }
     }
 
-    /** A record of the next number, from 3 on as a session's are. */
+    /** A record with the next sequence number; a session's first is 3. */
     private static byte[] record(int number, int payloadBytes) {
         RecordWriter writer = new RecordWriter(64);
         writer.begin(0x10001, 3 + number, 1, 0, 0);
@@ -82,7 +82,7 @@ class RecordCutterTest {
         return out.toByteArray();
     }
 
-    /** A carrier's memory has what came before behind what came now. */
+    /** Passes new bytes as a carrier does: in memory that also holds the bytes before them. */
     private static void bring(RecordCutter cutter, byte[] bytes, int from, int to) {
         MemorySegment memory = Arena.ofAuto().allocate(bytes.length + 8192L, 64).fill((byte) 0x5a);
         MemorySegment.copy(bytes, from, memory, ValueLayout.JAVA_BYTE, 0, to - from);

@@ -1,2 +1,2 @@
-/** Tests of what the carriers share. */
+/** Tests of the code that both carriers share. */
 package io.hawser.worker.channel;

@@ -9,8 +9,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 
 /**
- * Records on their way into the reply ring: straight into it while there is room, else behind one another here until
- * the guest has made some. Nothing waits. Session thread only.
+ * Puts records into the reply ring. While the ring is full, they wait here in order until the guest has made room. No
+ * method blocks. Session thread only.
  */
 final class ReplyQueue {
     private static final int CHUNK_BYTES = 16 * 1024;
@@ -23,7 +23,7 @@ final class ReplyQueue {
     private boolean closed;
     private String failure;
 
-    /** Bytes that wait for room: records one after the other, or a piece of a copy where it lies. */
+    /** Bytes that wait for room: consecutive records, or a piece of a copy in its own memory. */
     private static final class Piece {
         final MemorySegment bytes;
         final Runnable sent; // null for records
@@ -42,7 +42,7 @@ final class ReplyQueue {
         this.ring = RingWriter.reply(region.memory(), region.geometry(), region.place().slot());
     }
 
-    /** Takes a record. */
+    /** Appends a record. */
     void append(RecordWriter record, int lengthBytes) {
         if (closed) {
             return;
@@ -55,7 +55,7 @@ final class ReplyQueue {
         }
     }
 
-    /** Takes a record that ends in a piece of a copy; as {@code Link.appendData}. */
+    /** Appends a record that ends with a piece of a copy; see {@code Link.appendData}. */
     void appendData(RecordWriter prefix, int prefixBytes, Staging piece, int bytes, Runnable sent) {
         int padded = bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES;
         if (closed) {
@@ -63,7 +63,8 @@ final class ReplyQueue {
             return;
         }
         MemorySegment data = piece.segment();
-        data.asSlice(bytes, padded - bytes).fill((byte) 0); // what lay there is the session's own; the wire says zero
+        // The bytes there belong to this session, so no secret leaks, but the wire format demands zeros.
+        data.asSlice(bytes, padded - bytes).fill((byte) 0);
         if (waiting.isEmpty() && hasRoom(prefixBytes + padded)) {
             ring.put(prefix.memory(), 0, prefixBytes);
             ring.put(data, 0, padded);
@@ -77,7 +78,7 @@ final class ReplyQueue {
 
     private void enqueue(RecordWriter record, int lengthBytes) {
         if (closed) {
-            return; // the look for room has found that the guest's position cannot be
+            return; // hasRoom() found the guest's ring position corrupt and closed the queue
         }
         Piece last = waiting.peekLast();
         if (last == null || last.sent != null || last.bytes.byteSize() - last.end < lengthBytes) {
@@ -103,7 +104,7 @@ final class ReplyQueue {
         }
     }
 
-    /** Shows the guest what was taken, as far as it is in the ring. */
+    /** Commits the records in the ring, so that the guest can read them. */
     void flush() {
         if (isUncommitted) {
             isUncommitted = false;
@@ -112,7 +113,7 @@ final class ReplyQueue {
         }
     }
 
-    /** Moves on what waits, and shows it; whether something moved. */
+    /** Moves waiting bytes into the ring and commits them; returns whether any byte moved. */
     boolean pump() {
         if (waiting.isEmpty()) {
             return false;
@@ -140,29 +141,29 @@ final class ReplyQueue {
         return moved;
     }
 
-    /** Whether something waits for room. */
+    /** Whether bytes wait for room. */
     boolean isWaiting() {
         return !waiting.isEmpty();
     }
 
-    /** Whether {@link #pump} would move something, or find that it cannot. */
+    /** Whether {@link #pump} would move bytes, or would discover that the ring is corrupt. */
     boolean canPump() {
         return !waiting.isEmpty() && (room() > 0 || closed);
     }
 
-    /** Records that wait for room, without pieces of copies. */
+    /** Bytes of records that wait for room, without pieces of copies. */
     long waitingBytes() {
         return waitingBytes;
     }
 
-    /** What the guest has broken, once; null for nothing. */
+    /** The rule that the guest has broken, returned once; null for none. */
     String takeFailure() {
         String broken = failure;
         failure = null;
         return broken;
     }
 
-    /** Drops what waits and what comes. */
+    /** Drops waiting and later records. */
     void close() {
         closed = true;
         waitingBytes = 0;

@@ -14,7 +14,7 @@ import java.nio.ByteOrder;
 
 /**
  * The region that a session's guest shares with this worker, and the guest's slot in it. The guest can write every byte
- * of it at any time: where things lie is computed, never read. Any thread.
+ * of it at any time, so the offsets of its parts are computed and never read from it. Any thread.
  */
 public final class SharedRegion implements AutoCloseable {
     private static final VarHandle WORD = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
@@ -30,22 +30,22 @@ public final class SharedRegion implements AutoCloseable {
     private final Waker sender;
 
     /**
-     * Where a session is.
+     * The place of a session in its region.
      *
      * @param regionBytes length of the region.
-     * @param slotCount its slots.
-     * @param slot the guest's.
+     * @param slotCount number of slots.
+     * @param slot the guest's slot.
      * @param kind KIND_PROCESS or KIND_MACHINE.
-     * @param mapAddress where the guest has mapped the region, as it says; 0 for unknown.
+     * @param mapAddress address at which the guest claims to have mapped the region; 0 for unknown.
      */
     public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress) { }
 
     /**
-     * Maps a region, where the guest has if that is free here.
+     * Maps a region, at the guest's address if that address is free in this process.
      *
-     * @param descriptor of its file, which may be closed afterwards.
-     * @param place what the broker says about it.
-     * @throws IOException if it cannot be mapped or has no such slot.
+     * @param descriptor descriptor of its file; the caller may close it afterwards.
+     * @param place the place that the broker sent.
+     * @throws IOException if the region cannot be mapped or has no such slot.
      */
     public static SharedRegion map(int descriptor, Place place) throws IOException {
         if (place.kind != RegionLayout.KIND_PROCESS && place.kind != RegionLayout.KIND_MACHINE) {
@@ -78,12 +78,12 @@ public final class SharedRegion implements AutoCloseable {
         return memory;
     }
 
-    /** Where things lie in it. */
+    /** The offsets of the region's parts. */
     public RegionGeometry geometry() {
         return geometry;
     }
 
-    /** Where the session is. */
+    /** The session's place in the region. */
     public Place place() {
         return place;
     }
@@ -91,8 +91,8 @@ public final class SharedRegion implements AutoCloseable {
     /**
      * Whether a copy may use these bytes of the region.
      *
-     * @param offset of the first in the region, an unsigned number of the guest's.
-     * @param bytes how many, as well.
+     * @param offset unsigned offset of the first byte, chosen by the guest.
+     * @param bytes unsigned number of bytes, chosen by the guest.
      * @param chunk 0 for bytes of the heap, else 1 + the chunk of the slot's bulk area that holds them.
      */
     public boolean allows(long offset, long bytes, int chunk) {
@@ -101,7 +101,7 @@ public final class SharedRegion implements AutoCloseable {
     }
 
     /**
-     * Gives a chunk back to the guest: all that was done with it comes before.
+     * Returns a chunk to the guest. The release store makes all earlier accesses to the chunk visible before it.
      *
      * @param chunk its number, from 0.
      * @param result CUresult of the copy.
@@ -111,32 +111,33 @@ public final class SharedRegion implements AutoCloseable {
             WORD.setRelease(memory, geometry.chunkWord(place.slot, chunk), result);
             wakeReader();
         } catch (InternalError e) {
-            // The guest has cut its region's file: nobody waits for the word, and the session thread will find out.
+            // The guest has truncated its region's file, so it cannot wait for the word. The session thread will
+            // notice.
             LOG.log(Level.DEBUG, "a chunk is gone: {0}", e.getMessage());
         }
     }
 
-    /** After a reply or a chunk: wakes the guest if it sleeps. Costs a fence where it does not. */
+    /** Wakes the guest, if it sleeps, after a reply or the return of a chunk. Costs a fence if the guest is awake. */
     void wakeReader() {
         if (canWake) {
             reader.wake();
         }
     }
 
-    /** After room was made in the command ring: wakes the guest if it waits for it. */
+    /** Wakes the guest, if it waits for room, after the worker has made room in the command ring. */
     void wakeSender() {
         if (canWake) {
             sender.wake();
         }
     }
 
-    /** What the guest says of itself; GUEST_CLAIMED as long as it is there. */
+    /** The state that the guest has written; GUEST_CLAIMED while it uses the slot. */
     int guestState() {
-        // Pairs with the guest's store: all that it put into its ring before comes before.
+        // Pairs with the guest's release store of its state: all bytes that it put into its ring before are visible.
         return (int) WORD.getAcquire(memory, geometry.guestPage(place.slot) + RegionLayout.GUEST_STATE_OFFSET);
     }
 
-    /** Ends the mapping: nothing may use the region any more. */
+    /** Unmaps the region; no thread may use it any more. */
     @Override
     public void close() {
         mapping.close();

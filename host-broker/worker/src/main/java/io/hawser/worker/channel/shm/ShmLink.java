@@ -26,8 +26,8 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A guest behind a slot of a region. The session thread copies what the guest has put into its ring, in batches, to
- * private memory, where it is served; it spins while the guest is quick and sleeps when it is not.
+ * The link to a guest in a slot of a region. The session thread copies the guest's bytes from the ring to private
+ * memory in batches, and serves them there. It spins while the guest sends often, and sleeps otherwise.
  */
 public final class ShmLink implements Link {
     private static final Logger LOG = System.getLogger(ShmLink.class.getName());
@@ -61,8 +61,8 @@ public final class ShmLink implements Link {
     /**
      * Starts the session thread.
      *
-     * @param region the guest's; stays the caller's to close, after {@link #shutdown}.
-     * @param doorbell by which a guest that is a machine wakes this worker, or null; stays the caller's.
+     * @param region the guest's region; the caller closes it after {@link #shutdown}.
+     * @param doorbell eventfd by which a guest of KIND_MACHINE wakes this worker, or null; the caller closes it.
      */
     public ShmLink(SharedRegion region, EventFd doorbell) {
         this.region = region;
@@ -76,24 +76,24 @@ public final class ShmLink implements Link {
     private void run() {
         try {
             while (!stopping || !tasks.isEmpty()) {
-                if (!turn()) {
+                if (!runOnce()) {
                     idle();
                 }
             }
         } finally {
-            polled(false); // the device may have another session after a warm-up
+            polled(false); // after a warm-up the device may serve another session
             closedLatch.countDown();
         }
     }
 
-    /** Does what there is to do; false when there was nothing. */
-    private boolean turn() {
+    /** Performs all pending work once; returns false when there was none. */
+    private boolean runOnce() {
         try {
             return runTasks() | receive() | send() | poll();
         } catch (InternalError e) {
             regionGone(e);
             return true;
-        } catch (RuntimeException e) { // a defect, which must not leave a worker without its session thread
+        } catch (RuntimeException e) { // a defect must not leave a worker without its session thread
             LOG.log(Level.ERROR, "the session's link failed", e);
             boolean first = !closed;
             close();
@@ -104,7 +104,7 @@ public final class ShmLink implements Link {
         }
     }
 
-    /** The JVM's word for the kernel's answer to memory that is not there: the guest has cut its region's file. */
+    /** The JVM throws InternalError when mapped memory no longer exists: the guest has truncated its region's file. */
     private void regionGone(InternalError error) {
         LOG.log(Level.WARNING, "the region cannot be used any more: {0}", error.getMessage());
         boolean first = !closed;
@@ -137,7 +137,7 @@ public final class ShmLink implements Link {
 
     private boolean receive() {
         if (!reading || paused) {
-            return (reading || leaving) && lookForGuest();
+            return (reading || leaving) && checkGuest();
         }
         long count;
         try {
@@ -161,19 +161,22 @@ public final class ShmLink implements Link {
             handler.drained();
             return true;
         }
-        return lookForGuest();
+        return checkGuest();
     }
 
     private void releaseRoom(long count) {
         if (count > 0) {
             ring.release();
             region.wakeSender();
-            sleep.guestIsQuick();
+            sleep.shortenNaps();
         }
     }
 
-    /** Whether the guest has gone, and if so ends the session: after what it has sent, which comes before. */
-    private boolean lookForGuest() {
+    /**
+     * Ends the session if the guest has left, but only after serving all that it sent before. Returns whether there is
+     * work.
+     */
+    private boolean checkGuest() {
         int state = region.guestState();
         if (state == RegionLayout.GUEST_CLAIMED) {
             return false;
@@ -189,7 +192,7 @@ public final class ShmLink implements Link {
         handler.gone(switch (state) {
             case RegionLayout.GUEST_LEFT -> "the guest has left the region";
             case RegionLayout.GUEST_ABANDONED -> "the guest process has died";
-            default -> "the guest has given its slot up: state=" + state;
+            default -> "the guest has given up its slot: state=" + state;
         });
         return true;
     }
@@ -213,7 +216,7 @@ public final class ShmLink implements Link {
         return moved || failure != null;
     }
 
-    /** Looks for ends of the session's work; it goes on when the guest has gone. */
+    /** Checks for finished work of the session, also after the guest has left. */
     private boolean poll() {
         return handler != null && handler.poll();
     }
@@ -222,7 +225,7 @@ public final class ShmLink implements Link {
         try {
             return ring.available() > 0;
         } catch (RingCorruptException e) {
-            return true; // receive() finds it again and ends the session
+            return true; // receive() meets the same error again and ends the session
         }
     }
 
@@ -246,7 +249,7 @@ public final class ShmLink implements Link {
             regionGone(e);
         } catch (IOException | RuntimeException e) {
             LOG.log(Level.ERROR, "the session cannot wait for its guest", e);
-            close(); // else it would not wait, and fail again at once
+            close(); // otherwise each later wait would fail at once, in a busy loop
             if (handler != null) {
                 handler.gone("the worker cannot wait for its guest: " + e.getMessage());
             }
@@ -256,7 +259,7 @@ public final class ShmLink implements Link {
         }
     }
 
-    /** Looks for work for a while; whether there is some. */
+    /** Polls for work for a limited time; returns whether there is some. */
     private boolean spin() {
         spin.begin();
         do {
@@ -267,7 +270,7 @@ public final class ShmLink implements Link {
         } while (spin.once());
         boolean granted = handler != null && handler.isWorthPolling() && awaitDevice();
         if (!granted) {
-            spin.end(true); // else what was waited for is the device's: it says nothing of the guest
+            spin.end(true); // otherwise the device ended the wait, which shows nothing about the guest's pace
         }
         return granted;
     }
@@ -336,7 +339,7 @@ public final class ShmLink implements Link {
 
     @Override
     public long unreadBytes() {
-        return replies.waitingBytes(); // the ring itself has its size and no more
+        return replies.waitingBytes(); // the ring itself has a fixed size
     }
 
     @Override
@@ -360,7 +363,9 @@ public final class ShmLink implements Link {
         }
     }
 
-    /** What is in the ring stays there for the guest to read, until it has left; what is not gets a second. */
+    /**
+     * The guest can read the ring until it leaves. Records that wait for room in the ring are dropped after one second.
+     */
     @Override
     public void leave() {
         leaving = true;

@@ -11,21 +11,21 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * How a session thread sleeps and what wakes it: the guest, by the words of its slot, and this process's other threads,
- * which do not depend on what the guest writes there: at worst they lengthen a sleep to its limit. The session thread
- * calls {@code prepare}, looks for work, calls {@code sleep}, and always {@code awake}.
+ * Lets a session thread sleep and wakes it. The guest wakes it by the words of its slot. Other threads of this process
+ * wake it too; whatever the guest writes there can only lengthen a sleep to its limit. The session thread calls {@code
+ * prepare}, checks for work, calls {@code sleep}, and always calls {@code awake}.
  */
 abstract class ShmSleep {
     private static final Logger LOG = System.getLogger(ShmSleep.class.getName());
 
-    /** A guest that leaves, or that spoils its own words, is noticed after this at the latest. */
+    /** The longest sleep: the worker then notices a guest that has left or has overwritten its own words. */
     private static final long LIMIT_NS = 100_000_000;
 
     private final AtomicBoolean asleep = new AtomicBoolean();
     private volatile Thread sleeper;
     private volatile boolean detached;
 
-    /** How the guest of a region can be waited for. */
+    /** Selects the way to wait for the guest of a region. */
     static ShmSleep of(SharedRegion region, EventFd doorbell) {
         if (region.place().kind() == RegionLayout.KIND_PROCESS) {
             return new ByFutex(region);
@@ -33,18 +33,18 @@ abstract class ShmSleep {
         return doorbell == null ? new ByPolling() : new ByDoorbell(region, doorbell);
     }
 
-    /** Says that the session thread is about to sleep; look for work after this. */
+    /** Announces that the session thread is about to sleep. The caller checks for work after this. */
     final void prepare(boolean forRoom) {
         if (sleeper == null) {
             sleeper = Thread.currentThread();
         }
-        asleep.set(true); // pairs with wake(): a task that is added after the look for work finds this
+        asleep.set(true); // pairs with wake(): a thread that adds a task after the check for work sees this
         if (!detached) {
             announce(forRoom);
         }
     }
 
-    /** Sleeps until something may have happened. */
+    /** Sleeps until there may be work, or until the limit. */
     final void sleep(long limitNs) throws IOException {
         if (limitNs <= 0 || !asleep.get()) {
             return;
@@ -56,7 +56,7 @@ abstract class ShmSleep {
         }
     }
 
-    /** Ends what {@link #prepare} began. */
+    /** Ends the phase that {@link #prepare} began. */
     final void awake() {
         asleep.set(false);
     }
@@ -76,13 +76,13 @@ abstract class ShmSleep {
         LockSupport.unpark(sleeper);
     }
 
-    /** The guest is not waited for any more, and its memory not touched. Session thread. */
+    /** Stops waiting for the guest and never touches its memory again. Session thread. */
     final void detach() {
         detached = true;
     }
 
-    /** The guest has sent something. */
-    void guestIsQuick() {
+    /** Makes the next naps short, because the guest has just sent records. */
+    void shortenNaps() {
     }
 
     abstract void announce(boolean forRoom);
@@ -91,7 +91,7 @@ abstract class ShmSleep {
 
     abstract void rouse();
 
-    /** The guest looks at the waiting words of its slot. */
+    /** For a guest that reads the waiting words of its slot. */
     private abstract static class ByWords extends ShmSleep {
         final Sleeper command;
         final Sleeper room;
@@ -115,12 +115,13 @@ abstract class ShmSleep {
         final void announce(boolean forRoom) {
             seen = command.prepare();
             if (forRoom) {
-                room.prepare(); // the same signal: the count seen first is the one to wait by
+                // Both words share one signal word, so the thread waits by the value that command.prepare() returned.
+                room.prepare();
             }
         }
     }
 
-    /** The guest is a process under this kernel. */
+    /** For a guest that is a process under this kernel. */
     private static final class ByFutex extends ByWords {
         private final Waker self;
 
@@ -139,14 +140,14 @@ abstract class ShmSleep {
             try {
                 self.signal();
             } catch (InternalError e) {
-                // The guest has cut its region's file: the session thread finds that out at the end of its sleep, and
-                // whoever has something for it must not die of it.
+                // The guest has truncated its region's file. The session thread notices that when its sleep ends. The
+                // calling thread must not fail because of it.
                 LOG.log(Level.DEBUG, "the session thread cannot be woken: {0}", e.getMessage());
             }
         }
     }
 
-    /** The guest is a machine that rings. */
+    /** For a guest that is a virtual machine and rings a doorbell. */
     private static final class ByDoorbell extends ByWords {
         private final EventFd doorbell;
 
@@ -165,20 +166,20 @@ abstract class ShmSleep {
             try {
                 doorbell.signal();
             } catch (IOException e) {
-                throw new IllegalStateException("a worker's doorbell can be rung", e);
+                throw new IllegalStateException("a worker must be able to signal its doorbell", e);
             }
         }
     }
 
-    /** The guest is a machine that cannot ring. */
+    /** For a guest that is a virtual machine and has no doorbell. */
     private static final class ByPolling extends ShmSleep {
-        private static final long SHORTEST_NS = 50_000; // what the kernel's timers add anyway
+        private static final long SHORTEST_NS = 50_000; // the kernel's timers add that much anyway
         private static final long LONGEST_NS = 20_000_000;
 
         private long napNs = SHORTEST_NS;
 
         @Override
-        void guestIsQuick() {
+        void shortenNaps() {
             napNs = SHORTEST_NS;
         }
 

@@ -7,35 +7,35 @@ import io.netty.buffer.Unpooled;
 import io.netty.channel.DefaultMaxMessagesRecvByteBufAllocator;
 
 /**
- * Where a socket's bytes go: to the place in staging memory where a long record still lacks them, so that the kernel's
- * copy is the only one; else into a buffer of a fixed size. Event loop only.
+ * Chooses the buffer for a socket's bytes. The rest of a long record goes directly to its staging memory, so that the
+ * kernel's copy is the only one. Other bytes go to a buffer of a fixed size. Event loop only.
  */
 final class ReceiveBuffers extends DefaultMaxMessagesRecvByteBufAllocator {
-    /** With less to come, a buffer brings what is behind the record as well. */
+    /** If fewer bytes are missing, one read into a normal buffer also fetches the bytes after the record. */
     private static final int LEAST_DIRECT_BYTES = 16 * 1024;
 
-    private static final int READS_A_TURN = 16; // of buffers that came full, before the loop does anything else
+    private static final int READS_A_TURN = 16; // reads that fill their buffer, before the event loop does other work
 
     private final int bufferBytes;
     private RecordCutter cutter; // null before the session
-    private ByteBuf inPlace; // the last buffer, if it is a record's own memory
+    private ByteBuf inPlace; // the last buffer, if it is staging memory of a record
 
     ReceiveBuffers(int bufferBytes) {
         super(READS_A_TURN);
         this.bufferBytes = bufferBytes;
     }
 
-    /** Whose records are received from now on. */
+    /** Sets the cutter of the session whose records this socket receives. */
     void serve(RecordCutter recordCutter) {
         cutter = recordCutter;
     }
 
-    /** Whether what has been read is where the cutter wants it. */
+    /** Whether these bytes are already in the memory of the cutter's record. */
     boolean isInPlace(ByteBuf bytes) {
         return bytes == inPlace;
     }
 
-    @SuppressWarnings("deprecation") // Netty's own way to say where bytes go
+    @SuppressWarnings("deprecation") // Netty offers no other way to choose the buffer
     @Override
     public Handle newHandle() {
         return new MaxMessageHandle() {

@@ -7,9 +7,9 @@ import io.netty.channel.SelectStrategy;
 import io.netty.util.IntSupplier;
 
 /**
- * What the event loop does when nothing has come: it looks again, and for ends of the session's work, as long as recent
- * waits say that this is worth a processor; then it sleeps. So a guest that is quick is answered without a wake-up, and
- * the end of its work crosses no thread. Each look is a system call, so where processors are few it sleeps at once.
+ * Decides how the event loop waits. It polls the socket and the session's work while recent waits were short enough to
+ * justify a spinning processor; then it sleeps. So a guest that sends often gets its replies without a wake-up, and the
+ * end of its work needs no thread switch. Each poll is a system call, so a machine with few processors sleeps at once.
  * Event loop only.
  */
 final class SpinningSelect implements SelectStrategy {
@@ -17,10 +17,10 @@ final class SpinningSelect implements SelectStrategy {
 
     private final Spin spin = new Spin();
     private final boolean spins;
-    private RecordHandler handler; // null while there is nobody to look for
-    private boolean waiting; // since begin()
+    private RecordHandler handler; // null without a session
+    private boolean waiting; // true since spin.begin()
     private final Patience patience = new Patience();
-    private boolean patient; // spun as long as the guest is worth, and goes on for the device
+    private boolean patient; // true when spinning for the guest has ended and spinning for the device goes on
     private boolean asleep;
 
     SpinningSelect() {
@@ -31,7 +31,7 @@ final class SpinningSelect implements SelectStrategy {
         this.spins = spins;
     }
 
-    /** Looks for this session's work as well from now on. */
+    /** Polls this session's work too from now on. */
     void attend(RecordHandler recordHandler) {
         if (spins) {
             handler = recordHandler;
@@ -39,7 +39,7 @@ final class SpinningSelect implements SelectStrategy {
         }
     }
 
-    /** Never calls the session again. */
+    /** Stops all calls to the session. */
     void leave() {
         if (handler != null) {
             handler.polled(false);
@@ -47,7 +47,7 @@ final class SpinningSelect implements SelectStrategy {
         }
     }
 
-    /** Something has come: the session's work is looked for again. Called before it is served. */
+    /** Resumes polling the session's work, because input has arrived. Call it before serving the input. */
     void awake() {
         if (asleep) {
             asleep = false;
@@ -93,7 +93,7 @@ final class SpinningSelect implements SelectStrategy {
         return SELECT;
     }
 
-    /** Whether to go on for the device. */
+    /** Whether to keep spinning for the device. */
     private boolean isPatient() {
         if (!patient) {
             patient = true;
@@ -106,7 +106,7 @@ final class SpinningSelect implements SelectStrategy {
         if (waiting && patient) {
             patience.end(true);
         } else if (waiting) {
-            spin.end(false); // else it was the device that was waited for: that says nothing of the guest
+            spin.end(false); // otherwise the device ended the wait, which shows nothing about the guest's pace
         }
         waiting = false;
     }

@@ -21,8 +21,8 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A guest behind a TCP connection. Small records gather in one buffer until the flush, so that a burst of replies costs
- * one system call; data of copies is sent from where it lies.
+ * The link to a guest over TCP. Small records gather in one buffer until the flush, so that a burst of replies costs
+ * one system call. Data of copies is sent from its own memory.
  */
 public final class TcpLink extends ChannelInboundHandlerAdapter implements Link {
     private static final int RECEIVE_BYTES = 64 * 1024;
@@ -30,7 +30,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     private static final long LINGER_MS = 1000;
     private static final int LOW_WATER_BYTES = 1 << 20;
     private static final int HIGH_WATER_BYTES = 4 << 20;
-    private static final int KEEPALIVE_IDLE_S = 10; // a guest machine that vanished is noticed in half a minute
+    private static final int KEEPALIVE_IDLE_S = 10; // detects a vanished guest machine within half a minute
     private static final int KEEPALIVE_INTERVAL_S = 5;
     private static final int KEEPALIVE_PROBES = 4;
 
@@ -46,9 +46,9 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     private boolean paused;
 
     /**
-     * Takes over a connected socket; nothing is read from it yet.
+     * Takes over a connected socket, but reads nothing yet.
      *
-     * @param descriptor the socket, which is this link's to close.
+     * @param descriptor the socket; this link closes it.
      */
     public TcpLink(int descriptor) {
         channel = new EpollSocketChannel(descriptor);
@@ -147,7 +147,8 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
         append(prefix, prefixBytes);
         writeGathered();
         for (int i = bytes; i < padded; i++) {
-            view.put(i, (byte) 0); // what lay there before is the session's own, but the wire says zero
+            // The bytes there belong to this session, so no secret leaks, but the wire format demands zeros.
+            view.put(i, (byte) 0);
         }
         dataBytes += padded;
         channel.write(Unpooled.wrappedBuffer(view.slice(0, padded))).addListener(done -> {
@@ -189,7 +190,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     @Override
     public void pauseUntilRead() {
         if (!paused) {
-            paused = true; // what the guest asks stays in its own socket
+            paused = true; // further requests stay in the kernel's socket buffers
             channel.config().setAutoRead(false);
         }
     }
@@ -207,8 +208,9 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     }
 
     /**
-     * Closes the sending half when everything has left, then reads and drops what comes until the guest closes or a
-     * second has passed: closing at once, with unread bytes there, would reset the connection and take the reason away.
+     * Closes the sending half after all records have been sent. Then reads and drops input until the guest closes or
+     * one second has passed. Closing at once with unread input would reset the connection, and the guest would lose the
+     * reason.
      */
     @Override
     public void leave() {

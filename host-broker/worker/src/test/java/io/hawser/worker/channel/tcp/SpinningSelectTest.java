@@ -14,10 +14,10 @@ import org.junit.jupiter.api.Test;
 
 class SpinningSelectTest {
     private static final IntSupplier NOTHING = () -> 0;
-    private static final int MANY = 10_000_000; // looks: a spin is bounded by time
+    private static final int MANY = 10_000_000; // number of polls; time limits a spin much earlier
 
-    /** A session that only has work that ends. */
-    private static final class Session implements RecordHandler {
+    /** A session whose only work is ends of device work. */
+    private static final class PolledSession implements RecordHandler {
         private boolean polled;
         private boolean worth;
         private int ends;
@@ -25,7 +25,7 @@ class SpinningSelectTest {
 
         @Override
         public boolean poll() {
-            assertTrue(polled, "asked after it was told that it is not");
+            assertTrue(polled, "polled although polling was announced to have ended");
             polls++;
             return ends-- > 0;
         }
@@ -76,26 +76,26 @@ class SpinningSelectTest {
         }
     }
 
-    private final Session session = new Session();
+    private final PolledSession session = new PolledSession();
     private final SpinningSelect select = new SpinningSelect(true);
 
-    private int looksUntilSleep() throws Exception {
-        for (int looks = 1; looks < MANY; looks++) {
+    private int pollsUntilSleep() throws Exception {
+        for (int polls = 1; polls < MANY; polls++) {
             if (select.calculateStrategy(NOTHING, false) == SelectStrategy.SELECT) {
-                return looks;
+                return polls;
             }
         }
         throw new AssertionError("it never sleeps");
     }
 
     @Test
-    void shouldDoAsNettyDoesWithoutASession() throws Exception {
+    void shouldBehaveLikeNettyWithoutSession() throws Exception {
         assertEquals(SelectStrategy.SELECT, select.calculateStrategy(NOTHING, false));
         assertEquals(3, select.calculateStrategy(() -> 3, true));
     }
 
     @Test
-    void shouldNeverSpinWhereItIsNotWanted() throws Exception {
+    void shouldNeverSpinWhenDisabled() throws Exception {
         SpinningSelect sleeps = new SpinningSelect(false);
         sleeps.attend(session);
         assertEquals(SelectStrategy.SELECT, sleeps.calculateStrategy(NOTHING, false));
@@ -104,34 +104,34 @@ class SpinningSelectTest {
     }
 
     @Test
-    void shouldLookForEndsUntilItSleepsAndSayThatItDoesNotAnyMore() throws Exception {
+    void shouldPollUntilItSleepsAndAnnounceTheSleep() throws Exception {
         select.attend(session);
         session.ends = 3;
-        int looks = looksUntilSleep();
-        assertEquals(looks, session.polls);
-        assertTrue(looks > 3, "ends of work are no reason to sleep");
+        int polls = pollsUntilSleep();
+        assertEquals(polls, session.polls);
+        assertTrue(polls > 3, "ends of work must not let it sleep");
         assertFalse(session.polled);
     }
 
     @Test
-    void shouldPollAgainBeforeWhatHasComeIsServed() throws Exception {
+    void shouldPollAgainBeforeServingInput() throws Exception {
         select.attend(session);
-        looksUntilSleep();
+        pollsUntilSleep();
         select.awake();
         assertTrue(session.polled);
-        looksUntilSleep();
+        pollsUntilSleep();
         assertEquals(1, select.calculateStrategy(() -> 1, false));
         assertTrue(session.polled);
     }
 
     @Test
-    void shouldGoOnAsLongAsTheDeviceIsWorthIt() throws Exception {
+    void shouldKeepPollingWhileDeviceIsWorthIt() throws Exception {
         select.attend(session);
         session.worth = true;
-        // On a crowded machine it may sleep early, as it should; not each time.
+        // On a crowded machine it may rightly sleep early, but not every time.
         boolean wentOn = false;
         for (int wait = 0; wait < 500 && !wentOn; wait++) {
-            long endNs = System.nanoTime() + 1_000_000; // twenty times what it spins for a guest
+            long endNs = System.nanoTime() + 1_000_000; // twenty times the longest spin for a guest
             boolean goesOn = true;
             while (goesOn && System.nanoTime() < endNs) {
                 goesOn = select.calculateStrategy(NOTHING, false) == SelectStrategy.CONTINUE;
@@ -140,11 +140,11 @@ class SpinningSelectTest {
         }
         assertTrue(wentOn, "it sleeps although the device is worth it");
         session.worth = false;
-        looksUntilSleep();
+        pollsUntilSleep();
     }
 
     @Test
-    void shouldLeaveTheSessionAlone() throws Exception {
+    void shouldNotCallSessionAfterLeave() throws Exception {
         select.attend(session);
         select.leave();
         assertFalse(session.polled);
