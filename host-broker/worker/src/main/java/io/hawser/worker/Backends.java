@@ -7,9 +7,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.ServiceLoader;
 
-/** Chooses the kind of GPU among those that the class path offers. */
+/** Selects a GPU backend from the providers on the class path. */
 final class Backends {
-    /** A real GPU goes before the software one. */
+    /** In order of preference: a real GPU first. */
     private static final List<String> PREFERENCE = List.of("nvidia", "software");
 
     private Backends() { }
@@ -17,10 +17,11 @@ final class Backends {
     /**
      * Opens a backend.
      *
-     * @param wanted its name, or {@code auto} for the best that this machine has.
+     * @param wanted the backend's name, or {@code auto} for the most preferred one that this machine supports.
      * @param options how to open it.
      * @return the backend.
-     * @throws IllegalStateException if there is none of that name or it cannot be opened; the message says why.
+     * @throws IllegalStateException if no backend has that name or the backend cannot be opened; the message gives the
+     *     cause.
      */
     static GpuBackend open(String wanted, BackendOptions options) {
         List<GpuBackendProvider> providers = new ArrayList<>();

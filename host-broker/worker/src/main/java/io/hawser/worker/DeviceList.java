@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
-/** What a worker says of its GPUs; making it also makes the first one's primary context, for a session. */
+/** Describes the worker's GPUs to the broker, and creates the primary context of the first one for the session. */
 final class DeviceList {
     private static final int MAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
     private static final int MINOR = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
@@ -23,7 +23,7 @@ final class DeviceList {
      * Prepares and describes the devices.
      *
      * @param backend the GPU.
-     * @param jail what the worker's jail is, for people.
+     * @param jail description of the worker's jail, in one line for people.
      * @return the message for the broker.
      * @throws IllegalStateException if a device or its context fails; the message has the CUresult.
      */
@@ -32,7 +32,8 @@ final class DeviceList {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment context = arena.allocate(ValueLayout.JAVA_LONG);
             for (int ordinal = 0; ordinal < backend.deviceCount(); ordinal++) {
-                if (ordinal == 0) { // where programs begin; others cost memory that most sessions never use
+                // Programs begin on device 0. Contexts on other devices would cost memory that most sessions never use.
+                if (ordinal == 0) {
                     check("createContext", backend.createContext(ordinal, 0, true, context));
                 }
                 devices.add(describe(backend, ordinal, arena));

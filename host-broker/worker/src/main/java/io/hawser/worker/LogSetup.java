@@ -11,11 +11,11 @@ import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** The worker's log: one line an event on standard error, which the broker collects. */
+/** The worker's log: one line per event on standard error. The broker collects the lines. */
 final class LogSetup {
     private LogSetup() { }
 
-    /** Replaces the platform's two-line format, for the whole process. */
+    /** Replaces the platform's two-line log format in the whole process. */
     static void install() {
         Logger root = Logger.getLogger("");
         for (Handler handler : root.getHandlers()) {

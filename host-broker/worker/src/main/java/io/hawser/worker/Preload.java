@@ -15,24 +15,25 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.security.SecureRandom;
 
-/** Opens and loads what a session needs of files, since a jailed worker opens none. */
+/** Opens every file and loads every class that a session needs, because a jailed worker cannot open files. */
 final class Preload {
     private static final Logger LOG = System.getLogger(Preload.class.getName());
 
     private Preload() { }
 
-    /** Before the jail; {@code ready} is what the worker will say. */
+    /** Must run before the worker enters its jail. {@code ready} is the message that the worker will send. */
     static void run(ControlCodec codec, WorkerMessage.Ready ready) throws IOException {
-        // A name that no jar has makes the class loader open all of them; what comes later is read from open files.
+        // The class loader searches every jar for a name that no jar has, and so opens them all. Later loads read open
+        // files.
         ClassLoader.getSystemResource("io/hawser/worker/no-such-file");
         codec.encode(ready);
         codec.encode(new WorkerMessage.Jailed(0, ready.backend()));
         BrokerMessage watching = codec.decode("{\"type\":\"watching\"}".getBytes(StandardCharsets.US_ASCII));
-        // Native code, of Netty and the JVM: a worker that somebody waits for has not been warmed up.
+        // Loads the native code of Netty and the JVM: a worker that skipped its warm-up has not loaded it yet.
         Epoll.ensureAvailability();
         Socket.newSocketStream().close();
         LOG.log(Level.DEBUG, "loaded: {0}", new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-        // The log's formats, its time zone and the kinds of random numbers and digests come from the runtime's files.
+        // Logging, random numbers and digests read the runtime's files: formats, the time zone, the list of algorithms.
         LOG.log(Level.DEBUG, "loaded: {0}", watching);
         new SecureRandom().nextInt();
         try {

@@ -7,8 +7,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * The end of the process by {@code _exit(2)}. {@link Runtime#halt} ends in {@code exit(3)}, and so in what libraries
- * have left to be run then: NVIDIA's driver may wait there for a kernel that never ends.
+ * Ends the process with {@code _exit(2)}. {@link Runtime#halt} calls {@code exit(3)}, which runs the exit handlers of
+ * libraries. The handler of NVIDIA's driver may wait there for a kernel that never ends.
  */
 final class ProcessEnd {
     private static final MethodHandle EXIT;
@@ -21,7 +21,7 @@ final class ProcessEnd {
 
     private ProcessEnd() { }
 
-    /** Does not return. The kernel frees what the process has, the GPU's memory too. */
+    /** Does not return. The kernel frees all resources of the process, including its GPU memory. */
     static void now(int status) {
         try {
             EXIT.invokeExact(status);

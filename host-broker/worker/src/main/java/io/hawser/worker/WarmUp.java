@@ -32,19 +32,19 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Guests of the worker's own, before it is ready, over both carriers: they make the calls that every program makes, so
- * that the first real guest does not wait for classes to be loaded. More rounds would compile code too, and cost each
- * start of a worker.
+ * Runs short sessions with a simulated guest over both carriers before the worker is ready. The guest makes the calls
+ * that every program makes, so that the first real guest does not wait for class loading. More rounds would also
+ * compile the code, but would delay each start of a worker.
  */
 final class WarmUp {
     private static final Logger LOG = System.getLogger(WarmUp.class.getName());
 
     private static final int ROUNDS = 20;
-    private static final int BURSTS = 8; // each costs a change of threads, which takes long on a loaded machine
+    private static final int BURSTS = 8; // each burst costs a thread switch, which takes long on a loaded machine
     private static final int BURST_CALLS = 400;
     private static final int TIMEOUT_MS = 5000;
     private static final long END_LIMIT_MS = 1000;
-    private static final int ADDRESS_BYTES = 26; // what Netty's accept wants for any address
+    private static final int ADDRESS_BYTES = 26; // Netty's accept() needs this length for any kind of address
     private static final int SMALL_BYTES = 64;
     private static final int LARGE_BYTES = 64 * 1024;
     private static final long CONTEXT = (long) HandleKind.CONTEXT.number() << 40 | 1;
@@ -52,22 +52,22 @@ final class WarmUp {
     private final Peer peer;
     private final RecordWriter writer = new RecordWriter(2 * LARGE_BYTES);
     private final RecordReader reader = new RecordReader();
-    private long sequence = 3; // a handshake would have been 1 and 2
+    private long sequence = 3; // HELLO and PROOF of a handshake would have been 1 and 2
     private int context;
 
     /** The guest's end of a carrier. */
     interface Peer {
-        /** Sends a record: a writer after its {@code end()}. */
+        /** Sends the record that {@code record} holds after its {@code end()}. */
         void send(RecordWriter record, int lengthBytes) throws IOException;
 
-        /** Waits for so many bytes. */
+        /** Waits for {@code bytes} bytes. */
         void receive(byte[] target, int offset, int bytes) throws IOException;
 
-        /** Ends the session as a guest that leaves. */
+        /** Ends the session like a guest that leaves. */
         void leave() throws IOException;
     }
 
-    /** Over a socket. */
+    /** A guest that is connected by a socket. */
     private record SocketPeer(Socket socket, DataInputStream in) implements Peer {
         @Override
         public void send(RecordWriter record, int lengthBytes) throws IOException {
@@ -90,8 +90,8 @@ final class WarmUp {
     }
 
     /**
-     * Holds sessions with itself: one over loopback that makes what every program makes, then one over a region. When
-     * they cannot be had, for want of a loopback interface, say, the worker is only slower at first.
+     * Runs one session over loopback with the calls of a typical program, then one over a region. A failure only makes
+     * the first real session slower; an example is a machine without a loopback interface.
      *
      * @param backend the GPU.
      */
@@ -100,19 +100,18 @@ final class WarmUp {
             overLoopback(backend);
             overRegion(backend);
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // run() ends at once
+            Thread.currentThread().interrupt(); // the interrupt makes the later run() return at once
         } catch (IOException | ExecutionException | TimeoutException e) {
             LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
         }
     }
 
     /**
-     * Loads what a session needs on a thread of its own, while the caller waits for the GPU: for a worker that has no
-     * time to warm up.
+     * Loads classes on a background thread while the caller opens the GPU: for a worker that has no time to warm up.
      *
-     * @return that thread, which opens files: it must have ended before a jail closes.
+     * @return the thread. It opens files, so it must end before the worker enters its jail.
      */
-    static Thread loadBeside() {
+    static Thread loadInBackground() {
         return Thread.ofPlatform().daemon().name("load").start(() -> {
             try {
                 SocketMessages.load();
@@ -121,12 +120,12 @@ final class WarmUp {
                 Epoll.ensureAvailability();
                 new TcpLink(io.netty.channel.unix.Socket.newSocketStream().intValue()).shutdown(END_LIMIT_MS);
             } catch (IOException | RuntimeException e) {
-                LOG.log(Level.WARNING, "nothing was loaded ahead: " + e.getMessage(), e);
+                LOG.log(Level.WARNING, "classes could not be loaded ahead: " + e.getMessage(), e);
             }
         });
     }
 
-    /** The broker's message for a session of this; {@code place} is what it says of the carrier. */
+    /** The broker's message that assigns a warm-up session; {@code place} is its part about the carrier. */
     private static byte[] assign(String place) {
         return ("{\"type\":\"assign\",\"sessionId\":" + Session.WARM_UP + ",\"vgpu\":\"\",\"memoryBytes\":0,"
             + "\"peer\":\"\",\"program\":\"\",\"images\":[]," + place + "}").getBytes(StandardCharsets.US_ASCII);
@@ -143,7 +142,7 @@ final class WarmUp {
             client.setSoTimeout(TIMEOUT_MS);
             client.setTcpNoDelay(true);
             Peer peer = new SocketPeer(client, new DataInputStream(client.getInputStream()));
-            hold(backend, "\"carrier\":\"tcp\"", listener.accept(new byte[ADDRESS_BYTES]), peer,
+            runSession(backend, "\"carrier\":\"tcp\"", listener.accept(new byte[ADDRESS_BYTES]), peer,
                 WarmUp::playProgram);
         } finally {
             closeListener(listener);
@@ -153,23 +152,23 @@ final class WarmUp {
     private static void overRegion(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
             TimeoutException {
         try (WarmUpRegion peer = new WarmUpRegion()) {
-            hold(backend, peer.place(), peer.takeDescriptor(), peer, WarmUp::playQuestions);
+            runSession(backend, peer.place(), peer.takeDescriptor(), peer, WarmUp::playBursts);
         }
     }
 
-    /** What a guest of the warm-up does. */
+    /** The calls that a guest of the warm-up makes. */
     @FunctionalInterface
-    private interface Play {
-        void of(WarmUp guest) throws IOException;
+    private interface Requests {
+        void make(WarmUp guest) throws IOException;
     }
 
-    /** A session as the broker would assign it. */
-    private static void hold(GpuBackend backend, String place, int descriptor, Peer peer, Play play)
+    /** Runs a session as if the broker had assigned it. */
+    private static void runSession(GpuBackend backend, String place, int descriptor, Peer peer, Requests requests)
             throws IOException, InterruptedException, ExecutionException, TimeoutException {
         Worker worker = Worker.rehearsal(backend);
         worker.adopt((BrokerMessage.Assign) new ControlCodec().decode(assign(place)), descriptor);
         try {
-            play.of(new WarmUp(peer));
+            requests.make(new WarmUp(peer));
             peer.leave();
         } finally {
             worker.endRehearsal(END_LIMIT_MS);
@@ -184,7 +183,7 @@ final class WarmUp {
         }
     }
 
-    /** A context, memory, copies: what every program makes. */
+    /** Makes the calls of a typical program: a context, memory, copies. */
     private void playProgram() throws IOException {
         receive(); // WELCOME
         call(WireRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
@@ -205,15 +204,15 @@ final class WarmUp {
     }
 
     /**
-     * Bursts of calls without a context, since another session has had one and contexts can be dear: they fail, which
-     * takes the same way.
+     * Makes bursts of calls without a context. They fail, but take the same path as calls that succeed. The other
+     * session has created a context, and creating a second one can be expensive.
      */
-    private void playQuestions() throws IOException {
+    private void playBursts() throws IOException {
         receive(); // WELCOME
         for (int i = 0; i < BURSTS; i++) {
             for (int j = 1; j < BURST_CALLS; j++) {
                 int lengthBytes = StreamRequests.cuStreamSynchronize(writer, sequence, 1, 0, 0);
-                // Without a reply: the encoder has set the flag that the description wants.
+                // Clears the reply flag, which the encoder sets as the description demands.
                 writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.FLAGS_OFFSET, 0);
                 send(lengthBytes);
             }
@@ -226,7 +225,7 @@ final class WarmUp {
         sequence++;
     }
 
-    /** Sends a request and reads to its reply. */
+    /** Sends a request and waits for its reply. */
     private void call(int lengthBytes) throws IOException {
         long request = sequence;
         send(lengthBytes);
@@ -243,7 +242,7 @@ final class WarmUp {
         peer.receive(head, 0, head.length);
         int lengthBytes = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN).getInt();
         if (lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > RecordLayout.MAX_RECORD_BYTES) {
-            throw new IOException("a reply of the warm-up has no length: lengthBytes=" + lengthBytes);
+            throw new IOException("a reply to the warm-up has an invalid length: lengthBytes=" + lengthBytes);
         }
         byte[] record = Arrays.copyOf(head, lengthBytes);
         peer.receive(record, Integer.BYTES, lengthBytes - Integer.BYTES);

@@ -16,14 +16,16 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/** A region of the worker's own, and a guest's end of its only slot. One thread, but for the session's. */
+/**
+ * The guest's end of a region with one slot, for the warm-up. Apart from the session thread, only one thread uses it.
+ */
 final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
     private static final long REGION_BYTES = 1 << 20;
     private static final long TIMEOUT_NS = 5_000_000_000L;
     private static final long NAP_NS = 100_000_000;
 
-    private final SharedRegion region; // the guest's mapping
+    private final SharedRegion region; // mapped as the guest maps it
     private final RingWriter commands;
     private final RingReader replies;
     private final Waker worker;
@@ -31,7 +33,7 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     private final long stateOffset;
     private int descriptor;
 
-    /** Makes a region and claims its slot. */
+    /** Creates the region and claims its slot. */
     WarmUpRegion() throws IOException {
         descriptor = Descriptors.memory("hawser-warm-up", REGION_BYTES);
         try {
@@ -55,13 +57,13 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
             host + RegionLayout.HOST_REPLY_SIGNAL_OFFSET);
     }
 
-    /** The worker's end, as the broker's message would say it. */
+    /** The part of the broker's assign message that describes the worker's end. */
     String place() {
         return "\"carrier\":\"shm\",\"regionBytes\":" + REGION_BYTES + ",\"slotCount\":1,\"slot\":0,\"kind\":"
             + RegionLayout.KIND_PROCESS + ",\"mapAddress\":0,\"epoch\":1";
     }
 
-    /** The memory's descriptor, once; the taker closes it. */
+    /** The memory's descriptor, once; the caller closes it. */
     int takeDescriptor() {
         int taken = descriptor;
         descriptor = -1;
@@ -94,7 +96,7 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
                     at += count;
                     replies.release();
                 } else if (System.nanoTime() > deadline) {
-                    throw new InterruptedIOException("the session of the warm-up is silent");
+                    throw new InterruptedIOException("the session of the warm-up sent no reply in time");
                 } else {
                     sleeper.sleep(seen, NAP_NS);
                 }
@@ -110,7 +112,7 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
         worker.wake();
     }
 
-    /** Ends the guest's mapping. */
+    /** Unmaps the guest's mapping. */
     @Override
     public void close() {
         if (descriptor >= 0) {

@@ -42,40 +42,40 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** One worker's life: ready, one session, the end. Every step of the end is bounded. */
+/** The life of one worker: ready, one session, the end. Every step of the end has a time limit. */
 public final class Worker {
     private static final Logger LOG = System.getLogger(Worker.class.getName());
 
     private static final long STATS_INTERVAL_MS = 500;
-    private static final int UNCHANGED_STATS_EVERY = 8; // intervals
-    private static final long NO_LIMIT = Long.MAX_VALUE / 2; // of a rehearsal's memory
+    private static final int UNCHANGED_STATS_EVERY = 8; // stats are sent unchanged after so many intervals
+    private static final long NO_LIMIT = Long.MAX_VALUE / 2; // device memory of a rehearsal, in bytes
     private static final long TEARDOWN_LIMIT_MS = 1000;
     private static final long GOODBYE_LIMIT_MS = 1500;
 
-    private final ControlSocket control; // null: a rehearsal, nobody is told anything
+    private final ControlSocket control; // null in a rehearsal: messages are dropped
     private final GpuBackend backend;
     private final ControlCodec codec = new ControlCodec();
     private final CountDownLatch over = new CountDownLatch(1);
     private final AtomicReference<WorkerMessage.Ended> end = new AtomicReference<>();
-    private List<String> devices = List.of(); // their UUIDs; set before the control thread starts
+    private List<String> devices = List.of(); // UUIDs; set before the control thread starts
     private volatile Session session;
     private volatile Link link;
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
     private volatile TurnSeat seat;
-    private int turnPage = -1; // control thread; a descriptor between the two messages
-    private SharedImages images = SharedImages.NONE; // this and the next two: the control thread's
+    private int turnPage = -1; // control thread: descriptor between the Turns and TurnBell messages
+    private SharedImages images = SharedImages.NONE; // this and the next two fields: control thread only
     private SharedNames names = SharedNames.NONE;
     private MemoryQuota quota;
-    private boolean isStuck; // the thread of run()
-    private WorkerMessage.Stats lastStats; // this and the next: session thread
+    private boolean isStuck; // thread of run() only
+    private WorkerMessage.Stats lastStats; // this and the next field: session thread only
     private int unchangedStats;
-    private WorkerMessage.Ready ready; // this: the thread of run()
+    private WorkerMessage.Ready ready; // thread of run() only
 
     /**
      * Prepares a worker.
      *
-     * @param control to the broker; stays the caller's to close.
+     * @param control socket to the broker; the caller closes it.
      * @param backend the GPU; closed by {@link #run}.
      */
     public Worker(ControlSocket control, GpuBackend backend) {
@@ -84,12 +84,12 @@ public final class Worker {
     }
 
     /**
-     * A worker that serves a guest of its own and tells nobody, so that all code that stands between a guest and its
-     * answers has run once. The backend stays the caller's.
+     * Creates a worker that serves a simulated guest and has no broker, so that all code between a guest and its
+     * replies has run once. The caller closes the backend.
      */
     static Worker rehearsal(GpuBackend backend) throws IOException {
         Worker worker = new Worker(null, backend);
-        // What the broker says before a session.
+        // The messages that a broker sends before a session.
         worker.devices = Collections.nCopies(backend.deviceCount(), "any");
         int ledger = Descriptors.memory("hawser-rehearsal", LedgerLayout.bytes(1));
         new Ledger(SharedMemory.mapWhileReachable(ledger, LedgerLayout.bytes(1)), 1).limit(0, NO_LIMIT, NO_LIMIT);
@@ -105,17 +105,19 @@ public final class Worker {
     }
 
     /**
-     * Lives. Blocks until the session has ended, or the broker has closed the control socket.
+     * Sends {@code ready} and serves a session. Blocks until the session has ended or the broker has closed the control
+     * socket.
      *
-     * @return whether nothing went wrong but what a guest may cause.
-     * @throws IOException if the broker cannot be told that the worker is ready.
+     * @return false after a failure that the guest cannot have caused.
+     * @throws IOException if the ready message cannot be sent.
      */
     public boolean run() throws IOException {
         if (ready == null) {
             ready = DeviceList.ready(backend, "none: off");
         }
         devices = ready.devices().stream().map(WorkerMessage.Device::uuid).toList();
-        // Before the broker is told: the first line costs milliseconds, which the guest would wait for.
+        // Logged before the ready message: the first log line costs milliseconds, and afterwards a guest would wait for
+        // it.
         LOG.log(Level.INFO, "ready: backend={0} devices={1}", ready.backend(), ready.devices().size());
         control.write(codec.encode(ready));
         Thread reader = new Thread(this::readControl, "control-reader");
@@ -169,19 +171,20 @@ public final class Worker {
         }
     }
 
-    /** For a message about an image that comes with memory. */
+    /** The images, for a message that must carry a descriptor of memory. */
     private SharedImages images(ControlSocket.Frame frame) throws IOException {
         if (session == null || frame.descriptor() < 0) {
-            throw new IOException("an image comes to a session, with its memory: descriptor=" + frame.descriptor());
+            throw new IOException("an image message must follow its session and carry a descriptor: descriptor="
+                + frame.descriptor());
         }
         return images;
     }
 
-    /** Takes a session on; the descriptor is this worker's from now on. */
+    /** Starts a session. This worker owns the descriptor from now on. */
     void adopt(BrokerMessage.Assign assign, int descriptor) throws IOException {
         if (session != null || descriptor < 0) {
-            throw new IOException("a worker takes one session, with its socket: sessionId=" + assign.sessionId()
-                + " descriptor=" + descriptor + " busy=" + (session != null));
+            throw new IOException("a worker must get only one session, with a descriptor: sessionId="
+                + assign.sessionId() + " descriptor=" + descriptor + " busy=" + (session != null));
         }
         link = assign.place() == null ? new TcpLink(descriptor) : openRegion(assign.place(), descriptor);
         if (quota == null) {
@@ -190,9 +193,9 @@ public final class Worker {
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), quota, assign.peer(),
             assign.program(), CreditWindow.DEFAULT_BYTES);
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
-        images = new SharedImages(assign.images(), this::tell, session.completions()::add);
+        images = new SharedImages(assign.images(), this::send, session.completions()::add);
         session.useImages(images);
-        names = new SharedNames(this::tell, session.completions()::add, link::schedule);
+        names = new SharedNames(this::send, session.completions()::add, link::schedule);
         session.useNames(names);
         if (seat != null) {
             session.useTurns(seat);
@@ -205,18 +208,18 @@ public final class Worker {
         try {
             region = SharedRegion.map(descriptor, place);
         } finally {
-            Descriptors.close(descriptor); // the mapping stays
+            Descriptors.close(descriptor); // the mapping stays valid
         }
         return new ShmLink(region, doorbell);
     }
 
-    /** Frees what a rehearsed session has, waiting no longer than {@code limitMs} for each step. */
+    /** Frees the resources of a rehearsed session; waits at most {@code limitMs} for each step. */
     void endRehearsal(long limitMs) throws InterruptedException, ExecutionException, TimeoutException {
         try {
             link.awaitClosed(limitMs);
             CompletableFuture<Void> freed = new CompletableFuture<>();
             link.execute(() -> {
-                tell(session.stats());
+                send(session.stats());
                 session.close();
                 session.freeStaging(() -> freed.complete(null));
             });
@@ -243,7 +246,7 @@ public final class Worker {
 
     private void takeLedger(BrokerMessage.Ledger message, int descriptor) throws IOException {
         if (session != null || quota != null || descriptor < 0) {
-            throw new IOException("a ledger comes once, with its descriptor, before its session: descriptor="
+            throw new IOException("a ledger must come once, with its descriptor, before its session: descriptor="
                 + descriptor);
         }
         try {
@@ -257,11 +260,11 @@ public final class Worker {
             quota = new MemoryQuota(new LedgerAccount(new Ledger(memory, message.slots()), message.slot()), columns,
                 contextBytes);
         } finally {
-            Descriptors.close(descriptor); // the mapping stays
+            Descriptors.close(descriptor); // the mapping stays valid
         }
     }
 
-    /** The ledger's columns by the number of the device. */
+    /** The ledger's column for each device number. */
     private int[] columns(List<String> gpus) throws IOException {
         int[] columns = new int[devices.size()];
         for (int device = 0; device < columns.length; device++) {
@@ -276,7 +279,7 @@ public final class Worker {
 
     private void takeDoorbell(int descriptor) throws IOException {
         if (session != null || doorbell != null || descriptor < 0) {
-            throw new IOException("a doorbell comes once, with its descriptor, before its session: descriptor="
+            throw new IOException("a doorbell must come once, with its descriptor, before its session: descriptor="
                 + descriptor);
         }
         doorbell = EventFd.of(descriptor);
@@ -285,8 +288,8 @@ public final class Worker {
     private void takeTurns(BrokerMessage message, int descriptor) throws IOException {
         boolean isPage = message instanceof BrokerMessage.Turns;
         if (session != null || seat != null || descriptor < 0 || isPage != turnPage < 0) {
-            throw new IOException("turns come once, a page and then its bell, before their session: page=" + isPage
-                + " descriptor=" + descriptor);
+            throw new IOException("turns must come once before their session, the page and then its bell: page="
+                + isPage + " descriptor=" + descriptor);
         }
         if (isPage) {
             turnPage = descriptor;
@@ -295,16 +298,17 @@ public final class Worker {
         }
     }
 
-    /** Serves a session of the worker's own, so that the first real one starts at full speed. Before {@link #run}. */
+    /** Serves warm-up sessions, so that the first real one starts at full speed. Call it before {@link #run}. */
     public void warmUp() {
         WarmUp.run(backend);
     }
 
     /**
-     * Goes into the jail. After {@link #warmUp}, before {@link #run}, with no other thread of this worker's at work.
+     * Enters the jail. Call it after {@link #warmUp} and before {@link #run}, while no other thread of this worker
+     * runs.
      *
-     * @throws IllegalStateException if the jail cannot be what the options ask for.
-     * @throws IOException if the broker does not watch.
+     * @throws IllegalStateException if the jail does not fulfil the options.
+     * @throws IOException if the broker does not watch the jail.
      */
     public void confine(Jail.Options options) throws IOException {
         if (options.mode() == Jail.Mode.OFF) {
@@ -315,13 +319,14 @@ public final class Worker {
         Preload.run(codec, ready);
         Jail.Report report = Jail.enter(options);
         if (report.listener() >= 0) {
-            // Nothing may be loaded between these two: it would wait for the watcher, who waits for the message.
+            // Load no class between the jail and this message. The watcher would have to answer the load, but it starts
+            // to watch only after this message.
             control.write(codec.encode(new WorkerMessage.Jailed(report.listener(), backend.name())));
             ControlSocket.Frame answer = control.read();
             if (answer == null || !(codec.decode(answer.json()) instanceof BrokerMessage.Watching)) {
                 throw new IOException("the broker must watch the jail");
             }
-            Jail.forget(report.listener());
+            Jail.closeListener(report.listener());
         }
         backend.confined();
         ready = new WorkerMessage.Ready(ready.pid(), ready.backend(), report.text(), ready.devices());
@@ -344,20 +349,20 @@ public final class Worker {
         }
     }
 
-    /** Session thread. A broker that does not read stops this loop only when its socket's buffer is full of stats. */
+    /** Session thread. A broker that does not read blocks this loop only when the socket's buffer is full of stats. */
     private void sendStats() {
         session.objects().quota().refresh();
         WorkerMessage.Stats stats = session.stats();
         unchangedStats = stats.equals(lastStats) ? unchangedStats + 1 : 0;
         lastStats = stats;
-        // The broker reads each message: many idle sessions would keep it busy with what it knows.
+        // Every message costs the broker time, so that many idle sessions would keep it busy with unchanged stats.
         if (unchangedStats % UNCHANGED_STATS_EVERY == 0) {
-            tell(stats);
+            send(stats);
         }
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }
 
-    private void tell(WorkerMessage message) {
+    private void send(WorkerMessage message) {
         byte[] json = codec.encode(message);
         try {
             if (control != null) {
@@ -375,9 +380,10 @@ public final class Worker {
         if (ended != null) {
             clean &= freeSession(ended);
         }
-        tell(end.get());
+        send(end.get());
         if (isStuck) {
-            return false; // the session thread waits for a kernel that may never end, and all that follows for it
+            // The session thread waits for a kernel that may never end, so the steps below would wait for it too.
+            return false;
         }
         if (ended != null) {
             link.awaitClosed(GOODBYE_LIMIT_MS);
@@ -393,9 +399,9 @@ public final class Worker {
             Thread.currentThread().interrupt(); // the process ends next
         }
         if (closer.isAlive()) {
-            LOG.log(Level.WARNING, "the GPU could not be closed within {0} ms: the process ends with it",
+            LOG.log(Level.WARNING, "the GPU could not be closed within {0} ms: the exit of the process closes it",
                 TEARDOWN_LIMIT_MS);
-            return false; // what still runs may use the region: it goes with the process
+            return false; // work that still runs may use the region, so only the end of the process unmaps it
         }
         if (region != null) {
             region.close();
@@ -409,7 +415,7 @@ public final class Worker {
         return clean;
     }
 
-    /** Waits, for a bounded time, until no work of the session uses memory of the worker. */
+    /** Waits, up to a limit, until no work of the session uses memory of the worker. */
     private void awaitWork(Session ended) {
         CompletableFuture<Void> allBack = new CompletableFuture<>();
         link.execute(() -> ended.freeStaging(() -> allBack.complete(null)));
@@ -418,7 +424,7 @@ public final class Worker {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the process ends next
         } catch (TimeoutException e) {
-            LOG.log(Level.DEBUG, "work of the session still runs: it ends with the process");
+            LOG.log(Level.DEBUG, "work of the session still runs: the exit of the process ends it");
         } catch (ExecutionException e) {
             LOG.log(Level.ERROR, "the session''s memory could not be freed", e.getCause());
         }
@@ -430,14 +436,14 @@ public final class Worker {
                 WorkerMessage.Stats last = ended.stats();
                 Session.Leftovers left = ended.close();
                 LOG.log(Level.DEBUG, "left after the session: {0}", left);
-                tell(last);
+                send(last);
             }, link).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
             return true;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the process ends next
         } catch (TimeoutException e) {
             isStuck = true;
-            LOG.log(Level.WARNING, "the session could not be freed within {0} ms: the process ends with it",
+            LOG.log(Level.WARNING, "the session could not be freed within {0} ms: the exit of the process frees it",
                 TEARDOWN_LIMIT_MS);
         } catch (ExecutionException e) {
             LOG.log(Level.ERROR, "the session could not be freed", e.getCause());

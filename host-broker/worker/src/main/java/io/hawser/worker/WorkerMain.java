@@ -15,21 +15,22 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * The session process. It opens the GPU, says {@code ready} on its control socket, serves the one session that the
- * broker assigns, and exits: when the session or the broker ends, in any case within seconds.
+ * The session process. It opens the GPU, sends {@code ready} on its control socket, serves the one session that the
+ * broker assigns, and exits. It exits within seconds of the end of the session or of the broker.
  *
- * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. It goes into its jail
- * before it is ready, and opens no file from then on. The environment variable {@value #GPUS} names the GPUs that it
- * serves, by their UUIDs; NVIDIA's driver is told by CUDA_VISIBLE_DEVICES as well.
+ * <p>Start it as {@code java} {@link #JVM_FLAGS} {@code -cp 'app/*' io.hawser.worker.WorkerMain}. The worker enters its
+ * jail before it is ready, and opens no file after that. The environment variable {@value #GPUS} lists the UUIDs of the
+ * GPUs that it serves. The broker also passes them to NVIDIA's driver in CUDA_VISIBLE_DEVICES.
  *
- * <p>Exit status: 0 after a session or when the broker let it go; 1 when something failed, which the log names; 2 for a
- * wrong command line.
+ * <p>Exit status: 0 after a session or when the broker released the worker; 1 after a failure, which the log describes;
+ * 2 for a wrong command line.
  */
 public final class WorkerMain {
     /**
-     * Flags that the broker should start workers with. The software GPU compiles kernels to large methods and needs C2
-     * for them, so no client compiler; the direct memory covers what Netty and NIO use beside the staging memory. The
-     * JVM itself says what it has to say on standard error, since standard output may be what kernels print.
+     * JVM flags that the broker should start workers with. The software GPU compiles kernels to large methods and needs
+     * C2 for them, so huge methods are compiled too. The direct memory is for buffers of Netty and NIO; staging memory
+     * is separate. The JVM writes its messages to standard error, because standard output may carry the output of
+     * kernels.
      */
     public static final String JVM_FLAGS = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow "
         + "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
@@ -39,14 +40,16 @@ public final class WorkerMain {
 
     private static final Logger LOG = System.getLogger(WorkerMain.class.getName());
 
-    /** UUIDs of the GPUs to serve, with commas; without it all that there are. */
+    /** UUIDs of the GPUs to serve, separated by commas; all GPUs if it is not set. */
     private static final String GPUS = "HAWSER_GPUS";
-    /** {@code off} where a guest waits for this worker: it does not make itself quick before it is ready. */
+    /** {@code off} if a guest is already waiting for this worker: the worker then skips its warm-up. */
     private static final String WARM_UP = "HAWSER_WARM_UP";
 
     private WorkerMain() { }
 
-    /** Does what a worker does before it is ready, without a broker, and loads what only a GPU of NVIDIA's needs. */
+    /**
+     * Runs all steps before the ready message without a broker, and loads the classes that only NVIDIA's backend needs.
+     */
     private static void train(WorkerOptions options) throws IOException {
         for (String part : System.getProperty("java.class.path").split(File.pathSeparator)) {
             if (Path.of(part).getFileName().toString().startsWith("gpu-nvidia")) {
@@ -89,7 +92,7 @@ public final class WorkerMain {
             return;
         }
         LogSetup.install();
-        // Netty would look for a network card to make names of channels from, which nobody sees.
+        // Netty would search for a network card to derive channel names from, and no log shows these names.
         System.setProperty("io.netty.machineId", "02:00:00:00:00:00");
         WorkerOptions options;
         try {
@@ -105,7 +108,7 @@ public final class WorkerMain {
                 train(options);
                 return;
             }
-            Thread loading = "off".equals(System.getenv(WARM_UP)) ? WarmUp.loadBeside() : null;
+            Thread loading = "off".equals(System.getenv(WARM_UP)) ? WarmUp.loadInBackground() : null;
             GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
             ControlSocket control = new ControlSocket(options.controlFd());
             Worker worker = new Worker(control, backend);
@@ -116,12 +119,13 @@ public final class WorkerMain {
             }
             worker.confine(options.jail());
             status = worker.run() ? 0 : 1;
-        } catch (IllegalArgumentException | IllegalStateException e) { // a GPU that cannot be opened says why
-            LOG.log(Level.ERROR, "the worker cannot go on: {0}", e.getMessage());
-            LOG.log(Level.DEBUG, "the worker cannot go on", e);
+        // The message of a GPU that cannot be opened gives the cause, so the stack trace is logged at DEBUG only.
+        } catch (IllegalArgumentException | IllegalStateException e) {
+            LOG.log(Level.ERROR, "the worker failed: {0}", e.getMessage());
+            LOG.log(Level.DEBUG, "the worker failed", e);
             status = 1;
         } catch (Exception e) {
-            LOG.log(Level.ERROR, "the worker cannot go on: " + e.getMessage(), e);
+            LOG.log(Level.ERROR, "the worker failed: " + e.getMessage(), e);
             status = 1;
         }
         ProcessEnd.now(status);

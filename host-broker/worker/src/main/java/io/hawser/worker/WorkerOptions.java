@@ -9,12 +9,12 @@ import java.util.Locale;
  * @param controlFd descriptor of the control socket.
  * @param backend {@code auto}, {@code software} or {@code nvidia}.
  * @param threads processors that a software GPU may use; 0 for all.
- * @param devices how many GPUs a software GPU is.
- * @param jail how the worker confines itself before it says ready.
- * @param train 1 to warm up only and to end in order, so that the JVM writes what it has been told to record.
+ * @param devices number of devices that the software GPU shows.
+ * @param jail how the worker confines itself before it is ready.
+ * @param train 1 to warm up only and exit in order, so that the JVM writes the recording that its flags ask for.
  */
 public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, int train) {
-    /** How to call the worker. */
+    /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
         + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--train 0|1]";
@@ -24,9 +24,10 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
     /**
      * Reads the command line.
      *
-     * @param args as {@code main} got them.
+     * @param args the arguments of {@code main}.
      * @return the options.
-     * @throws IllegalArgumentException if an option is unknown, has no value or a wrong one; the message says which.
+     * @throws IllegalArgumentException if an option is unknown, has no value or a wrong one; the message names the
+     *     option.
      */
     public static WorkerOptions parse(String... args) {
         int controlFd = DEFAULT_CONTROL_FD;

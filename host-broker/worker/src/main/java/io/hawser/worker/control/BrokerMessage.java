@@ -3,57 +3,57 @@ package io.hawser.worker.control;
 import io.hawser.worker.channel.shm.SharedRegion;
 import java.util.List;
 
-/** What the broker tells a worker. */
+/** A message from the broker to a worker. */
 public sealed interface BrokerMessage {
     /**
-     * Serve this session; the descriptor of the guest's connected socket, or of its region, came with the message.
+     * Serve this session. The message carries the descriptor of the guest's connected socket, or of its region.
      *
      * @param sessionId the broker's number of the session, not secret.
-     * @param vgpu name of the share that the session uses.
+     * @param vgpu name of the vGPU that the session uses.
      * @param memoryBytes device memory that the session may allocate; 0 for no limit but the device's.
      * @param peer the guest's address, for the log.
-     * @param program the guest's program name as it says, for the log.
+     * @param program name of the guest's program, chosen by the guest; for the log.
      * @param images digests of the device code that the broker keeps for the vGPU.
-     * @param place where the guest is in its region; null when the descriptor is a socket.
+     * @param place the guest's place in its region; null when the descriptor is a socket.
      */
     record Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
         SharedRegion.Place place) implements BrokerMessage { }
 
     /**
-     * Write the image that was offered to the memory whose descriptor came with the message.
+     * Write the offered image to memory. The message carries the memory's descriptor.
      *
-     * @param sha256 its digest.
+     * @param sha256 the image's digest.
      */
     record Store(String sha256) implements BrokerMessage { }
 
     /**
-     * The image that was asked for; the descriptor of its memory came with the message.
+     * The image that the worker asked for. The message carries the descriptor of the memory that holds it.
      *
-     * @param sha256 its digest.
+     * @param sha256 the image's digest.
      * @param bytes its length.
      */
     record Image(String sha256, long bytes) implements BrokerMessage { }
 
     /**
-     * The image that was asked for is there no more.
+     * The broker no longer keeps the image that the worker asked for.
      *
-     * @param sha256 its digest.
+     * @param sha256 the image's digest.
      */
     record NoImage(String sha256) implements BrokerMessage { }
 
     /**
-     * The answer to sharing memory.
+     * The reply to {@link WorkerMessage.Share}.
      *
-     * @param name which.
+     * @param name the name of the shared memory.
      * @param kept whether other sessions can find it.
      */
     record Shared(String name, boolean kept) implements BrokerMessage { }
 
     /**
-     * Memory of another session of the vGPU, as its worker said.
+     * Memory that another session of the vGPU has shared, as that session's worker described it.
      *
-     * @param name by which it was looked for.
-     * @param handle the driver's, in hexadecimal.
+     * @param name the name that this worker searched for.
+     * @param handle the driver's handle, in hexadecimal.
      * @param bytes its length.
      */
     record Found(String name, String handle, long bytes) implements BrokerMessage { }
@@ -61,30 +61,30 @@ public sealed interface BrokerMessage {
     /**
      * No other session of the vGPU has shared memory by this name.
      *
-     * @param name by which it was looked for.
+     * @param name the name that this worker searched for.
      */
     record NotFound(String name) implements BrokerMessage { }
 
     /**
-     * The descriptor of the vGPU's ledger came with the message; it counts the memory of the session in the next one.
+     * Carries the descriptor of the vGPU's ledger, which counts the memory of the session that follows.
      *
-     * @param slots its slots.
-     * @param slot the session's.
-     * @param gpus UUIDs of its columns' GPUs.
-     * @param contextBytes what a context costs on each; shorter where the broker does not know.
+     * @param slots number of slots in the ledger.
+     * @param slot the session's slot.
+     * @param gpus UUIDs of the columns' GPUs.
+     * @param contextBytes memory that a context costs on each GPU; shorter where the broker does not know it.
      */
     record Ledger(int slots, int slot, List<String> gpus, List<Long> contextBytes) implements BrokerMessage { }
 
-    /** The page of turns on the GPU came with the message; its bell follows. */
+    /** Carries the descriptor of the page with the turns on the GPU; {@link TurnBell} follows. */
     record Turns() implements BrokerMessage { }
 
-    /** The eventfd came with the message by which the broker is told to look at the page of turns. */
+    /** Carries the eventfd by which the worker wakes the broker to read the page of turns. */
     record TurnBell() implements BrokerMessage { }
 
-    /** The broker has its own copy of the listener, and answers. */
+    /** The broker has its own copy of the jail's listener, and now answers the worker's system calls. */
     record Watching() implements BrokerMessage { }
 
-    /** The eventfd came with the message that the guest of the region in the next one rings. */
+    /** Carries the eventfd that the guest rings; the guest's region follows with {@link Assign}. */
     record Doorbell() implements BrokerMessage { }
 
     /**

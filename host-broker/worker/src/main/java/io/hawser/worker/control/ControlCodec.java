@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** JSON text of the control messages. Any thread. */
+/** Converts control messages to and from JSON text. Any thread. */
 public final class ControlCodec {
     private final ObjectMapper mapper = new ObjectMapper();
 
@@ -18,7 +18,8 @@ public final class ControlCodec {
      * Reads a message of the broker.
      *
      * @param json one frame.
-     * @return the message, or null when its type is unknown: a newer broker may say more than this worker knows.
+     * @return the message, or null for an unknown type: a newer broker may send messages that this worker does not
+     *     know.
      * @throws IOException if it is not a JSON object with a type, or a field has a wrong form.
      */
     public BrokerMessage decode(byte[] json) throws IOException {
@@ -70,7 +71,7 @@ public final class ControlCodec {
         String carrier = node.path("carrier").asText("tcp");
         return switch (carrier) {
             case "tcp" -> null;
-            // The guest says where it has mapped the region, and may say anything: only a number is asked for here.
+            // The guest chooses mapAddress, so any number is accepted here.
             case "shm" -> new SharedRegion.Place(number(node, "regionBytes"), small(node, "slotCount"),
                 small(node, "slot"), small(node, "kind"), node.path("mapAddress").asLong(0));
             default -> throw new IOException("control message: carrier must be tcp or shm: carrier=" + carrier);
@@ -96,7 +97,7 @@ public final class ControlCodec {
     /**
      * Writes a message of the worker.
      *
-     * @param message what to say.
+     * @param message the message.
      * @return its JSON.
      */
     public byte[] encode(WorkerMessage message) {

@@ -11,31 +11,34 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Frames on a Unix stream socket: a little-endian u32 length, then so many bytes; a frame's first byte may carry one
- * descriptor. One thread reads; any thread writes.
+ * Frames on a Unix stream socket: a little-endian u32 length, then as many bytes. The first byte of a frame may carry
+ * one descriptor. One thread reads; any thread writes.
  */
 public final class ControlSocket implements Closeable {
-    /** The largest frame either way; stops a peer from making the other side hold an unbounded message. */
+    /**
+     * The largest frame in either direction; stops a peer that would make the other side buffer an unbounded message.
+     */
     public static final int MAX_FRAME_BYTES = 64 * 1024;
 
     private static final int LENGTH_BYTES = 4;
     private static final int BUFFER_BYTES = LENGTH_BYTES + MAX_FRAME_BYTES;
 
-    // By java.lang.foreign: jnr-posix made a worker's start a fifth of a second of a processor's time longer.
+    // Uses java.lang.foreign, because jnr-posix added 0.2 s of processor time to a worker's start.
     private final int fd;
     private final MemorySegment inputMemory = Arena.ofAuto().allocate(BUFFER_BYTES, Long.BYTES);
     private final ByteBuffer input = inputMemory.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
     private final SocketMessages incoming = new SocketMessages(inputMemory);
     private final MemorySegment outputMemory = Arena.ofAuto().allocate(BUFFER_BYTES, Long.BYTES);
-    private final ByteBuffer output = outputMemory.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN); // this and the next:
-    private final SocketMessages outgoing = new SocketMessages(outputMemory); // guarded by writeLock
+    // This and the next field are guarded by writeLock.
+    private final ByteBuffer output = outputMemory.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
+    private final SocketMessages outgoing = new SocketMessages(outputMemory);
     private final Object readLock = new Object();
     private final Object writeLock = new Object();
     private long receivedBytes;
     private long consumedBytes;
     private boolean isClosed; // guarded by readLock
     private int pendingDescriptor = -1;
-    private long descriptorEnd; // receivedBytes after the bytes with which the pending descriptor came
+    private long descriptorEnd; // value of receivedBytes after the bytes that carried the pending descriptor
 
     /**
      * Takes over a connected Unix stream socket.
@@ -50,15 +53,15 @@ public final class ControlSocket implements Closeable {
     /**
      * One message of the peer.
      *
-     * @param json its bytes as they came, at most {@link #MAX_FRAME_BYTES}.
-     * @param descriptor a descriptor that came with it and now belongs to the caller, or -1.
+     * @param json its bytes, at most {@link #MAX_FRAME_BYTES}.
+     * @param descriptor the descriptor that came with it, now the caller's, or -1.
      */
     public record Frame(byte[] json, int descriptor) { }
 
     /**
      * Waits for the next frame. Reader thread only.
      *
-     * @return the frame, or null when the peer has closed the socket between two frames, or this side has.
+     * @return the frame, or null when the peer closed the socket between two frames or this side closed it.
      * @throws IOException if the peer breaks the framing, closes inside a frame, or the socket fails.
      */
     public Frame read() throws IOException {
@@ -92,8 +95,9 @@ public final class ControlSocket implements Closeable {
     }
 
     /**
-     * The descriptor of the frame that has just been consumed. The kernel may deliver earlier frames together with the
-     * one that carries it, but nothing after: it belongs to the frame in which the delivery ended.
+     * The descriptor of the frame that has just been consumed. A delivery of the kernel may hold earlier frames before
+     * the frame with the descriptor, but no bytes after that frame. So the descriptor belongs to the frame that ends
+     * the delivery.
      */
     private int takeDescriptor() {
         if (consumedBytes < descriptorEnd) {
@@ -104,7 +108,7 @@ public final class ControlSocket implements Closeable {
         return descriptor;
     }
 
-    /** Reads what is there, at least one byte; false at the end of the stream. */
+    /** Reads the bytes that are available, at least one; false at the end of the stream. */
     private boolean fill() throws IOException {
         input.compact();
         try {
@@ -125,14 +129,14 @@ public final class ControlSocket implements Closeable {
         }
         if (pendingDescriptor >= 0) {
             Descriptors.close(descriptor);
-            throw new IOException("a control frame carries at most one descriptor");
+            throw new IOException("a control frame must carry at most one descriptor");
         }
         pendingDescriptor = descriptor;
         descriptorEnd = receivedBytes;
     }
 
     /**
-     * Sends one frame, waiting until the kernel has taken it. Any thread.
+     * Sends one frame and waits until the kernel has taken it. Any thread.
      *
      * @param json the frame's bytes, 1..{@link #MAX_FRAME_BYTES}.
      * @throws IOException if the peer has gone.
@@ -142,10 +146,10 @@ public final class ControlSocket implements Closeable {
     }
 
     /**
-     * Sends one frame with a descriptor on its first byte, waiting until the kernel has taken it. Any thread.
+     * Sends one frame with a descriptor on its first byte, and waits until the kernel has taken it. Any thread.
      *
      * @param json the frame's bytes, 1..{@link #MAX_FRAME_BYTES}.
-     * @param descriptor the descriptor to pass, which stays the caller's, or -1 for none.
+     * @param descriptor the descriptor to pass, still the caller's afterwards, or -1 for none.
      * @throws IOException if the peer has gone.
      */
     public void write(byte[] json, int descriptor) throws IOException {
@@ -164,7 +168,7 @@ public final class ControlSocket implements Closeable {
         }
     }
 
-    /** Closes the descriptor when no read is waiting on it, since its number could then be another file's. */
+    /** Closes the descriptor. Waits for a running read first, because the number could be reused for another file. */
     @Override
     public void close() {
         synchronized (readLock) {
@@ -173,7 +177,7 @@ public final class ControlSocket implements Closeable {
                 pendingDescriptor = -1;
             }
             if (!isClosed) {
-                isClosed = true; // a later read would be another file's
+                isClosed = true; // stops later reads: the number may belong to another file by then
                 Descriptors.close(fd);
             }
         }

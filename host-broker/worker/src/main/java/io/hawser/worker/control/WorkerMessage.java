@@ -2,23 +2,23 @@ package io.hawser.worker.control;
 
 import java.util.List;
 
-/** What a worker tells the broker; each is one JSON object with a {@code type}. */
+/** A message from a worker to the broker; each is one JSON object with a {@code type}. */
 public sealed interface WorkerMessage {
     /**
-     * The worker's devices are open and it waits for a session.
+     * The worker's devices are open, and it waits for a session.
      *
      * @param pid process id.
      * @param backend name of the backend in use.
-     * @param jail what the worker's jail is, one line for people.
+     * @param jail description of the worker's jail, one line for people.
      * @param devices the GPUs, in the backend's order.
      */
     record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage { }
 
     /**
-     * The worker is in its jail; before {@link Ready}, and only where the broker is to watch it. It waits for
-     * {@link BrokerMessage.Watching}, and closes the descriptor then.
+     * The worker is in its jail. It sends this before {@link Ready}, and only where the broker watches its system
+     * calls. It then waits for {@link BrokerMessage.Watching} and closes its own copy of the listener.
      *
-     * @param listener descriptor in the worker by which it is watched.
+     * @param listener the listener's descriptor in the worker.
      * @param backend name of the backend in use.
      */
     record Jailed(int listener, String backend) implements WorkerMessage { }
@@ -26,9 +26,9 @@ public sealed interface WorkerMessage {
     /**
      * One GPU.
      *
-     * @param name the backend's name of it.
+     * @param name the backend's name for it.
      * @param uuid lower-case hexadecimal with dashes.
-     * @param totalBytes memory.
+     * @param totalBytes its memory.
      * @param pciBusId "dddd:bb:dd.0".
      * @param computeCapability "major.minor".
      */
@@ -42,17 +42,18 @@ public sealed interface WorkerMessage {
      * @param roundTrips replies that a guest thread waited for.
      * @param bytesIn record bytes received.
      * @param bytesOut record bytes sent.
-     * @param refusedRecords records refused; each ends its session.
+     * @param refusedRecords records rejected; each ends its session.
      * @param deviceBytes device memory that the session holds now.
      * @param kernels kernels launched.
-     * @param gpuTimeMs time with kernels on the GPU that are not done.
-     * @param waitedMs time in which kernels were held until it was the vGPU's turn.
+     * @param gpuTimeMs time during which the GPU had unfinished kernels of the session.
+     * @param waitedMs time during which kernels were held until the vGPU's turn.
      */
     record Stats(long calls, long replies, long roundTrips, long bytesIn, long bytesOut, long refusedRecords,
         long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) implements WorkerMessage { }
 
     /**
-     * The guest has sent device code that the broker does not keep; it may ask for it.
+     * The guest has sent device code that the broker does not keep. The broker may reply with {@link
+     * BrokerMessage.Store}.
      *
      * @param sha256 its digest, in lower-case hexadecimal.
      * @param bytes its length.
@@ -60,9 +61,9 @@ public sealed interface WorkerMessage {
     record Image(String sha256, long bytes) implements WorkerMessage { }
 
     /**
-     * The memory that came with {@code store} has been written, and is open here no more.
+     * The worker has written the image to the memory of {@code store}, and has closed that memory.
      *
-     * @param sha256 the image's digest; empty when it could not be written.
+     * @param sha256 the image's digest; empty when the worker could not write it.
      */
     record Stored(String sha256) implements WorkerMessage { }
 
@@ -74,47 +75,50 @@ public sealed interface WorkerMessage {
     record Want(String sha256) implements WorkerMessage { }
 
     /**
-     * What the broker keeps by this digest has another.
+     * The image that the broker keeps under this digest has a different digest.
      *
      * @param sha256 the digest.
      */
     record Unfit(String sha256) implements WorkerMessage { }
 
     /**
-     * The guest wants to give other sessions of its vGPU this memory; asks for {@link BrokerMessage.Shared}.
+     * The guest wants to share this memory with other sessions of its vGPU. The broker replies {@link
+     * BrokerMessage.Shared}.
      *
      * @param name random, 32 lower-case hexadecimal digits.
-     * @param handle the driver's, 128 lower-case hexadecimal digits.
+     * @param handle the driver's handle, 128 lower-case hexadecimal digits.
      * @param bytes length of the allocation.
      */
     record Share(String name, String handle, long bytes) implements WorkerMessage { }
 
     /**
-     * Memory that was shared is there no more.
+     * Shared memory no longer exists.
      *
-     * @param name as it was shared.
+     * @param name the name from {@link Share}.
      */
     record Unshare(String name) implements WorkerMessage { }
 
     /**
-     * The guest wants memory that another session has shared; asks for {@link BrokerMessage.Found}, or NotFound.
+     * The guest wants memory that another session has shared. The broker replies {@link BrokerMessage.Found} or {@link
+     * BrokerMessage.NotFound}.
      *
-     * @param name as the guest says.
+     * @param name the name that the guest gave.
      */
     record Find(String name) implements WorkerMessage { }
 
     /**
-     * A fault has ended what the session has on its GPU; its guest is told by each call. At most once.
+     * A fault has destroyed the session's state on its GPU; each of the guest's calls returns the error. Sent at most
+     * once.
      *
-     * @param result CUresult of the call that told.
+     * @param result CUresult of the call that reported the fault.
      */
     record Lost(int result) implements WorkerMessage { }
 
     /**
-     * The session is over, the worker ends.
+     * The session is over, and the worker exits.
      *
      * @param reason one line.
-     * @param error true when something went wrong; false when the guest left or the broker ended it.
+     * @param error true after a failure; false when the guest left or the broker ended the session.
      */
     record Ended(String reason, boolean error) implements WorkerMessage { }
 }

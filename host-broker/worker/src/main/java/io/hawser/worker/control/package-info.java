@@ -1,2 +1,4 @@
-/** The control socket to the broker: framed JSON both ways, the guest's socket arriving as a passed descriptor. */
+/**
+ * The control socket to the broker: framed JSON in both directions. The guest's socket arrives as a passed descriptor.
+ */
 package io.hawser.worker.control;

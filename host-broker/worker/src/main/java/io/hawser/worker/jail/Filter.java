@@ -7,11 +7,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A seccomp filter: classic BPF over {@code struct seccomp_data}. The kernel remembers of which calls the answer does
- * not depend on the arguments, so those cost next to nothing, and compiles the rest.
+ * A seccomp filter: classic BPF over {@code struct seccomp_data}. The kernel caches the result for system calls whose
+ * result does not depend on arguments, so these cost almost nothing. For the other calls it compiles the filter.
  */
 final class Filter {
-    // Linux seccomp.h: the answers
+    // Linux seccomp.h: results of a filter
     static final int ALLOW = 0x7fff_0000;
     static final int KILL = 0x8000_0000; // the whole process
     static final int NOTIFY = 0x7fc0_0000;
@@ -19,7 +19,7 @@ final class Filter {
     private static final int EPERM = 1;
     private static final int ENOSYS = 38;
 
-    // Linux bpf_common.h: instruction classes and modes in one
+    // Linux bpf_common.h: instruction class and mode in one number
     private static final short LOAD_WORD = 0x20; // BPF_LD | BPF_W | BPF_ABS
     private static final short JUMP_EQUAL = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
     private static final short JUMP_NOT_BELOW = 0x35; // BPF_JMP | BPF_JGE | BPF_K
@@ -33,13 +33,15 @@ final class Filter {
     private static final int ARCHITECTURE_OFFSET = 4;
     private static final int ARGUMENTS_OFFSET = 16;
     private static final int AUDIT_ARCH_X86_64 = 0xc000_003e; // Linux audit.h
-    private static final int X32_BIT = 0x4000_0000; // Linux asm/unistd.h: the x32 calls, another table
+    // Linux asm/unistd.h: the calls of the x32 ABI, which have their own table
+    private static final int X32_BIT = 0x4000_0000;
     private static final int CLONE3 = 435;
     private static final int INSTRUCTION_BYTES = 8; // Linux filter.h, struct sock_filter
     private static final int PROGRAM_BYTES = 16; // struct sock_fprog
     private static final int MAX_INSTRUCTIONS = 4096; // BPF_MAXINSNS
 
-    // No honest worker makes these, whatever its libraries probe for: who does has been taken over, and ends.
+    // No correct worker makes these calls, not even to probe the kernel. A worker that makes one has been taken over,
+    // so the kernel ends it.
     private static final int[] DEADLY = {
         59, // execve
         322, // execveat
@@ -59,9 +61,10 @@ final class Filter {
     }
 
     /**
-     * The worker's filter.
+     * Builds the worker's filter.
      *
-     * @param watched whether what is not allowed goes to a watcher, who answers it; else it fails with EPERM.
+     * @param watched whether the watcher decides on system calls that the filter does not allow; else they fail with
+     *     EPERM.
      */
     static Filter of(boolean watched) {
         Filter filter = new Filter(watched ? NOTIFY : ERRNO | EPERM);
@@ -77,7 +80,8 @@ final class Filter {
             filter.skipUnlessEqual(call.number(), body.program.size());
             filter.program.addAll(body.program);
         }
-        // Its flags are in memory, where the filter does not see them; C libraries go on with clone.
+        // clone3 passes its flags in memory, where the filter cannot see them. On ENOSYS, C libraries fall back to
+        // clone.
         filter.skipUnlessEqual(CLONE3, 1);
         filter.give(ERRNO | ENOSYS);
         for (int deadly : DEADLY) {
@@ -89,7 +93,7 @@ final class Filter {
     }
 
     static int argumentOffset(int argument) {
-        return ARGUMENTS_OFFSET + argument * Long.BYTES; // its lower half
+        return ARGUMENTS_OFFSET + argument * Long.BYTES; // the lower half of the argument
     }
 
     void load(int offset) {
@@ -114,7 +118,7 @@ final class Filter {
         give(ALLOW);
     }
 
-    /** Unsigned. */
+    /** The comparison is unsigned. */
     void allowIfBelow(int value) {
         add(JUMP_NOT_BELOW, 1, 0, value);
         give(ALLOW);
@@ -128,7 +132,7 @@ final class Filter {
         add(JUMP_EQUAL, 0, instructions, value);
     }
 
-    /** Unsigned. */
+    /** The comparison is unsigned. */
     void skipIfBelow(int value, int instructions) {
         add(JUMP_NOT_BELOW, 0, instructions, value);
     }
@@ -143,13 +147,13 @@ final class Filter {
 
     private void add(short code, int ifTrue, int ifFalse, int constant) {
         if (ifTrue > 255 || ifFalse > 255 || program.size() == MAX_INSTRUCTIONS) {
-            throw new IllegalStateException("a jump must be of at most 255 instructions, a filter of at most "
+            throw new IllegalStateException("a jump must skip at most 255 instructions and a filter must have at most "
                 + MAX_INSTRUCTIONS + ": at=" + program.size());
         }
         program.add(new long[] {code, ifTrue, ifFalse, constant});
     }
 
-    /** Its length in instructions. */
+    /** Number of instructions. */
     int size() {
         return program.size();
     }
@@ -157,7 +161,7 @@ final class Filter {
     /**
      * Evaluates the filter as the kernel does, for tests.
      *
-     * @return the answer.
+     * @return the filter's result.
      */
     int answer(int architecture, int number, long... arguments) {
         int accumulator = 0;
@@ -189,7 +193,7 @@ final class Filter {
         return (int) (offset % Long.BYTES == 0 ? value : value >>> 32);
     }
 
-    /** The kernel's form: {@code struct sock_fprog} and what it points to. */
+    /** The kernel's form: {@code struct sock_fprog} and the instructions that it points to. */
     MemorySegment encode(Arena arena) {
         MemorySegment instructions = arena.allocate((long) program.size() * INSTRUCTION_BYTES, Long.BYTES);
         for (int i = 0; i < program.size(); i++) {

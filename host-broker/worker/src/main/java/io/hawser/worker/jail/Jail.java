@@ -10,38 +10,40 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a worker takes from itself, for all its threads and for good. What the worker will need from files has to be
- * open, and loaded, before.
+ * Removes rights from this process, for all its threads and permanently. All files that the worker will need must be
+ * open, and their content loaded, before it enters the jail.
  */
 public final class Jail {
-    /** Whether to be jailed. */
+    /** How strictly the worker is jailed. */
     public enum Mode {
-        /** As far as the machine lets it. */
+        /** As far as the machine allows. */
         AUTO,
-        /** In full, or not to go on. */
+        /** Completely, or the worker exits. */
         STRICT,
-        /** Not at all. */
+        /** No jail. */
         OFF
     }
 
     /**
-     * How to be jailed.
+     * Options of the jail.
      *
-     * @param mode how strictly.
-     * @param user id to become, as user and as group; 0 to stay who it is. Only root can.
-     * @param watched whether a watcher answers what the filter does not allow; else it fails with EPERM.
+     * @param mode how strictly the worker is jailed.
+     * @param user id to change to, as user and as group; 0 to keep the current one. Only root can change it.
+     * @param watched whether the watcher decides on system calls that the filter does not allow; else they fail with
+     *     EPERM.
      */
     public record Options(Mode mode, int user, boolean watched) { }
 
     /**
-     * What is in force.
+     * The parts of the jail.
      *
-     * @param inForce the parts, for people.
+     * @param inForce the parts in force, for people.
      * @param missing the parts that are not in force, each with its reason.
-     * @param listener descriptor by which the watcher is asked, which only the watcher may have; -1 for none.
+     * @param listener descriptor from which the watcher receives system calls; only the watcher may keep it; -1 for
+     *     none.
      */
     public record Report(List<String> inForce, List<String> missing, int listener) {
-        /** One line. */
+        /** The report as one line. */
         public String text() {
             String text = inForce.isEmpty() ? "none" : String.join(", ", inForce);
             return missing.isEmpty() ? text : text + "; not: " + String.join(", ", missing);
@@ -54,18 +56,25 @@ public final class Jail {
     // Linux seccomp.h
     private static final long TSYNC = 1;
     private static final long NEW_LISTENER = 8;
-    private static final long TSYNC_ESRCH = 16; // with a listener: a failure is an errno, not a thread's id
+    // With a listener: the kernel reports a failure as an errno, not as a thread's id.
+    private static final long TSYNC_ESRCH = 16;
     private static final int SECCOMP_MODE_FILTER = 2;
     // Linux asm-generic/resource.h
     private static final int RLIMIT_CORE = 4;
     private static final int RLIMIT_NPROC = 6;
     private static final int RLIMIT_NOFILE = 7;
     private static final int RLIMIT_MSGQUEUE = 12;
-    /** Descriptors: a guest's mappings and a driver's take one each; stops one that fills the kernel with files. */
+    /**
+     * A guest's mappings and a driver use one descriptor each. The limit stops a worker that fills the kernel's file
+     * table.
+     */
     private static final long MAX_DESCRIPTORS = 16384;
-    /** Threads of the worker's user: those of the JVM and of a software GPU on a large machine; stops a bomb. */
+    /**
+     * Threads of the worker's user: enough for the JVM and a software GPU on a large machine. The limit stops a fork
+     * bomb.
+     */
     private static final long MAX_THREADS = 4096;
-    /** The kernel, when it runs out of memory, ends workers before it ends the broker. */
+    /** When memory runs out, the kernel ends workers before the broker. */
     private static final String OOM_SCORE = "500";
     // Linux capability.h
     private static final int SYS_CAPGET = 125;
@@ -79,9 +88,9 @@ public final class Jail {
     }
 
     /**
-     * Goes into the jail. There is no way out.
+     * Enters the jail, permanently.
      *
-     * @throws IllegalStateException if a part is missing and the mode is strict, or the jail is not what it should be.
+     * @throws IllegalStateException if a part is missing and the mode is strict, or a check of the jail fails.
      */
     public static Report enter(Options options) {
         Jail jail = new Jail();
@@ -97,18 +106,18 @@ public final class Jail {
 
     private void close(Options options) {
         if (!"amd64".equals(System.getProperty("os.arch"))) {
-            missing.add("everything (the numbers of system calls are known for x86_64)");
+            missing.add("everything (only the system calls of x86_64 are known)");
             return;
         }
-        offerToOutOfMemory();
-        takeLimits();
+        raiseOomScore();
+        setLimits();
         emptyRoot();
         becomeUser(options.user());
-        part("no_new_privs", Kernel.prctl(PR_SET_NO_NEW_PRIVS, 1));
+        addPart("no_new_privs", Kernel.prctl(PR_SET_NO_NEW_PRIVS, 1));
         filter(options.watched());
     }
 
-    private void part(String name, long result) {
+    private void addPart(String name, long result) {
         if (result < 0) {
             missing.add(name + " (" + Kernel.error(result) + ")");
         } else {
@@ -116,24 +125,25 @@ public final class Jail {
         }
     }
 
-    private void offerToOutOfMemory() {
+    private void raiseOomScore() {
         try {
             Files.writeString(Path.of("/proc/self/oom_score_adj"), OOM_SCORE);
         } catch (IOException e) {
-            missing.add("end before others when memory is short (" + e.getMessage() + ")");
+            missing.add("end before the broker when memory runs out (" + e.getMessage() + ")");
         }
     }
 
-    private void takeLimits() {
+    private void setLimits() {
         long worst = Math.min(Math.min(Kernel.limit(RLIMIT_CORE, 0), Kernel.limit(RLIMIT_MSGQUEUE, 0)),
             Kernel.limit(RLIMIT_NOFILE, MAX_DESCRIPTORS));
-        part("limits", worst);
+        addPart("limits", worst);
     }
 
-    /** A root folder without a name and without anything in it, so that no path leads anywhere. */
+    /** Changes the root to an empty folder without a name, so that no path leads to a file. */
     private void emptyRoot() {
         try (Arena arena = Arena.ofConfined()) {
-            // A name that cannot be foreseen: a folder that is there already is not used.
+            // The name is unpredictable, and mkdir fails for a folder that exists: another process cannot prepare the
+            // folder.
             MemorySegment path = arena.allocateFrom(System.getProperty("java.io.tmpdir") + "/hawser-jail-"
                 + ProcessHandle.current().pid() + "-" + Long.toHexString(System.nanoTime()));
             long result = Kernel.makeFolder(path);
@@ -143,14 +153,14 @@ public final class Jail {
                 MemorySegment here = arena.allocateFrom(".");
                 result = result < 0 || removed < 0 ? Math.min(result, removed) : Kernel.changeRoot(here);
             }
-            part("empty root folder", result);
+            addPart("empty root folder", result);
         }
     }
 
     private void becomeUser(int user) {
         if (user > 0) {
-            part("limit of threads", Kernel.limit(RLIMIT_NPROC, MAX_THREADS));
-            part("user " + user, Kernel.becomeUser(user));
+            addPart("limit of threads", Kernel.limit(RLIMIT_NPROC, MAX_THREADS));
+            addPart("user " + user, Kernel.becomeUser(user));
         } else {
             missing.add("user of its own (only root can give one)");
         }
@@ -158,16 +168,16 @@ public final class Jail {
         if (capabilities == 0) {
             inForce.add("no capabilities");
         } else {
-            missing.add("no capabilities (it has " + Long.toHexString(capabilities) + ")");
+            missing.add("no capabilities (the worker has " + Long.toHexString(capabilities) + ")");
         }
     }
 
-    /** Those that this thread can use; a change of user has taken them from all threads. */
+    /** The capabilities that this thread can use. The change of user has removed them from all threads. */
     private static long capabilities() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment header = arena.allocate(2 * Integer.BYTES, Integer.BYTES);
             header.set(ValueLayout.JAVA_INT, 0, CAPABILITY_VERSION_3);
-            // twice: effective, permitted, inheritable
+            // effective, permitted and inheritable sets; two words each
             MemorySegment sets = arena.allocate(6 * Integer.BYTES, Integer.BYTES);
             long result = Kernel.call(SYS_CAPGET, header.address(), sets.address(), 0, 0, 0);
             if (result < 0) {
@@ -195,8 +205,8 @@ public final class Jail {
         if (result > 0 && listener < 0) {
             throw new IllegalStateException("the filter must hold for all threads: exempt=" + result);
         }
-        part("system calls (" + SystemCall.values().length + " of them, " + (listener < 0 ? "not " : "") + "watched)",
-            result);
+        addPart("system calls (" + SystemCall.values().length + " of them, " + (listener < 0 ? "not " : "")
+            + "watched)", result);
         if (result >= 0 && Kernel.prctl(PR_GET_SECCOMP, 0) != SECCOMP_MODE_FILTER) {
             throw new IllegalStateException("the filter must be in force");
         }
@@ -208,8 +218,11 @@ public final class Jail {
         }
     }
 
-    /** Gives the listener up, once the watcher has it: who has it can allow itself everything. */
-    public static void forget(int listener) {
+    /**
+     * Closes the worker's copy of the listener, after the watcher has one: its owner can allow itself every system
+     * call.
+     */
+    public static void closeListener(int listener) {
         Kernel.close(listener);
     }
 }

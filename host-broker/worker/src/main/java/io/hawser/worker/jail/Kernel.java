@@ -11,7 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
-/** The system calls that make the jail; each answers 0 or more, or the negated errno. Any thread. */
+/** System calls that build the jail. Each returns 0 or more, or the negated errno. Any thread. */
 final class Kernel {
     static final int EPERM = 1;
     static final int EINVAL = 22;
@@ -26,7 +26,7 @@ final class Kernel {
     private static final MethodHandle SYSCALL = LINKER.downcallHandle(symbol("syscall"),
         FunctionDescriptor.of(LONG, LONG, LONG, LONG, LONG, LONG, LONG), Linker.Option.captureCallState("errno"),
         Linker.Option.firstVariadicArg(1));
-    // These three of the C library change all threads, not only the one that calls.
+    // These three functions of the C library change all threads, not only the calling one.
     private static final MethodHandle SETGROUPS = find("setgroups", LONG, ADDRESS);
     private static final MethodHandle SETRESGID = find("setresgid", INT, INT, INT);
     private static final MethodHandle SETRESUID = find("setresuid", INT, INT, INT);
@@ -65,7 +65,7 @@ final class Kernel {
         return call(SYS_SECCOMP, 1, flags, program.address(), 0, 0);
     }
 
-    /** Sets both a limit's values; the lower of {@code value} and what is allowed now. */
+    /** Lowers a resource's soft and hard limit to {@code value}; never raises the hard limit. */
     static long limit(int resource, long value) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment limits = arena.allocate(2 * Long.BYTES, Long.BYTES);
@@ -101,7 +101,7 @@ final class Kernel {
         return call(SYS_CLOSE, descriptor, 0, 0, 0, 0);
     }
 
-    /** Any system call, for what has no method here. */
+    /** Makes any system call. */
     static long call(long number, long a, long b, long c, long d, long e) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);
@@ -112,12 +112,12 @@ final class Kernel {
         }
     }
 
-    /** Gives all threads one user and group, no other group, and no capabilities. */
+    /** Gives all threads one user and one group, no other group, and no capabilities. */
     static long becomeUser(int id) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);
-            // By way of root: only who stops being root loses its capabilities, and a broker with a user of its own has
-            // its from the service manager.
+            // Changes to root first, because the kernel drops capabilities only when a process stops being root. A
+            // broker that runs under its own user got its capabilities from the service manager.
             if ((int) SETGROUPS.invokeExact(state, 0L, MemorySegment.NULL) < 0
                     || (int) SETRESGID.invokeExact(state, id, id, id) < 0
                     || (int) SETRESUID.invokeExact(state, 0, 0, 0) < 0
@@ -130,7 +130,7 @@ final class Kernel {
         }
     }
 
-    /** What an errno means; {@code result} as a call here has answered it. */
+    /** The text of an errno; {@code result} is the negative result of a call in this class. */
     static String error(long result) {
         try {
             MemorySegment text = (MemorySegment) STRERROR.invokeExact((int) -result);

@@ -1,15 +1,16 @@
 package io.hawser.worker.jail;
 
 /**
- * With which arguments a system call is allowed. A filter sees the arguments' values and nothing that they point to.
+ * Decides with which arguments a system call is allowed. A filter sees only the arguments' values, not the memory that
+ * they point to.
  */
 @FunctionalInterface
 interface Rule {
-    /** Whatever the arguments are. */
+    /** Allows all arguments. */
     Rule ALWAYS = filter -> filter.give(Filter.ALLOW);
 
     // glibc nptl/allocatestack.c, createthread.c: CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID
-    // and CHILD_CLEARTID (Linux sched.h), the flags of pthread_create and of nothing else
+    // and CHILD_CLEARTID (Linux sched.h). Only pthread_create uses this set of flags.
     long[] THREAD_FLAGS = {0x3d0f00};
     // Linux prctl.h: PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_GET_NO_NEW_PRIVS, PR_SET_VMA
     long[] PRCTL_COMMANDS = {3, 15, 16, 21, 39, 0x53564d41};
@@ -18,10 +19,10 @@ interface Rule {
     // Linux fcntl.h
     int AT_EMPTY_PATH = 0x1000;
 
-    /** Writes instructions that end in an answer on every way; at most 200 of them. */
+    /** Writes at most 200 instructions; every path through them ends with a result. */
     void write(Filter filter);
 
-    /** The argument is one of these 32-bit numbers; the kernel looks at no more bits of it either. */
+    /** The argument is one of these 32-bit numbers; the kernel too reads only its lower 32 bits. */
     static Rule argumentIn(int argument, long... values) {
         return filter -> {
             filter.load(Filter.argumentOffset(argument));
@@ -32,7 +33,7 @@ interface Rule {
         };
     }
 
-    /** The argument has these bits. */
+    /** The argument has at least one of these bits. */
     static Rule argumentHas(int argument, int bits) {
         return filter -> {
             filter.load(Filter.argumentOffset(argument));
@@ -41,7 +42,7 @@ interface Rule {
         };
     }
 
-    /** The argument, a pointer, is NULL. */
+    /** The argument is a NULL pointer. */
     static Rule argumentIsZero(int argument) {
         return filter -> {
             filter.load(Filter.argumentOffset(argument));
@@ -59,8 +60,8 @@ interface Rule {
     }
 
     /**
-     * Requests to NVIDIA's devices and a socket's two. The filter does not see which file a descriptor is, but a
-     * worker has none whose requests of these numbers do harm.
+     * Requests to NVIDIA's devices, and two requests to sockets. The filter cannot see a descriptor's file, but on a
+     * worker's other files these request numbers do no harm.
      */
     static Rule ioctl() {
         return filter -> {
@@ -69,7 +70,7 @@ interface Rule {
             filter.allowIfEqual(0x541b); // FIONREAD
             filter.allowIfEqual(0x3000_0001); // NVIDIA uvm_linux_ioctl.h: UVM_INITIALIZE
             filter.allowIfEqual(0x3000_0002); // UVM_DEINITIALIZE
-            filter.allowIfBelow(0x100); // NVIDIA uvm_ioctl.h: UVM_IOCTL_BASE(i) is i itself
+            filter.allowIfBelow(0x100); // NVIDIA uvm_ioctl.h: UVM_IOCTL_BASE(i) equals i
             filter.shiftRight(8);
             filter.mask(0xff);
             filter.allowIfEqual('F'); // NVIDIA nv-ioctl-numbers.h: NV_IOCTL_MAGIC

@@ -7,8 +7,8 @@ import static io.hawser.worker.jail.Rule.argumentIsZero;
 import static io.hawser.worker.jail.Rule.ownProcess;
 
 /**
- * The system calls that a worker in its jail may make, the frequent ones first, and who needs each. What is not here is
- * refused. Numbers: Linux asm/unistd_64.h (x86_64).
+ * The system calls that a jailed worker may make, frequent ones first, each with the code that needs it. All others are
+ * rejected. Numbers: Linux asm/unistd_64.h (x86_64).
  */
 enum SystemCall {
     FUTEX(202, "JVM, carriers, NVIDIA's driver: sleeping and waking", ALWAYS),
@@ -29,7 +29,7 @@ enum SystemCall {
     SCHED_YIELD(24, "JVM: spinning", ALWAYS),
     CLOCK_NANOSLEEP(230, "JVM: sleeping", ALWAYS),
     NANOSLEEP(35, "NVIDIA's driver: sleeping", ALWAYS),
-    // For the time that the vDSO cannot tell.
+    // For clocks that the vDSO does not serve.
     CLOCK_GETTIME(228, "JVM: time", ALWAYS),
     CLOCK_GETRES(229, "JVM: time", ALWAYS),
     GETTIMEOFDAY(96, "NVIDIA's driver: time", ALWAYS),
@@ -40,7 +40,7 @@ enum SystemCall {
     MREMAP(25, "C library: growing large blocks", ALWAYS),
     MADVISE(28, "JVM, C library: giving memory back; NVIDIA's driver: not in children", ALWAYS),
     BRK(12, "C library: its heap", ALWAYS),
-    MINCORE(27, "JVM: which pages are there", ALWAYS),
+    MINCORE(27, "JVM: which pages are mapped", ALWAYS),
     MLOCK(149, "NVIDIA's driver", ALWAYS),
     MUNLOCK(150, "NVIDIA's driver", ALWAYS),
     MBIND(237, "NVIDIA's driver: memory's place", ALWAYS),
@@ -83,8 +83,8 @@ enum SystemCall {
     PRLIMIT64(302, "JVM, C library: reading limits, never setting them", argumentIsZero(2)),
     GETRLIMIT(97, "NVIDIA's driver: reading limits", ALWAYS),
     GETRANDOM(318, "JVM: hash seeds, names of shared memory", ALWAYS),
-    PRCTL(157, "names of threads and of memory; looking at the jail", argumentIn(0, Rule.PRCTL_COMMANDS)),
-    FCNTL(72, "flags of descriptors and seals; no signals to others (F_SETOWN)",
+    PRCTL(157, "names of threads and of memory; checking the jail", argumentIn(0, Rule.PRCTL_COMMANDS)),
+    FCNTL(72, "flags of descriptors and seals; no signals to other processes (F_SETOWN)",
         argumentIn(1, Rule.FCNTL_COMMANDS)),
     CLOSE(3, "carriers, JVM, GPUs", ALWAYS),
     FSTAT(5, "JVM, C library: on open descriptors", ALWAYS),
@@ -102,7 +102,7 @@ enum SystemCall {
     EVENTFD2(290, "Netty, NVIDIA's driver", ALWAYS),
     TIMERFD_CREATE(283, "Netty", ALWAYS),
     TIMERFD_SETTIME(286, "Netty", ALWAYS),
-    ACCEPT4(288, "NVIDIA's driver: who opens what this worker shares, on a socket that it has", ALWAYS),
+    ACCEPT4(288, "NVIDIA's driver: connections of processes that open this worker's shared memory", ALWAYS),
     GETSOCKNAME(51, "Netty: the guest's socket", ALWAYS),
     GETPEERNAME(52, "Netty: the guest's socket", ALWAYS),
     GETSOCKOPT(55, "Netty: the guest's socket", ALWAYS),
@@ -119,17 +119,17 @@ enum SystemCall {
         this.rule = rule;
     }
 
-    /** Its number. */
+    /** Number of the system call. */
     int number() {
         return number;
     }
 
-    /** Who needs it. */
+    /** The code that needs it. */
     String reason() {
         return reason;
     }
 
-    /** With which arguments it is allowed. */
+    /** The arguments with which it is allowed. */
     Rule rule() {
         return rule;
     }

@@ -1,2 +1,2 @@
-/** What a worker takes from itself before it meets its guest: rights, system calls, files. */
+/** Confines a worker before it serves its guest: removes rights, system calls and access to files. */
 package io.hawser.worker.jail;

@@ -7,16 +7,16 @@ import java.util.function.Consumer;
 import java.util.function.LongFunction;
 
 /**
- * Private native memory through which copies pass, in a few sizes, kept for reuse. The backend allocates it, so that a
- * GPU can reach it directly. What is in use is bounded by those who take: credit, and the budgets of
- * the buffers of device-to-host copies. Session thread only.
+ * Pool of private native memory for copies, in a few sizes. The backend allocates the memory, so that a GPU can reach
+ * it directly. The pool does not limit the memory in use: credit and the budgets of the buffers for device-to-host
+ * copies limit it. Session thread only.
  */
 public final class StagingPool {
-    /** Room beside the bulk for the fixed part of a record, so that a bulk of a power of two stays in its class. */
+    /** Room beside the bulk for a record's fixed part, so that a bulk of a power of two stays in its size class. */
     private static final int SLACK_BYTES = 256;
     private static final int SMALLEST_SHIFT = 12;
     private static final int CLASSES = 9; // 4 KiB .. 1 MiB, plus slack
-    private static final long KEEP_BYTES = 48L << 20; // idle memory above this goes back to the backend
+    private static final long KEEP_BYTES = 48L << 20; // idle memory beyond this returns to the backend
 
     private final LongFunction<MemorySegment> allocate;
     private final Consumer<MemorySegment> free;
@@ -29,9 +29,9 @@ public final class StagingPool {
     /**
      * Makes an empty pool.
      *
-     * @param largestBytes the most that is ever taken at once.
-     * @param allocate gives memory of so many bytes, 8-aligned.
-     * @param free takes it back.
+     * @param largestBytes the largest piece.
+     * @param allocate allocates memory of so many bytes, 8-aligned.
+     * @param free frees it.
      */
     @SuppressWarnings({"unchecked", "rawtypes"})
     public StagingPool(int largestBytes, LongFunction<MemorySegment> allocate, Consumer<MemorySegment> free) {
@@ -44,7 +44,7 @@ public final class StagingPool {
         }
     }
 
-    /** A piece of staging memory, owned by whoever took it until it is given back. */
+    /** A piece of staging memory. It belongs to the code that took it until that code gives it back. */
     public static final class Staging {
         private final MemorySegment segment;
         private final ByteBuffer view;
@@ -60,14 +60,14 @@ public final class StagingPool {
         /**
          * The memory.
          *
-         * @return at least the bytes asked for; contents undefined.
+         * @return at least as many bytes as requested; contents undefined.
          */
         public MemorySegment segment() {
             return segment;
         }
 
         /**
-         * The memory as a direct buffer, whose position and limit are the holder's to set.
+         * The memory as a direct buffer. The holder sets its position and limit.
          *
          * @return always the same buffer.
          */
@@ -79,7 +79,7 @@ public final class StagingPool {
     /**
      * Takes memory.
      *
-     * @param bytes 1..largestBytes.
+     * @param bytes 0..largestBytes.
      * @return memory of at least so many bytes, contents undefined; null when the backend has none left.
      */
     public Staging take(int bytes) {
@@ -103,20 +103,20 @@ public final class StagingPool {
     }
 
     /**
-     * Gives memory back; nothing may use it any more.
+     * Gives memory back; the caller must not use it afterwards.
      *
-     * @param staging what {@link #take} gave.
+     * @param staging a piece from {@link #take}.
      */
     public void give(Staging staging) {
         if (!staging.isTaken) {
-            throw new IllegalStateException("staging memory is given back once");
+            throw new IllegalStateException("staging memory must be given back only once");
         }
         staging.isTaken = false;
         long bytes = staging.segment.byteSize();
         usedBytes -= bytes;
         if (whenEmpty != null || idleBytes + bytes > KEEP_BYTES) {
             free.accept(staging.segment);
-            tellWhenEmpty();
+            runIfEmpty();
             return;
         }
         idleBytes += bytes;
@@ -125,7 +125,7 @@ public final class StagingPool {
     }
 
     /**
-     * Memory that is taken and not given back.
+     * Memory that is in use.
      *
      * @return bytes.
      */
@@ -134,9 +134,9 @@ public final class StagingPool {
     }
 
     /**
-     * Gives all memory back to the backend: what is idle now, the rest as it comes.
+     * Gives all memory back to the backend: idle memory now, memory in use when it returns.
      *
-     * @param whenAllIsBack run once when nothing is in use any more, perhaps at once.
+     * @param whenAllIsBack runs once, when no memory is in use any more; possibly during this call.
      */
     public void close(Runnable whenAllIsBack) {
         whenEmpty = whenAllIsBack;
@@ -146,10 +146,10 @@ public final class StagingPool {
                 free.accept(staging.segment);
             }
         }
-        tellWhenEmpty();
+        runIfEmpty();
     }
 
-    private void tellWhenEmpty() {
+    private void runIfEmpty() {
         if (whenEmpty != null && usedBytes == 0) {
             whenEmpty.run();
         }

@@ -18,7 +18,7 @@ class ControlCodecTest {
     }
 
     @Test
-    void shouldReadWhatBrokersSay() throws IOException {
+    void shouldReadMessagesOfBroker() throws IOException {
         assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null), decode(
             "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
             + "\"program\":\"x\"}"));
@@ -42,7 +42,7 @@ class ControlCodecTest {
     }
 
     @Test
-    void shouldRefuseWhatIsNoMessage() {
+    void shouldRefuseInvalidMessages() {
         for (String json : new String[] {"", "[]", "{}", "{\"type\":5", "{\"type\":\"assign\"}",
             "{\"type\":\"assign\",\"sessionId\":-1,\"memoryBytes\":0}",
             "{\"type\":\"assign\",\"sessionId\":\"7\",\"memoryBytes\":0}",
@@ -59,7 +59,7 @@ class ControlCodecTest {
     }
 
     @Test
-    void shouldWriteWhatBrokersExpect() {
+    void shouldWriteMessagesForBroker() {
         assertEquals("{\"type\":\"ended\",\"reason\":\"r\",\"error\":true}",
             new String(codec.encode(new WorkerMessage.Ended("r", true)), StandardCharsets.UTF_8));
         assertEquals("{\"type\":\"lost\",\"result\":700}",

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The filter's answers, evaluated as the kernel does. */
+/** The filter's results, evaluated as the kernel does. */
 class FilterTest {
     private static final int X86_64 = 0xc000_003e;
     private static final int I386 = 0x4000_0003;
@@ -33,8 +33,8 @@ class FilterTest {
     void shouldAllowEachCallOfTheListOnce() {
         Set<Integer> numbers = new HashSet<>();
         for (SystemCall call : SystemCall.values()) {
-            assertTrue(numbers.add(call.number()), () -> call + " is there twice");
-            assertFalse(call.reason().isBlank(), () -> call + " must say who needs it");
+            assertTrue(numbers.add(call.number()), () -> call + " is listed twice");
+            assertFalse(call.reason().isBlank(), () -> call + " must name the code that needs it");
             if (call.rule() == Rule.ALWAYS) {
                 assertEquals(Filter.ALLOW, answer(call.number(), -1, -1, -1, -1), call::toString);
             }
@@ -44,20 +44,20 @@ class FilterTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 257, 437, 41, 42, 43, 49, 50, 53, 57, 58, 62, 129, 424, 434, 438, 310, 250, 321, 298, 323,
         425, 272, 308, 105, 117, 126, 161, 155, 82, 83, 86, 87, 88, 90, 92, 133, 203, 9999})
-    void shouldRefuseWhatIsNotOnTheList(int number) {
+    void shouldRefuseUnlistedCalls(int number) {
         assertEquals(EPERM, answer(number));
         assertEquals(Filter.NOTIFY, Filter.of(true).answer(X86_64, number));
     }
 
     @ParameterizedTest
     @ValueSource(ints = {59, 322, 101, 311, 175, 313, 246, 165})
-    void shouldEndWhoActsAsNoWorkerDoes(int number) {
+    void shouldKillProcessThatMakesDeadlyCall(int number) {
         assertEquals(Filter.KILL, answer(number));
         assertEquals(Filter.KILL, Filter.of(true).answer(X86_64, number));
     }
 
     @Test
-    void shouldEndWhoUsesAnotherTableOfCalls() {
+    void shouldKillProcessThatUsesAnotherCallTable() {
         assertEquals(Filter.KILL, filter.answer(I386, 3));
         assertEquals(Filter.KILL, answer(0x4000_0000 | 1));
         assertEquals(Filter.KILL, answer(-1));
@@ -78,16 +78,16 @@ class FilterTest {
         assertEquals(Filter.ALLOW, answer(TGKILL, self, self + 1, 10));
         assertEquals(EPERM, answer(TGKILL, self + 1, self + 1, 9));
         assertEquals(EPERM, answer(TGKILL, 1, 1, 9));
-        assertEquals(EPERM, answer(FCNTL, 3, 8, 1)); // F_SETOWN: whom a descriptor's events signal
+        assertEquals(EPERM, answer(FCNTL, 3, 8, 1)); // F_SETOWN: the process that a descriptor's events signal
         assertEquals(Filter.ALLOW, answer(FCNTL, 3, 4, 2048)); // F_SETFL
     }
 
     @Test
-    void shouldTellRequestsOfDevicesFromOthers() {
+    void shouldAllowOnlyRequestsToDevices() {
         assertEquals(Filter.ALLOW, answer(IOCTL, 3, 0xc020_462aL)); // NV_ESC_RM_CONTROL
-        assertEquals(Filter.ALLOW, answer(IOCTL, 3, 0x25)); // of nvidia-uvm
-        assertEquals(EPERM, answer(IOCTL, 3, 0x5412)); // TIOCSTI: keys of a terminal
-        assertEquals(EPERM, answer(IOCTL, 3, 0xc050_2100L)); // SECCOMP_IOCTL_NOTIF_RECV: its own watcher
+        assertEquals(Filter.ALLOW, answer(IOCTL, 3, 0x25)); // a request of nvidia-uvm
+        assertEquals(EPERM, answer(IOCTL, 3, 0x5412)); // TIOCSTI: input to a terminal
+        assertEquals(EPERM, answer(IOCTL, 3, 0xc050_2100L)); // SECCOMP_IOCTL_NOTIF_RECV: a request to its own watcher
         assertEquals(EPERM, answer(IOCTL, 3, 0x8914)); // SIOCSIFFLAGS: network interfaces
     }
 

@@ -32,10 +32,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A real process in the jail. Its classes are in a jar, as a worker's are: from a folder it could load no more. */
+/**
+ * A real process in the jail. Its classes are in a jar, as a worker's are, because a jailed process cannot load from a
+ * folder.
+ */
 @Timeout(300)
 class JailIT {
-    private static final long TIMEOUT_S = 60; // a prisoner takes a second or two
+    private static final long TIMEOUT_S = 60; // a prisoner needs a second or two
     private static final long POLL_MS = 10;
     private static final String WAIT = "wait";
     private static final int SIGSYS = 31;
@@ -54,7 +57,7 @@ class JailIT {
                 Path root = Path.of(kind.getProtectionDomain().getCodeSource().getLocation().getPath());
                 if (Files.isDirectory(root)) {
                     copy(root, out);
-                } else { // built by Maven, the worker's own are in a jar already
+                } else { // after a Maven build, the worker's classes are in a jar already
                     try (FileSystem classes = FileSystems.newFileSystem(root)) {
                         copy(classes.getPath("/"), out);
                     }
@@ -79,7 +82,7 @@ class JailIT {
         }
     }
 
-    /** A look at a prisoner from outside, in its folder of /proc. */
+    /** Inspects a prisoner from outside, in its folder of /proc. */
     @FunctionalInterface
     private interface Look {
         void at(Path process) throws IOException;
@@ -90,9 +93,9 @@ class JailIT {
     }
 
     /**
-     * Runs a prisoner to its end. A prisoner that hangs ends here, with the reason; no process outlives this.
+     * Runs a prisoner to its end. Ends a prisoner that hangs, and reports the reason; no process outlives this call.
      *
-     * @param look done when the prisoner waits, if it does.
+     * @param look runs when the prisoner waits, if it does.
      */
     private static Outcome run(Look look, String mode, int user, String... acts)
             throws IOException, InterruptedException {
@@ -100,7 +103,7 @@ class JailIT {
             "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             jar.toString(), Prisoner.class.getName(), mode, Integer.toString(user)));
         command.addAll(List.of(acts));
-        // A file and no pipe: a child that a broken filter lets the prisoner make would keep a pipe open for ever.
+        // A file instead of a pipe: with a broken filter, a child of the prisoner would keep a pipe open for ever.
         Path output = Files.createTempFile(folder, "prisoner", ".out");
         Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile())
             .start();
@@ -136,7 +139,7 @@ class JailIT {
         }
     }
 
-    /** Ends each process that has the prisoners' jar in its command, children of children as well; gives their ids. */
+    /** Ends each process with the prisoners' jar in its command line, children of children too; returns their ids. */
     private static List<Long> endAll() throws IOException, InterruptedException {
         Set<Long> ended = new TreeSet<>();
         for (List<Long> left = prisoners(); !left.isEmpty(); left = prisoners()) {
@@ -159,7 +162,7 @@ class JailIT {
         return found;
     }
 
-    /** By its threads' commands: a process whose first thread has ended has none of its own. */
+    /** Checks the command lines of the threads, because a process whose first thread has ended has none. */
     private static boolean isPrisoner(Path process) {
         try (DirectoryStream<Path> threads = Files.newDirectoryStream(process.resolve("task"))) {
             for (Path thread : threads) {
@@ -169,7 +172,7 @@ class JailIT {
                 }
             }
         } catch (IOException | DirectoryIteratorException e) {
-            return false; // it ended meanwhile
+            return false; // the process ended meanwhile
         }
         return false;
     }
@@ -204,7 +207,7 @@ class JailIT {
     }
 
     @Test
-    void shouldBecomeSomebodyElseWhereItMay() throws IOException, InterruptedException {
+    void shouldChangeUserAsRoot() throws IOException, InterruptedException {
         assumeTrue(isRoot(), "SKIPPED: a change of user needs root");
         Outcome outcome = run("STRICT", USER, REFUSED);
         assertAllRefused(outcome);
@@ -216,14 +219,14 @@ class JailIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"execve", "ptrace", "process_vm_writev", "mount"})
-    void shouldEndWhoActsAsNoWorkerDoes(String act) throws IOException, InterruptedException {
+    void shouldKillProcessThatMakesDeadlyCall(String act) throws IOException, InterruptedException {
         Outcome outcome = run("AUTO", 0, act);
         assertEquals(128 + SIGSYS, outcome.exit(), outcome::toString);
         assertFalse(outcome.lines().stream().anyMatch(line -> line.startsWith(act)), outcome::toString);
     }
 
     @Test
-    void shouldNotGoOnWithoutWhatStrictAsksFor() throws IOException, InterruptedException {
+    void shouldFailIfStrictJailIsIncomplete() throws IOException, InterruptedException {
         Outcome outcome = run("STRICT", 0, "openat");
         assertEquals(1, outcome.exit(), outcome::toString);
         assertTrue(outcome.lines().stream().anyMatch(line -> line.contains("the jail must be complete")
@@ -244,7 +247,7 @@ class JailIT {
             .collect(Collectors.toMap(field -> field[0], field -> field.length > 1 ? field[1].strip() : ""));
     }
 
-    /** The report is the process's own word; this asks the kernel. */
+    /** Checks the kernel's view, because the report comes from the process itself. */
     private static void assertHasNothing(Path process) throws IOException {
         Map<String, String> status = fields(process.resolve("status"));
         String user = String.join("\t", Collections.nCopies(4, Integer.toString(USER)));

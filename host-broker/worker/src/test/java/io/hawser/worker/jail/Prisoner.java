@@ -10,9 +10,9 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * A process that goes into the jail and then tries what a captured worker would, on a thread that was there before:
- * {@code Prisoner MODE USER ACT...}. Two lines for each act: {@code try} and its name before it, then its name and what
- * the kernel answered, 0 or more, or a negated errno. The report comes first.
+ * A process that enters the jail and then makes the calls of a captured worker, on a thread that existed before: {@code
+ * Prisoner MODE USER ACT...}. It prints the report first. For each act it prints two lines: {@code try} and the act's
+ * name, then the name and the kernel's result, 0 or more, or a negated errno.
  */
 final class Prisoner {
     private static final int BUFFER_BYTES = 4096;
@@ -20,22 +20,23 @@ final class Prisoner {
     private static final int PTRACE_SEIZE = 0x4206; // Linux ptrace.h
     private static final int CLONE_FS = 0x200; // Linux sched.h
     private static final int SIGINFO_CODE_OFFSET = 8; // Linux asm-generic/siginfo.h
-    private static final int SI_QUEUE = -1; // likewise: the only kind that a process may send to another
+    // Linux asm-generic/siginfo.h; the only code that a process may send to another
+    private static final int SI_QUEUE = -1;
 
-    private static int[] absent; // null
+    private static int[] absent; // always null
 
     private final Map<String, Act> acts = new LinkedHashMap<>();
     private final MemorySegment buffer = Arena.global().allocate(BUFFER_BYTES, 16);
     private final MemorySegment signal = Arena.global().allocate(BUFFER_BYTES, 16);
     private final long parent = ProcessHandle.current().parent().orElseThrow().pid();
 
-    /** One thing to try. */
+    /** A call to try. */
     @FunctionalInterface
     private interface Act {
         long run();
     }
 
-    /** Waits until the test has looked at this process, and closes its end of the pipe. */
+    /** Waits until the test has inspected this process and has closed its end of the pipe. */
     private static long await() {
         try {
             return System.in.read();
@@ -95,12 +96,12 @@ final class Prisoner {
         acts.put("process_vm_readv", () -> Kernel.call(310, parent, buffer.address(), 0, buffer.address(), 0));
         acts.put("kcmp", () -> Kernel.call(312, parent, parent, 0, 0, 0));
         acts.put("execve", () -> Kernel.call(59, text("/bin/true"), 0, 0, 0, 0));
-        // Not PTRACE_ATTACH: without a filter it would stop the test itself, for good.
+        // Not PTRACE_ATTACH: without a filter it would stop the test process permanently.
         acts.put("ptrace", () -> Kernel.call(101, PTRACE_SEIZE, parent, 0, 0, 0));
         acts.put("process_vm_writev", () -> Kernel.call(311, parent, buffer.address(), 0, buffer.address(), 0));
     }
 
-    /** Ends a child at once that a broken jail lets be made: it has a copy of one thread, and no JVM. */
+    /** Ends a child that a broken jail has allowed, at once: it has only a copy of one thread, and no working JVM. */
     private static long child(long answer) {
         return answer == 0 ? Kernel.call(SYS_EXIT_GROUP, 0, 0, 0, 0, 0) : answer;
     }
@@ -108,7 +109,8 @@ final class Prisoner {
     private void kernel() {
         acts.put("setresuid", () -> Kernel.call(117, 0, 0, 0, 0, 0));
         acts.put("capset", () -> Kernel.call(126, buffer.address(), buffer.address(), 0, 0, 0));
-        acts.put("unshare", () -> Kernel.call(272, CLONE_FS, 0, 0, 0, 0)); // the kernel itself refuses it nobody
+        // Without a filter, the kernel allows this to every process.
+        acts.put("unshare", () -> Kernel.call(272, CLONE_FS, 0, 0, 0, 0));
         acts.put("setns", () -> Kernel.call(308, 0, 0, 0, 0, 0));
         acts.put("bpf", () -> Kernel.call(321, 0, buffer.address(), 48, 0, 0));
         acts.put("io_uring_setup", () -> Kernel.call(425, 1, buffer.address(), 0, 0, 0));
@@ -132,7 +134,7 @@ final class Prisoner {
         }
     }
 
-    /** Runs. */
+    /** Runs the acts. */
     public static void main(String[] args) throws InterruptedException {
         Prisoner prisoner = new Prisoner();
         String[] names = args.length > 2 ? java.util.Arrays.copyOfRange(args, 2, args.length)
@@ -147,24 +149,24 @@ final class Prisoner {
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             } finally {
-                over.countDown(); // also when an act throws, which is no reason to wait for ever
+                over.countDown(); // also when an act throws, so that main does not wait for ever
             }
         });
-        earlier.setDaemon(true); // a strict jail that cannot be had ends main
+        earlier.setDaemon(true); // an incomplete strict jail ends main
         earlier.start();
         Jail.Report report = Jail.enter(new Jail.Options(Jail.Mode.valueOf(args[0]), Integer.parseInt(args[1]),
             false));
         System.out.println("report " + report.text());
         jailed.countDown();
         over.await();
-        // The JVM goes on living: code is compiled, memory collected, threads are started.
+        // Keeps the JVM busy: it compiles code, collects memory and starts threads.
         Object[] kept = new Object[1000];
         for (int i = 0; i < 2_000_000; i++) {
             kept[i % kept.length] = new byte[i % 512];
         }
         System.gc();
         try {
-            absent[0] = 1; // by a signal: its handler returns by a system call
+            absent[0] = 1; // raises a signal whose handler returns with a system call
         } catch (NullPointerException e) {
             System.out.println("signal 0");
         }

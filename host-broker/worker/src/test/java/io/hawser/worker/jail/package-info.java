@@ -1,2 +1,2 @@
-/** Tests of the jail: the filter's answers, and what a process in the jail can still do. */
+/** Tests of the jail: the filter's results, and the calls that a jailed process can still make. */
 package io.hawser.worker.jail;
