@@ -22,7 +22,7 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Arrays, textures and surfaces of a session: what a guest gets, and what it cannot get. */
+/** Arrays, textures and surfaces of a session: which calls succeed, and which fail. */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -50,7 +50,7 @@ class ArraySessionTest {
         assertEquals(0, rig.lastStats().path("refusedRecords").asLong());
     }
 
-    /** Asks for an array of elements of one channel; gives the status. */
+    /** Creates an array of elements with one channel; returns the status. */
     private static int create(Guest guest, long id, long width, long height, long depth, int format, int channels,
             int flags) throws IOException {
         return guest.call(CudaOpcodes.cuArray3DCreate_v2, out -> {
@@ -105,7 +105,7 @@ class ArraySessionTest {
     }
 
     @Test
-    void shouldCopyNothingWhereABoxIsEmpty() throws IOException {
+    void shouldCopyNothingOfEmptyBox() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long array = array(guest, 50, 20, 8);
@@ -129,7 +129,7 @@ class ArraySessionTest {
             for (int row = 0; row < 42; row++) {
                 write(guest, array, new long[] {0, row % 7, row / 7, width, 1, 1},
                     Arrays.copyOfRange(all, row * width, (row + 1) * width));
-                guest.synchronize(0); // reads credit on the way
+                guest.synchronize(0); // reads CREDIT records too
             }
             assertArrayEquals(all, guest.collect(sendRead(guest, array, 0, 0, 0, width, 7, 6), all.length));
             leave(rig);
@@ -184,7 +184,7 @@ class ArraySessionTest {
     }
 
     @Test
-    void shouldRefuseShapesThatNoArrayHas() throws IOException {
+    void shouldRefuseShapesThatNoArrayCanHave() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long[][] shapes = {
@@ -202,7 +202,7 @@ class ArraySessionTest {
     }
 
     @Test
-    void shouldCountArraysForTheQuota() throws IOException {
+    void shouldChargeArraysToQuota() throws IOException {
         try (Rig rig = Rig.withGuest(carrier, 1 << 20)) {
             Guest guest = rig.guest();
             assertEquals(2, create(guest, guest.newId(HandleKind.ARRAY), 1024, 1025, 0, UINT8, 1, 0));
@@ -228,7 +228,8 @@ class ArraySessionTest {
             guest.useContext(own);
             array(guest, 1024, 1024, 0);
             assertEquals(0, guest.call(Guest.MEM_GET_INFO).i64(0));
-            assertEquals(0, guest.call(Guest.CONTEXT_DESTROY, own).status()); // done later: wait
+            // The reply arrives when the context is destroyed.
+            assertEquals(0, guest.call(Guest.CONTEXT_DESTROY, own).status());
             long other = guest.newId(HandleKind.CONTEXT);
             guest.useContext(0);
             guest.call(Guest.CONTEXT_CREATE, other, 0, 0);
@@ -287,7 +288,7 @@ class ArraySessionTest {
     }
 
     @Test
-    void shouldMakeTexturesOfWhatTheSessionHas() throws IOException {
+    void shouldMakeTexturesOnlyFromOwnObjects() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long array = array(guest, 32, 8, 0);
@@ -309,7 +310,7 @@ class ArraySessionTest {
             assertEquals(0, guest.synchronize(0));
             guest.send(CudaOpcodes.cuTexObjectDestroy, 0, number);
             assertEquals(INVALID_VALUE, guest.synchronize(0));
-            guest.send(CudaOpcodes.cuSurfObjectDestroy, 0, linear); // a texture's
+            guest.send(CudaOpcodes.cuSurfObjectDestroy, 0, linear); // the number of a texture
             assertEquals(INVALID_VALUE, guest.synchronize(0));
             leave(rig);
         }
@@ -322,7 +323,7 @@ class ArraySessionTest {
             long plain = array(guest, 32, 8, 0);
             long array = guest.newId(HandleKind.ARRAY);
             assertEquals(0, create(guest, array, 32, 8, 0, UINT8, 1, SURFACE));
-            assertEquals(0, guest.call(CudaOpcodes.hwsSurfaceCreate, plain).status()); // CUDA does not mind
+            assertEquals(0, guest.call(CudaOpcodes.hwsSurfaceCreate, plain).status()); // CUDA accepts this too
             long number = guest.call(CudaOpcodes.hwsSurfaceCreate, array).i64(0);
             guest.send(CudaOpcodes.cuSurfObjectDestroy, 0, number);
             assertEquals(0, guest.synchronize(0));
@@ -331,7 +332,7 @@ class ArraySessionTest {
     }
 
     @Test
-    void shouldEndSessionThatTakesOtherHandlesForArrays() throws IOException {
+    void shouldEndSessionThatPassesOtherHandlesAsArrays() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long stream = guest.createStream();
@@ -348,7 +349,7 @@ class ArraySessionTest {
     @Test
     void shouldCopyThroughRegionAndGiveChunksBack() throws IOException {
         if (carrier != Carrier.SHM) {
-            return; // there is none
+            return; // no region over this carrier
         }
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
@@ -379,7 +380,7 @@ class ArraySessionTest {
     @Test
     void shouldEndSessionThatLeavesItsRegion() throws IOException {
         if (carrier != Carrier.SHM) {
-            return; // there is none
+            return; // no region over this carrier
         }
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();

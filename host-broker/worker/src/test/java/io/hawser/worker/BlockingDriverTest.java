@@ -24,14 +24,14 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * A driver that makes the session thread wait, as NVIDIA's does, and a guest whose host function holds a stream: the
- * thread that would wait is the one that reads the guest's answer.
+ * Tests a driver that blocks the session thread, as NVIDIA's does, while a host function of the guest blocks a stream.
+ * The session thread must not block, because it reads the guest's acknowledgement.
  */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class BlockingDriverTest {
-    private static final int ENTRIES = 1024; // of a stream's queue, as NVIDIA's driver has
+    private static final int ENTRIES = 1024; // entries of a stream's queue, as in NVIDIA's driver
     private static final long CALLBACK = 77;
 
     @Parameter
@@ -57,7 +57,7 @@ class BlockingDriverTest {
         return rig;
     }
 
-    /** Issues a host function and reads the worker's request to run it. */
+    /** Issues a host function and reads the worker's CALLBACK. */
     private static void holdStream(Guest guest, long stream) throws IOException {
         guest.send(Guest.HOST_FUNCTION, Guest.CREDITED, stream, CALLBACK);
         takeRequest(guest);
@@ -69,7 +69,7 @@ class BlockingDriverTest {
         assertEquals(CALLBACK, request.i64(RecordLayout.CALLBACK_CALLBACK_ID_OFFSET));
     }
 
-    private static void letGo(Guest guest) throws IOException {
+    private static void acknowledge(Guest guest) throws IOException {
         guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK);
     }
 
@@ -87,7 +87,7 @@ class BlockingDriverTest {
             long held = guest.createStream();
             long memory = guest.allocate(4096);
             long module = guest.loadImage("fill");
-            // In one piece: the free is found to be due when the host function has been issued.
+            // Sent in one piece: the free becomes due while the host function has already been issued.
             ByteArrayOutputStream together = new ByteArrayOutputStream();
             together.write(guest.as(2).encode(Guest.MEM_FREE, 0, words(memory)));
             together.write(guest.encode(Guest.IMAGE_UNLOAD, 0, words(module)));
@@ -96,7 +96,7 @@ class BlockingDriverTest {
             takeRequest(guest);
             long other = guest.allocate(64); // served meanwhile
             assertEquals(0, guest.synchronize(0));
-            letGo(guest);
+            acknowledge(guest);
             assertEquals(0, guest.synchronize(held));
             guest.send(Guest.MEM_FREE, 0, other);
             leave(rig);
@@ -113,7 +113,7 @@ class BlockingDriverTest {
             long module = guest.newId(HandleKind.MODULE);
             long load = guest.as(2).send(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, module, 0, image));
             assertEquals(0, guest.as(1).synchronize(0), "another thread is served meanwhile");
-            letGo(guest);
+            acknowledge(guest);
             Received reply = guest.replyTo(load);
             assertEquals(0, reply.status());
             guest.function(module, "fill");
@@ -130,14 +130,14 @@ class BlockingDriverTest {
             long fill = guest.function(guest.loadImage("fill"), "fill");
             holdStream(guest, 0);
             for (int i = 0; i < launches; i++) {
-                guest.launch(fill, 0, fill(memory, launches - i, i)); // the order shows
+                guest.launch(fill, 0, fill(memory, launches - i, i)); // makes the order of execution visible
                 if (i % 1000 == 999) {
-                    guest.write(memory + 4L * launches, 0, new byte[20_000]); // a record with memory of its own
+                    guest.write(memory + 4L * launches, 0, new byte[20_000]); // a record with its own memory
                 }
             }
             long waits = guest.as(2).send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 0);
             guest.as(1);
-            letGo(guest);
+            acknowledge(guest);
             assertEquals(0, guest.replyTo(waits).status());
             ByteBuffer expected = ByteBuffer.allocate(4 * launches).order(ByteOrder.LITTLE_ENDIAN);
             for (int i = 0; i < launches; i++) {
@@ -152,7 +152,7 @@ class BlockingDriverTest {
     void shouldCopyLongDataToGuestBesideFrees() throws IOException {
         try (Rig rig = rig()) {
             Guest guest = rig.guest();
-            int bytes = 100 << 20; // more than staging memory: the stream waits for the guest to read
+            int bytes = 100 << 20; // more than the staging memory, so the stream waits for the guest to read
             long memory = guest.allocate(bytes);
             long other = guest.allocate(64);
             long read = guest.as(2).send(Guest.COPY_DTOH, Guest.REPLY, memory, bytes, 0);
@@ -196,10 +196,10 @@ class BlockingDriverTest {
                 try {
                     guest.sendRaw(loads);
                 } catch (IOException e) {
-                    break; // ended meanwhile
+                    break; // the session has ended meanwhile
                 }
             }
-            assertTrue(guest.reasonOfLoss().contains("must not send so much behind a host function"));
+            assertTrue(guest.reasonOfLoss().contains("behind a waiting host function"));
         }
     }
 }

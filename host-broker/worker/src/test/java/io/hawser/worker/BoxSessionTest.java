@@ -15,10 +15,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Boxes of device memory, on devices that copy them at once and on those that copy rows: the bytes are the same. */
+/**
+ * Copies boxes of device memory on devices that copy a box in one operation and on devices that copy rows; both must
+ * give the same bytes.
+ */
 @Timeout(300)
 class BoxSessionTest {
-    private static final int HEIGHT_BEYOND = 3; // rows between slices that no box touches
+    private static final int HEIGHT_BEYOND = 3; // rows between slices that belong to no box
 
     /** A box at (x, 1, 1) of an allocation. */
     private record Shape(int pitch, int x, int width, int rows, int slices) {
@@ -58,7 +61,7 @@ class BoxSessionTest {
             for (boolean atOnce : new boolean[] {true, false}) {
                 try (Rig rig = Rig.withGuest(carrier)) {
                     if (atOnce) {
-                        rig.gpu().copiesBoxes();
+                        rig.gpu().enableBoxCopies();
                     }
                     copy(rig, shape);
                     boolean isBox = shape.rows > 1 || shape.slices > 1;

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Small work without data costs credit as well: what waits in a stream takes the worker's memory. */
+/** Small work without data costs credit too, because waiting work takes the worker's memory. */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -36,7 +36,7 @@ class CreditTest {
             long sent = 0;
             while (sent < WINDOW_BYTES + WINDOW_BYTES / 16) {
                 while (sent + (long) BATCH * RECORD_BYTES - guest.releasedBytes() > WINDOW_BYTES) {
-                    guest.any(); // nothing but credit can come
+                    guest.any(); // only CREDIT records can arrive
                 }
                 guest.sendRaw(copies(guest, memory));
                 sent += (long) BATCH * RECORD_BYTES;
@@ -57,7 +57,7 @@ class CreditTest {
             long memory = guest.allocate(LARGE_BYTES);
             guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
             try {
-                // Most of the window is filled by a few large records; what small work costs decides all the same.
+                // A few large records use most of the window; small work must use up the rest.
                 long sent = 0;
                 for (; sent < WINDOW_BYTES - 2 * LARGE_BYTES; sent += LARGE_BYTES) {
                     guest.write(memory, 0, new byte[LARGE_BYTES]);

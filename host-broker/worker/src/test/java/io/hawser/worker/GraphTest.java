@@ -30,7 +30,7 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Graphs as they travel: blobs, callbacks, what is kept and given back, and what no honest guest sends. */
+/** Graph calls: blobs, callbacks, resources that are kept and released, and records that no correct guest sends. */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -42,16 +42,16 @@ class GraphTest {
     @Parameter
     private Carrier carrier;
 
-    /** What happens in a session. */
+    /** The calls of a test in a session. */
     @FunctionalInterface
     private interface Story {
-        void tell(Guest guest, long graph) throws IOException;
+        void run(Guest guest, long graph) throws IOException;
     }
 
     private void session(Story story) throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             long graph = create(rig.guest());
-            story.tell(rig.guest(), graph);
+            story.run(rig.guest(), graph);
             rig.guest().close();
             rig.expect("ended");
             assertTrue(rig.join());
@@ -61,7 +61,7 @@ class GraphTest {
 
     private void refuse(String reason, Story attack) throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
-            attack.tell(rig.guest(), create(rig.guest()));
+            attack.run(rig.guest(), create(rig.guest()));
             String told = rig.guest().reasonOfLoss();
             assertTrue(told.contains(reason), () -> "expected: " + reason + " told: " + told);
             rig.guest().close();
@@ -182,7 +182,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldCallTheGuestOnceALaunchAndWaitForEachAnswer() throws IOException {
+    void shouldCallGuestOncePerLaunchAndWaitForEachAnswer() throws IOException {
         session((guest, graph) -> {
             add(guest, graph, host(0, 50));
             long exec = executable(guest, graph);
@@ -225,7 +225,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldCallWithTheErrorWhatNeverRuns() throws IOException {
+    void shouldCallGuestWithErrorForNodesThatNeverRun() throws IOException {
         session((guest, graph) -> {
             long function = guest.function(guest.loadImage("fault"), "fault");
             add(guest, graph, fault(0, function), host(1, 70, 0));
@@ -233,24 +233,25 @@ class GraphTest {
             launch(guest, exec);
             expectCallback(guest, 70, 700);
             done(guest, 70);
-            launch(guest, exec); // refused at once, and told all the same
+            launch(guest, exec); // rejected at once, but the callback reports it too
             expectCallback(guest, 70, 700);
             done(guest, 70);
         });
     }
 
     @Test
-    void shouldTellAtInstantiationWhatCouldNotBeMade() throws IOException {
+    void shouldReportFailedNodesAtInstantiation() throws IOException {
         session((guest, graph) -> {
             add(guest, graph, fill(0, 4096, 7), host(1, 80, 0));
             long exec = guest.newId(HandleKind.GRAPH_EXEC);
-            assertEquals(1, instantiate(guest, exec, graph).i32(0), "CUDA_ERROR_INVALID_VALUE for what is no memory");
+            assertEquals(1, instantiate(guest, exec, graph).i32(0),
+                "CUDA_ERROR_INVALID_VALUE for an address without memory");
             assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "deferred as well");
         });
     }
 
     @Test
-    void shouldNotLaunchWhatUsesFreedMemory() throws IOException {
+    void shouldNotLaunchGraphsThatUseFreedMemory() throws IOException {
         session((guest, graph) -> {
             long device = guest.allocate(BYTES);
             add(guest, graph, fill(0, device, 7));
@@ -264,7 +265,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldGoOnAfterDestructionWhileItRuns() throws IOException {
+    void shouldFinishLaunchOfDestroyedGraph() throws IOException {
         session((guest, graph) -> {
             long device = guest.allocate(BYTES);
             add(guest, graph, copy(0, GUEST, 90, DEVICE, device));
@@ -280,7 +281,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldKeepGraphsMemoryUntilAllThatUsesItIsGone() throws IOException {
+    void shouldKeepGraphMemoryUntilItsLastUserIsGone() throws IOException {
         session((guest, graph) -> {
             Received reply = guest.call(CudaOpcodes.hwsGraphAddAlloc, out -> {
                 out.fixed(40);
@@ -296,7 +297,7 @@ class GraphTest {
             guest.send(CudaOpcodes.hwsGraphExecDestroy, 0, exec);
             assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
             guest.write(address, 0, new byte[BYTES]);
-            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "the address is no one's any more");
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "the address belongs to no memory any more");
         });
     }
 
@@ -324,15 +325,15 @@ class GraphTest {
         return guest.call(Guest.CTX_SYNCHRONIZE).status();
     }
 
-    /** The driver of NVIDIA gives memory that a node has freed to later nodes of the graph, whole or in parts. */
+    /** NVIDIA's driver gives memory that a node has freed to later nodes of the graph, in whole or in part. */
     @Test
-    void shouldKnowMemoryThatNodesOfAGraphHaveOneAfterTheOther() throws IOException {
+    void shouldTrackMemoryThatNodesUseOneAfterAnother() throws IOException {
         try (Rig rig = Rig.withGuest(carrier, 3 * BYTES)) {
             Guest guest = rig.guest();
             long graph = create(guest);
             long address = addAlloc(guest, graph, 0, 2 * BYTES).i64(0);
             add(guest, graph, fill(1, address, 1, 0), free(2, address, 1));
-            assertEquals(address, addAlloc(guest, graph, 3, 2 * BYTES, 2).i64(0), "the fixture gives it again");
+            assertEquals(address, addAlloc(guest, graph, 3, 2 * BYTES, 2).i64(0), "the fixture reuses it");
             add(guest, graph, free(4, address, 3));
             assertEquals(address, addAlloc(guest, graph, 5, BYTES, 4).i64(0), "half of it");
             assertEquals(address + BYTES, addAlloc(guest, graph, 6, BYTES, 4).i64(0), "the other half");
@@ -341,11 +342,11 @@ class GraphTest {
             launch(guest, exec);
             guest.send(CudaOpcodes.hwsGraphDestroy, 0, graph);
             guest.send(CudaOpcodes.hwsGraphExecDestroy, 0, exec);
-            assertEquals(0, writeTo(guest, address, BYTES), "what the launch has left");
-            assertEquals(1, writeTo(guest, address + BYTES, BYTES), "what nobody has any more");
+            assertEquals(0, writeTo(guest, address, BYTES), "memory that the launch has left");
+            assertEquals(1, writeTo(guest, address + BYTES, BYTES), "memory that no node has any more");
             assertEquals(0, guest.call(CudaOpcodes.cuMemFree_v2, address).status());
             assertEquals(1, writeTo(guest, address, BYTES));
-            guest.allocate(3 * BYTES); // all of the quota is there again
+            guest.allocate(3 * BYTES); // the whole quota is available again
         }
     }
 
@@ -364,7 +365,7 @@ class GraphTest {
             long rest = guest.allocate(BYTES);
             executable(guest, graph);
             guest.send(CudaOpcodes.cuMemFree_v2, 0, rest);
-            // More than what is free and has been freed together: the graph can no longer be made executable.
+            // More than the free and the freed memory together: the graph can no longer be instantiated.
             assertEquals(2, addAlloc(guest, graph, 9, 3 * BYTES + 1, 8).status());
             assertEquals(2, instantiate(guest, guest.newId(HandleKind.GRAPH_EXEC), graph).i32(0));
         }
@@ -393,7 +394,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldSetNodesOfGraphsAndOfExecutableOnes() throws IOException {
+    void shouldSetNodesOfGraphsAndExecutableGraphs() throws IOException {
         session((guest, graph) -> {
             long device = guest.allocate(BYTES);
             add(guest, graph, fill(0, device, 1), host(1, 110, 0));
@@ -402,7 +403,7 @@ class GraphTest {
             assertEquals(0, setInExec(guest, exec, graph, host(1, 111)).status());
             assertEquals(1, setInExec(guest, exec, graph, host(0, 112)).status(), "of another type");
             assertEquals(1, setInExec(guest, exec, graph, fill(0, 4096, 2)).status(), "no memory of the guest");
-            // A copy between two places of the guest is a host node, and back.
+            // A copy between two places in the guest travels as a host node, and can become a copy again.
             blob(guest, CudaOpcodes.hwsGraphSetNodes, graph, 1, copy(1, GUEST, 113, DEVICE, device));
             launch(guest, exec);
             expectCallback(guest, 111, 0);
@@ -426,7 +427,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldTakeOverAGraphOfTheSameForm() throws IOException {
+    void shouldUpdateFromGraphOfSameTopology() throws IOException {
         session((guest, graph) -> {
             add(guest, graph, host(0, 120));
             long exec = executable(guest, graph);
@@ -448,7 +449,7 @@ class GraphTest {
     }
 
     @Test
-    void shouldHoldGraphsInside() throws IOException {
+    void shouldSupportChildGraphs() throws IOException {
         session((guest, graph) -> {
             long inner = create(guest);
             add(guest, inner, host(0, 130));
@@ -461,10 +462,10 @@ class GraphTest {
             done(guest, 131);
             long second = create(guest);
             add(guest, second, child);
-            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "inside of one node only");
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "inside one node only");
             guest.send(CudaOpcodes.hwsGraphDestroy, 0, graph);
             add(guest, inner, host(1, 132));
-            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "gone with what it was inside of");
+            assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "destroyed with the graph that contained it");
             guest.send(CudaOpcodes.hwsGraphDestroy, 0, inner);
             assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
         });
@@ -478,7 +479,7 @@ class GraphTest {
             long exec = executable(guest, graph);
             launch(guest, exec);
             launch(guest, exec);
-            expectCallback(guest, 140, 0); // and it goes without an answer
+            expectCallback(guest, 140, 0); // the session ends without an acknowledgement
         });
     }
 
@@ -492,22 +493,22 @@ class GraphTest {
     }
 
     @Test
-    void shouldRefuseWhatNoHonestGuestSays() throws IOException {
-        refuse("as many nodes as it says", (guest, graph) ->
+    void shouldRefuseNodesThatNoCorrectGuestSends() throws IOException {
+        refuse("as many nodes as announced", (guest, graph) ->
             blob(guest, CudaOpcodes.hwsGraphAddNodes, graph, 2, host(0, 100)));
         refuse("above all others", (guest, graph) -> add(guest, graph, host(5, 100), host(5, 101)));
-        refuse("a node must be there", (guest, graph) -> add(guest, graph, host(0, 100, 1)));
-        refuse("of a type that travels", (guest, graph) -> add(guest, graph,
+        refuse("a node must exist", (guest, graph) -> add(guest, graph, host(0, 100, 1)));
+        refuse("a type that the wire supports", (guest, graph) -> add(guest, graph,
             node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL, new byte[0])));
         refuse("a node's length", (guest, graph) -> add(guest, graph,
             node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST, new byte[16])));
         refuse("must have been created", (guest, graph) -> add(guest, graph, fault(0, 3L << 40 | 999)));
-        refuse("from or to the device", (guest, graph) -> add(guest, graph, copy(0, GUEST, 100, GUEST, 101)));
+        refuse("an end on the device", (guest, graph) -> add(guest, graph, copy(0, GUEST, 100, GUEST, 101)));
         refuse("in the region's heap", (guest, graph) -> add(guest, graph,
             copy(0, DEVICE, guest.allocate(BYTES), 1, 1L << 60)));
-        refuse("stay with its copy", (guest, graph) -> add(guest, graph, host(0, 100),
+        refuse("keep its kind and length", (guest, graph) -> add(guest, graph, host(0, 100),
             copy(1, GUEST, 100, DEVICE, guest.allocate(BYTES))));
-        refuse("must be asked for", (guest, graph) -> {
+        refuse("an unacknowledged callback", (guest, graph) -> {
             add(guest, graph, copy(0, GUEST, 100, DEVICE, guest.allocate(BYTES)));
             guest.send(CudaOpcodes.hwsGraphNodeRead, Guest.REPLY, 100, 0, BYTES);
         });

@@ -14,14 +14,17 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Copies of boxes touch the guest's own memory only, from the first byte to the last, in each of their ways. */
+/** Copies of boxes access only the guest's own memory, from the first byte to the last, by each kind of copy call. */
 @Timeout(300)
 class HostileBoxTest {
     private static final int INVALID_VALUE = 1;
     private static final int ALLOCATED_BYTES = 4096;
-    private static final long MAX_ROWS = 1L << 22; // of one copy, as Box has it
+    private static final long MAX_ROWS = 1L << 22; // rows of one copy, as in Box
 
-    /** One way to copy a box, given as base, pitch, height, x, y, z, width, rows and slices; gives the result. */
+    /**
+     * One kind of copy call for a box, given as base, pitch, height, x, y, z, width, rows and slices; returns the
+     * result.
+     */
     @FunctionalInterface
     private interface Way {
         int copy(Rig rig, long... box) throws IOException;
@@ -52,7 +55,7 @@ class HostileBoxTest {
 
     private static int read(Rig rig, long... box) throws IOException {
         long request = rig.guest().send(Guest.READ_BOX, Guest.REPLY, joined(box, 0));
-        while (true) { // DATA, then the reply
+        while (true) { // DATA records, then the reply
             Guest.Received record = rig.guest().next();
             if (record.opcode() < 0) {
                 assertEquals(request, record.fields().sequence());
@@ -61,7 +64,7 @@ class HostileBoxTest {
         }
     }
 
-    /** A box of the same size in an allocation of its own, contiguous. */
+    /** A contiguous box of the same size in another allocation. */
     private static long[] other(Guest guest, long... box) throws IOException {
         long bytes = Math.max(1, box[6] * box[7] * box[8]);
         return new long[] {guest.allocate(bytes), box[6], box[7], 0, 0, 0};
@@ -110,10 +113,10 @@ class HostileBoxTest {
     }
 
     @Test
-    void shouldRefuseMoreRowsThanACopyHas() throws IOException {
+    void shouldRefuseMoreRowsThanACopyMayHave() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
-            for (int way = 0; way < WAYS.length; way++) { // rows of no bytes: each is an operation all the same
+            for (int way = 0; way < WAYS.length; way++) { // rows without bytes; each still counts as an operation
                 assertEquals(0, WAYS[way].copy(rig, memory, 2, MAX_ROWS, 0, 0, 0, 0, MAX_ROWS, 1), "way " + way);
                 assertEquals(INVALID_VALUE,
                     WAYS[way].copy(rig, memory, 2, MAX_ROWS + 1, 0, 0, 0, 0, MAX_ROWS + 1, 1), "way " + way);
@@ -122,12 +125,13 @@ class HostileBoxTest {
     }
 
     @Test
-    void shouldRefuseMoreRowsThanACopyHasInTheRegion() throws IOException {
+    void shouldRefuseMoreRowsThanACopyMayHaveInTheRegion() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
             long heap = rig.region().geometry().heapOffset();
             for (int opcode : new int[] {CudaOpcodes.hwsWriteBoxShared, CudaOpcodes.hwsReadBoxShared}) {
-                for (long rows : new long[] {MAX_ROWS, MAX_ROWS + 1}) { // together on the device, apart in the region
+                // The rows are contiguous on the device, but not in the region.
+                for (long rows : new long[] {MAX_ROWS, MAX_ROWS + 1}) {
                     guest.send(opcode, Guest.CREDITED, memory, 0, rows, 0, 0, 0, 0, rows, 1, 0, heap, 8, 8 * rows, 0);
                     assertEquals(rows == MAX_ROWS ? 0 : INVALID_VALUE, result(guest), "rows=" + rows);
                 }
@@ -136,7 +140,7 @@ class HostileBoxTest {
     }
 
     @Test
-    void shouldRefuseBoxesThatAreNone() throws IOException {
+    void shouldRefuseInvalidBoxes() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
             long[][] boxes = {{memory, 32, 64, 0, 0, 0, 64, 2, 1}, {memory, 64, 1, 0, 0, 0, 64, 2, 2},
@@ -152,7 +156,7 @@ class HostileBoxTest {
     }
 
     @Test
-    void shouldRefuseDataThatIsNotTheBoxs() throws IOException {
+    void shouldRefuseDataOfAnotherLengthThanTheBox() throws IOException {
         for (int bytes : new int[] {0, 1, 127, 129, 256}) {
             refuse("a buffer must have the described length", (rig, guest) ->
                 send(guest, bytes, guest.allocate(ALLOCATED_BYTES), 64, 2, 0, 0, 0, 64, 2, 1));

@@ -27,7 +27,7 @@ import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Nodes of graphs whose addresses, handles and extents are none of the guest's; kernels are HostileLaunchTest's. */
+/** Graph nodes with addresses, handles or extents that do not belong to the guest. HostileLaunchTest covers kernels. */
 @Timeout(300)
 class HostileGraphTest {
     private static final int INVALID_VALUE = 1;
@@ -38,7 +38,7 @@ class HostileGraphTest {
     private static final long GUEST = 2;
     private static final long ARRAY = 3;
 
-    /** The CUresult of a graph of one node. */
+    /** Builds a graph of one node; returns the CUresult. */
     private static int outcome(Guest guest, byte[] node) throws IOException {
         long graph = create(guest);
         add(guest, graph, node);
@@ -56,7 +56,7 @@ class HostileGraphTest {
             body.putLong(width).putLong(rows).putLong(slices).array());
     }
 
-    /** An end of a copy of rows of 64 bytes. */
+    /** An end of a copy, with rows of 64 bytes. */
     private static long[] end(long place, long base) {
         return new long[] {place, base, 64, 1, 0, 0, 0};
     }
@@ -87,7 +87,7 @@ class HostileGraphTest {
         });
     }
 
-    /** Mappings change the session's addresses. The memory itself is none here, and no node runs. */
+    /** A mapping changes the session's addresses. The fixture has no memory at the address, and no node runs. */
     @Test
     void shouldRefuseMemsetOfWhatIsNoLongerMapped() throws IOException {
         session((rig, guest) -> {
@@ -109,7 +109,7 @@ class HostileGraphTest {
     }
 
     @Test
-    void shouldRefuseMemsetThatIsNone() throws IOException {
+    void shouldRefuseInvalidMemset() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
             long[][] fills = {{memory, 0, 0, 1, 1}, {memory, 0, -1, 1, 1}, {memory, 0, 1, 0, 1}, {memory, 0, 1, -1, 1},
@@ -125,7 +125,7 @@ class HostileGraphTest {
     @Test
     void shouldRefuseCopyWithoutExtentOrDevice() throws IOException {
         for (long[] extent : new long[][] {{0, 1, 1}, {64, 0, 1}, {64, 1, 0}}) {
-            refuse("of something, from or to the device", (rig, guest) -> {
+            refuse("have bytes and an end on the device", (rig, guest) -> {
                 long[] memory = end(DEVICE, guest.allocate(ALLOCATED_BYTES));
                 add(guest, create(guest), copyNode(memory, memory, extent[0], extent[1], extent[2]));
             });
@@ -133,7 +133,7 @@ class HostileGraphTest {
         long[][] places = {{4, DEVICE}, {-1, DEVICE}, {Long.MIN_VALUE, DEVICE}, {DEVICE, 4}, {DEVICE, -1},
             {REGION, REGION}, {REGION, GUEST}, {GUEST, REGION}, {GUEST, GUEST}};
         for (long[] place : places) {
-            refuse("of something, from or to the device", (rig, guest) -> {
+            refuse("have bytes and an end on the device", (rig, guest) -> {
                 long memory = guest.allocate(ALLOCATED_BYTES);
                 add(guest, create(guest), copyNode(end(place[0], memory), end(place[1], memory), 64, 1, 1));
             });
@@ -141,7 +141,7 @@ class HostileGraphTest {
     }
 
     @Test
-    void shouldRefuseCopyOfMoreThanThereCanBe() throws IOException {
+    void shouldRefuseCopyBeyondAnyDevice() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
             // pitch, height, x, y, z, width, rows, slices
@@ -158,7 +158,7 @@ class HostileGraphTest {
     }
 
     @Test
-    void shouldRefuseCopyOfMoreRowsThanOneCopyHas() throws IOException {
+    void shouldRefuseCopyOfMoreRowsThanOneCopyMayHave() throws IOException {
         session((rig, guest) -> {
             long rows = (1L << 22) + 1;
             long memory = guest.allocate(2 * rows);
@@ -169,7 +169,7 @@ class HostileGraphTest {
     }
 
     @Test
-    void shouldRefuseArraysPartOfNoArray() throws IOException {
+    void shouldRefuseArrayEndWithoutArray() throws IOException {
         refuse("must have been created", (rig, guest) -> add(guest, create(guest),
             copyNode(end(DEVICE, guest.allocate(ALLOCATED_BYTES)), end(ARRAY, 12L << 40 | 5), 64, 1, 1)));
         refuse("must have been created", (rig, guest) -> {
@@ -193,7 +193,7 @@ class HostileGraphTest {
     }
 
     @Test
-    void shouldRefuseArraysPartAtNoPlace() throws IOException {
+    void shouldRefuseArrayEndOutsideAnyArray() throws IOException {
         session((rig, guest) -> {
             long[] memory = end(DEVICE, guest.allocate(ALLOCATED_BYTES));
             long array = array(guest);
@@ -206,7 +206,7 @@ class HostileGraphTest {
                 assertEquals(INVALID_VALUE, outcome(guest, copyNode(memory, part, 64, 1, 1)), Arrays.toString(place));
                 assertEquals(INVALID_VALUE, outcome(guest, copyNode(part, memory, 64, 1, 1)), Arrays.toString(place));
             }
-            // No buffer of the guest's has so many bytes: the product leaves 64 bits.
+            // No buffer of a guest can have so many bytes: their product exceeds 64 bits.
             assertEquals(OUT_OF_MEMORY,
                 outcome(guest, copyNode(end(ARRAY, array), end(GUEST, 50), 1L << 40, 1L << 40, 1)));
         });
@@ -228,7 +228,7 @@ class HostileGraphTest {
     }
 
     @Test
-    void shouldRefuseFreeOfWhatIsNoGraphsMemory() throws IOException {
+    void shouldRefuseFreeOfMemoryThatNoGraphAllocated() throws IOException {
         session((rig, guest) -> {
             long memory = guest.allocate(ALLOCATED_BYTES);
             for (long address : new long[] {memory, memory + 8, 0, 4096, -1}) {
@@ -242,12 +242,12 @@ class HostileGraphTest {
     void shouldRefuseNodeShorterThanItsType() throws IOException {
         for (int length = 0; length < HwsGraphKernel.BYTES; length += 8) {
             byte[] body = new byte[length];
-            refuse("a node's length must be its type's", (rig, guest) -> add(guest, create(guest),
+            refuse("a node's length must fit its type", (rig, guest) -> add(guest, create(guest),
                 node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, body)));
         }
     }
 
-    /** A copy's node between the device and the guest's region. */
+    /** A copy node between the device and the guest's region. */
     private static byte[] regionCopy(long toPlace, long to, long fromPlace, long from, long width, long rows,
             long pitch) {
         ByteBuffer body = bytes(HwsGraphCopy.BYTES);
@@ -277,7 +277,7 @@ class HostileGraphTest {
             RegionPipe.SLOTS);
         long heap = region.heapOffset();
         long end = heap + region.heapBytes();
-        // offset, width, rows, pitch: other processes' rings and the host's pages lie before the heap
+        // offset, width, rows, pitch; before the heap lie other processes' rings and the host's pages
         long[][] places = {{0, 64, 1, 64}, {heap - 1, 64, 1, 64}, {heap - 64, 64, 1, 64}, {end - 63, 64, 1, 64},
             {end, 1, 1, 1}, {end - 64, 64, 2, 64}, {end - 128, 64, 2, 128}, {-64, 64, 1, 64},
             {Long.MIN_VALUE, 64, 1, 64}, {heap, region.heapBytes() + 1, 1, region.heapBytes() + 1}};

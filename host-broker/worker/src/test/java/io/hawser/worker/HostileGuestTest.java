@@ -20,7 +20,9 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What a hostile guest gets: LOST with a reason, a refused record in the statistics, and nothing of it is left. */
+/**
+ * A hostile guest gets LOST with a reason, the statistics count a rejected record, and none of its resources remain.
+ */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -33,7 +35,7 @@ class HostileGuestTest {
         void on(Guest guest) throws IOException;
     }
 
-    /** Runs an attack on a session and checks that it is refused for a reason. */
+    /** Runs an attack on a session, and checks that the session ends with a reason. */
     private void refuse(String reason, Attack attack) throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             attack.on(rig.guest());
@@ -107,7 +109,7 @@ class HostileGuestTest {
             guest -> guest.send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 4L << 40 | 77));
         refuse("handle must have been created", guest -> {
             long stream = guest.createStream();
-            guest.send(Guest.IMAGE_UNLOAD, 0, stream); // a stream where a module belongs
+            guest.send(Guest.IMAGE_UNLOAD, 0, stream); // a stream's id instead of a module's
         });
         refuse("handle must have been created", guest -> guest.send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 3));
         refuse("handle must have been created", guest -> guest.send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, -1));
@@ -143,7 +145,7 @@ class HostileGuestTest {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long event = guest.newId(HandleKind.EVENT);
-            guest.send(CudaOpcodes.cuEventCreate, 0, event, 0x40); // no flag of CUDA's
+            guest.send(CudaOpcodes.cuEventCreate, 0, event, 0x40); // not a flag of CUDA
             assertEquals(1, guest.call(Guest.CTX_SYNCHRONIZE).status(), "the error of its creation, deferred");
             assertEquals(400, guest.call(CudaOpcodes.cuEventQuery, event).status());
         }
@@ -160,7 +162,8 @@ class HostileGuestTest {
                     guest.write(memory, 0, new byte[1 << 20]);
                 }
             } catch (IOException e) {
-                assertEquals("the worker has ended", e.getMessage()); // with its ring full of what it did not take
+                // The worker's ring is full of records that it did not read.
+                assertEquals("the worker has ended", e.getMessage());
             }
             assertTrue(guest.reasonOfLoss().contains("keep to its credit"));
             rig.expect("ended"); // although the kernel still runs
@@ -178,7 +181,7 @@ class HostileGuestTest {
     }
 
     @Test
-    void shouldRefuseAcknowledgementThatNobodyAskedFor() throws IOException {
+    void shouldRefuseUnrequestedAcknowledgement() throws IOException {
         refuse("must answer a CALLBACK", guest -> guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, 5));
     }
 
@@ -230,7 +233,7 @@ class HostileGuestTest {
         }
     }
 
-    /** Mutated honest traffic: whatever comes, the session ends or goes on, and leaves nothing. */
+    /** Sends mutated valid traffic: the session ends or continues, and leaves no resources. */
     @Test
     void shouldSurviveMutatedTraffic() throws IOException {
         for (int seed = 0; seed < 150; seed++) {
@@ -245,7 +248,7 @@ class HostileGuestTest {
                     for (int i = 0; i < 20; i++) {
                         byte[] record = honest(guest, random, module, fill, stream, memory);
                         for (int flips = random.nextInt(4); flips > 0; flips--) {
-                            // Length and sequence have tests of their own; changed here they would end every run early.
+                            // Other tests cover length and sequence; changing them here would end every run early.
                             int at = random.nextInt(10) == 0 ? random.nextInt(record.length)
                                 : 16 + random.nextInt(record.length - 16);
                             record[at] = (byte) (random.nextBoolean() ? random.nextInt() : record[at] ^ 1 << at % 8);
@@ -283,7 +286,7 @@ class HostileGuestTest {
                 out.i64(8, stream);
                 out.i32(16, 1);
                 out.i32(28, 1);
-                // No parameters: a launch that reached the kernel would write where a mutation says.
+                // No parameters: with mutated ones, a kernel would write to arbitrary addresses.
                 out.buffer(52, java.lang.foreign.MemorySegment.ofArray(new byte[0]));
                 out.buffer(60, java.lang.foreign.MemorySegment.ofArray(new byte[0]));
             });

@@ -29,14 +29,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Launches, and nodes of graphs, whose parameters are too short or whose addresses are none of the guest's. One carrier
- * serves: the checks read a record, whichever carrier brought it.
+ * Launches and graph nodes with too few parameters, or with addresses that do not belong to the guest. One carrier is
+ * enough, because the checks read a record after any carrier has delivered it.
  */
 @Timeout(300)
 class HostileLaunchTest {
     private static final int INVALID_VALUE = 1;
     private static final int NOT_SUPPORTED = 801;
-    private static final int PARAMS_BYTES = 16; // of the kernel fill: an address, a count and a value
+    private static final int PARAMS_BYTES = 16; // parameters of the kernel fill: an address, a count and a value
     private static final int MAX_PARAMS_BYTES = 32764; // PTX ISA 8.1
     private static final int ALLOCATED_BYTES = 4096;
     private static final int ATTRIBUTE_BYTES = 72; // CUDA 13.0 cuda.h, CUlaunchAttribute
@@ -44,15 +44,15 @@ class HostileLaunchTest {
     private static final int PROGRAMMATIC_EVENT = 7; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: holds a handle
     private static final int PRIORITY = 8; // CU_LAUNCH_ATTRIBUTE_PRIORITY
 
-    /** What happens in a session. */
+    /** The calls of a test in a session. */
     @FunctionalInterface
     interface Story {
-        void tell(Rig rig, Guest guest) throws IOException;
+        void run(Rig rig, Guest guest) throws IOException;
     }
 
     static void session(Story story) throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
-            story.tell(rig, rig.guest());
+            story.run(rig, rig.guest());
             rig.guest().close();
             rig.expect("ended");
             assertTrue(rig.join());
@@ -62,8 +62,8 @@ class HostileLaunchTest {
 
     static void refuse(String reason, Story attack) throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
-            attack.tell(rig, rig.guest());
-            // A session that took the record answers this, and does not wait for more.
+            attack.run(rig, rig.guest());
+            // A session that accepted the record replies to this, so the test does not wait for ever.
             rig.guest().send(Guest.CTX_SYNCHRONIZE, Guest.REPLY);
             Received first = rig.guest().next();
             assertEquals(RecordLayout.CONTROL_LOST, first.opcode(), "the session went on");
@@ -82,7 +82,7 @@ class HostileLaunchTest {
         return guest.function(guest.loadImage("fill"), "fill");
     }
 
-    /** Parameters of the kernel fill, cut. */
+    /** Parameters of the kernel fill, truncated. */
     private static byte[] params(long address, int length) {
         return Arrays.copyOf(bytes(PARAMS_BYTES).putLong(address).putInt(1).putInt(7).array(), length);
     }
@@ -125,7 +125,7 @@ class HostileLaunchTest {
         return node(index, CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, body.array());
     }
 
-    /** Adds a kernel's node to a new graph; gives what CUDA answers to it. */
+    /** Adds a kernel node to a new graph; returns the CUresult. */
     private static int addKernel(Guest guest, long function, byte[] params, byte[] attributes) throws IOException {
         long graph = create(guest);
         add(guest, graph, kernelNode(0, function, params, attributes));
@@ -172,7 +172,7 @@ class HostileLaunchTest {
             kernelNode(0, fill(guest), new byte[MAX_PARAMS_BYTES + 1], new byte[0])));
     }
 
-    /** Windows of addresses that a guest may not name, each with its length. */
+    /** Address windows that a guest may not use, each with its length. */
     private static long[][] foreignWindows(long memory) {
         return new long[][] {{memory - 1, 1}, {memory - 1, 2}, {memory, ALLOCATED_BYTES + 1},
             {memory + ALLOCATED_BYTES, 1}, {memory + 8, ALLOCATED_BYTES}, {memory, -1}, {memory, Long.MIN_VALUE},
@@ -233,7 +233,7 @@ class HostileLaunchTest {
     @Test
     void shouldRefuseAttributesThatAreNotWhole() throws IOException {
         for (int length : new int[] {8, ATTRIBUTE_BYTES - 8, ATTRIBUTE_BYTES + 8}) {
-            refuse("launch attributes are whole", (rig, guest) -> sendLaunch(guest, fill(guest),
+            refuse("launch attributes must be complete", (rig, guest) -> sendLaunch(guest, fill(guest),
                 params(guest.allocate(ALLOCATED_BYTES), PARAMS_BYTES), new byte[length]));
         }
     }

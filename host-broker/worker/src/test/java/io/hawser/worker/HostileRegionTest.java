@@ -22,7 +22,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A guest that writes what it likes into its region harms its own session, which ends or goes on, and nothing else. */
+/** A guest that writes arbitrary bytes into its region harms only its own session, which ends or continues. */
 @Timeout(300)
 class HostileRegionTest {
     private static final VarHandle LONG_WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -50,7 +50,7 @@ class HostileRegionTest {
     }
 
     @Test
-    void shouldRefuseTailThatCannotBe() throws IOException {
+    void shouldRefuseImpossibleTail() throws IOException {
         long ring = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS).commandBytes();
         for (long add : new long[] {4, 1, -8, ring + 8, Long.MAX_VALUE - 7, Long.MIN_VALUE, -ring}) {
             refuse("tail must be a multiple of 8", rig -> position(rig, RegionLayout.GUEST_COMMAND_TAIL_OFFSET, add));
@@ -58,17 +58,18 @@ class HostileRegionTest {
     }
 
     @Test
-    void shouldRefuseHeadThatCannotBe() throws IOException {
-        // A head that is ahead by less than a ring is right again once the worker has sent so much: no harm is done.
+    void shouldRefuseImpossibleHead() throws IOException {
+        // A head that is ahead by less than a ring becomes valid after the worker has sent that many bytes, so it does
+        // no harm.
         for (long add : new long[] {4, 1 << 19, 1 << 20, Long.MIN_VALUE}) {
             refuse("head must be a multiple of 8", rig -> {
                 position(rig, RegionLayout.GUEST_REPLY_HEAD_OFFSET, add);
-                fillReplies(rig.guest()); // the worker looks at the head when it believes the ring full
+                fillReplies(rig.guest()); // the worker reads the head only when the ring seems full
             });
         }
     }
 
-    /** Asks so much without reading the answers that the reply ring cannot hold them. */
+    /** Sends so many requests without reading the replies that the reply ring cannot hold them. */
     private static void fillReplies(Guest guest) throws IOException {
         for (int i = 0; i < 2000; i++) {
             try {
@@ -96,7 +97,7 @@ class HostileRegionTest {
         for (long[] each : cases) {
             HostileLaunchTest.refuse("must lie in its heap or its chunk: regionOffset="
                 + Long.toUnsignedString(each[0]) + " bytes=" + each[1] + " chunk=" + (int) each[2], (rig, guest) -> {
-                    // As much of the device as the copy needs, so that the region is what refuses it.
+                    // The allocation is large enough, so that only the region's check can reject the copy.
                     long memory = guest.allocate(geometry.chunkBytes() + 8);
                     guest.send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, each[0], each[1], 0, each[2]);
                 });
@@ -117,7 +118,7 @@ class HostileRegionTest {
         }
     }
 
-    /** The word of a chunk of another number is another slot's, or the host's. */
+    /** The word of another chunk number belongs to another slot or to the host. */
     @Test
     void shouldGiveNoChunkBackThatTheSlotDoesNotHave() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
@@ -131,7 +132,7 @@ class HostileRegionTest {
                     rig.region().memory().set(ValueLayout.JAVA_INT, word, 0x5ace);
                 }
                 rig.guest().send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, 4096, geometry.heapOffset(), 8, 0,
-                    chunk); // refused for its address on the device
+                    chunk); // rejected because of its device address
                 assertEquals(1, rig.guest().synchronize(0), "chunk=" + chunk);
                 if (isInside) {
                     assertEquals(0x5ace, rig.region().memory().get(ValueLayout.JAVA_INT, word), "chunk=" + chunk);
@@ -156,7 +157,7 @@ class HostileRegionTest {
     }
 
     @Test
-    void shouldRefuseMapsThatAreNone() throws IOException {
+    void shouldRefuseInvalidMaps() throws IOException {
         RegionGeometry geometry = RegionGeometry.of(RegionPipe.REGION_BYTES, RegionPipe.SLOTS);
         long heap = geometry.heapOffset();
         long[][] maps = {{heap, 0}, {heap + 8, 4096}, {heap, 100}, {heap - 4096, 4096},
@@ -191,14 +192,14 @@ class HostileRegionTest {
     }
 
     @Test
-    void shouldServeWhatGuestHasSentBeforeItLeft() throws IOException {
+    void shouldServeRecordsSentBeforeGuestLeft() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             for (int i = 0; i < 100; i++) {
                 rig.guest().send(Guest.DEVICE_INFO, 0, 0);
             }
             rig.guest().close();
             rig.expect("ended");
-            assertEquals(101, rig.lastStats().path("calls").asLong()); // and one for the context
+            assertEquals(101, rig.lastStats().path("calls").asLong()); // including one for the context
             assertTrue(rig.join());
         }
     }
@@ -217,7 +218,7 @@ class HostileRegionTest {
                 }
             });
             long calls = 0;
-            for (long seen = -1; seen != calls || calls < 100;) { // until it takes no more
+            for (long seen = -1; seen != calls || calls < 100;) { // until the worker accepts no more
                 rig.expect("stats");
                 seen = calls;
                 calls = rig.lastStats().path("calls").asLong();
@@ -236,19 +237,22 @@ class HostileRegionTest {
     }
 
     @Test
-    void shouldEndSessionWhoseRegionIsCut() throws IOException {
+    void shouldEndSessionWhoseRegionIsTruncated() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             Descriptors.resize(rig.region().descriptor(), 0);
             assertEquals("the region's memory is gone", rig.expect("ended").path("reason").asText());
             rig.join();
             assertEquals("", rig.gpu().leftAtClose());
-            Descriptors.resize(rig.region().descriptor(), RegionPipe.REGION_BYTES); // for the guest's own end
+            Descriptors.resize(rig.region().descriptor(), RegionPipe.REGION_BYTES); // for the guest's own mapping
         }
     }
 
-    /** Random words all over the slot while the worker serves: it ends the session, or goes on until told to end. */
+    /**
+     * Writes random words all over the slot while the worker serves it. The session ends, or continues until the test
+     * ends it.
+     */
     @Test
-    void shouldSurviveGuestThatScribbles() throws IOException, InterruptedException {
+    void shouldSurviveRandomWritesOfGuest() throws IOException, InterruptedException {
         for (int seed = 0; seed < 40; seed++) {
             Random random = new Random(seed);
             try (Rig rig = Rig.withGuest(Carrier.SHM)) {
@@ -281,7 +285,8 @@ class HostileRegionTest {
             RegionLayout.PAGE_BYTES + RegionLayout.HOST_COMMAND_WAITING_OFFSET,
             RegionLayout.PAGE_BYTES + RegionLayout.HOST_REPLY_TAIL_OFFSET,
             RegionLayout.PAGE_BYTES + RegionLayout.HOST_REPLY_SIGNAL_OFFSET};
-        boolean positions = random.nextInt(3) == 0; // else only bytes of the ring, so that sessions live for a while
+        // Otherwise only bytes of the ring are changed, so that sessions live for a while.
+        boolean positions = random.nextInt(3) == 0;
         return Thread.ofPlatform().start(() -> {
             while (!over.get()) {
                 long at = positions && random.nextInt(1000) == 0 ? region.guest(words[random.nextInt(words.length)])

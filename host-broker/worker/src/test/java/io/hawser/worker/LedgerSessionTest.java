@@ -26,7 +26,7 @@ class LedgerSessionTest {
     private static final int COLUMN = 1;
     private static final long LIMIT = 10_000;
     private static final int OUT_OF_MEMORY = 2;
-    private static final String GPU = "00000000-0000-0000-0000-000000000000"; // HeapGpu's
+    private static final String GPU = "00000000-0000-0000-0000-000000000000"; // the UUID of HeapGpu
 
     private int descriptor;
     private MemorySegment memory;
@@ -70,7 +70,7 @@ class LedgerSessionTest {
             long address = first.guest().allocate(6000);
             assertEquals(6000, ledger.heldBytes(COLUMN, 0));
             assertEquals(OUT_OF_MEMORY, second.guest().call(Guest.MEM_ALLOC, 4001).status());
-            assertEquals(6000, ledger.usedBytes(COLUMN), "nothing else happens");
+            assertEquals(6000, ledger.usedBytes(COLUMN), "no other change");
             assertInfo(second.guest(), 4000);
             second.guest().allocate(4000);
             assertInfo(first.guest(), 0);
@@ -88,19 +88,19 @@ class LedgerSessionTest {
     void shouldCountLimitsThatTakeMemoryUnlessTheDriverRefusesThem(Carrier carrier) throws IOException {
         try (Rig rig = session(carrier, 1)) {
             assertEquals(0, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, 3000).status());
-            assertEquals(3000, ledger.usedBytes(COLUMN), "launches of kernels that wait");
+            assertEquals(3000, ledger.usedBytes(COLUMN), "pending launches of kernels");
             assertEquals(0, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, 1000).status());
-            assertEquals(3000, ledger.usedBytes(COLUMN), "a driver keeps what it has taken");
+            assertEquals(3000, ledger.usedBytes(COLUMN), "a driver keeps the memory that it has allocated");
             assertEquals(OUT_OF_MEMORY, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 4, LIMIT + 1).status());
             assertEquals(215, rig.guest().call(CudaOpcodes.cuCtxSetLimit, 3, 2000).status());
-            assertEquals(3000, ledger.usedBytes(COLUMN), "what the driver refuses costs nothing");
+            assertEquals(3000, ledger.usedBytes(COLUMN), "a limit that the driver rejects costs nothing");
             rig.guest().allocate(LIMIT - 3000);
         }
         assertEquals(0, ledger.usedBytes(COLUMN));
     }
 
     @Test
-    void shouldSeeALimitThatTheBrokerChanges() throws IOException {
+    void shouldApplyLimitThatTheBrokerChanges() throws IOException {
         try (Rig rig = session(Carrier.TCP, 1)) {
             rig.guest().allocate(8000);
             ledger.limit(COLUMN, LIMIT, 5000);

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** A device that has to be asked for ends of work: the session thread does it, and is woken when it sleeps. */
+/** A device whose ends of work must be polled: the session thread polls, and is woken when it sleeps. */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -24,7 +24,7 @@ class PollingTest {
     @Parameter
     private Carrier carrier;
 
-    /** After a warm-up, whose session polls in its own way. */
+    /** Makes a rig after a warm-up, whose session polls too. */
     private Rig rig() throws IOException {
         return Rig.withGuestAfterWarmUp(carrier);
     }
@@ -64,9 +64,9 @@ class PollingTest {
             long hold = guest.function(guest.loadImage("hold fill"), "hold");
             guest.launch(hold, 0, new byte[0]);
             long waits = guest.send(Guest.CTX_SYNCHRONIZE, Guest.REPLY);
-            long free = guest.as(2).allocate(64); // another thread is served meanwhile
+            long free = guest.as(2).allocate(64); // the session serves another thread meanwhile
             guest.send(Guest.MEM_FREE, 0, free);
-            LockSupport.parkNanos(200_000_000); // longer than any spin: the session thread has to be woken
+            LockSupport.parkNanos(200_000_000); // longer than any spin, so that the session thread must be woken
             rig.gpu().release();
             assertEquals(0, guest.as(1).replyTo(waits).status());
             leave(rig);
@@ -84,7 +84,7 @@ class PollingTest {
                 guest.write(memory, 0, data);
                 sent += data.length;
                 while (sent - guest.releasedBytes() > 16 << 20) {
-                    guest.any(); // blocks for ever if no credit comes
+                    guest.any(); // blocks forever if no credit arrives
                 }
             }
             assertEquals(0, guest.synchronize(0));

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Copies through a region, memory of it that kernels use, and how a worker waits for guests of each kind. */
+/** Copies through a region, memory of the region that kernels use, and the worker's waits for both kinds of guest. */
 @Timeout(300)
 class RegionTest {
     private static final int BYTES = 10_000;
@@ -81,7 +81,7 @@ class RegionTest {
             rig.region().begin(1);
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, from, BYTES, 0, 2);
             assertEquals(0, rig.region().await(1));
-            part(rig, from, BYTES).fill((byte) 0); // the copy does not need it any more
+            part(rig, from, BYTES).fill((byte) 0); // the copy no longer needs it
             long last = geometry.chunkCount() - 1;
             long to = geometry.chunk(RegionPipe.SLOT, (int) last) + geometry.chunkBytes() - BYTES;
             rig.region().begin((int) last);
@@ -97,7 +97,7 @@ class RegionTest {
     void shouldPinBulkAreaPartByPartWhetherItCanOrNot(boolean can) throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             if (!can) {
-                rig.gpu().cannotPin();
+                rig.gpu().disablePinning();
             }
             RegionGeometry geometry = rig.region().geometry();
             long memory = rig.guest().allocate(BYTES);
@@ -131,7 +131,7 @@ class RegionTest {
             long from = rig.region().geometry().chunk(RegionPipe.SLOT, 0);
             rig.region().begin(0);
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, from, BYTES, stream, 1);
-            assertEquals(0, guest.call(Guest.DEVICE_INFO, 0).status()); // the worker has gone on
+            assertEquals(0, guest.call(Guest.DEVICE_INFO, 0).status()); // the session thread is not blocked
             long word = rig.region().geometry().chunkWord(RegionPipe.SLOT, 0);
             assertEquals(RegionLayout.CHUNK_BUSY, rig.region().memory().get(ValueLayout.JAVA_INT, word));
             rig.gpu().release();
@@ -186,7 +186,7 @@ class RegionTest {
             long from = rig.region().geometry().heapOffset() + 3;
             byte[] host = random(100 * 5 * 2);
             part(rig, from, host.length).copyFrom(MemorySegment.ofArray(host));
-            // 2 slices of 3 rows of 10 bytes at (5, 2, 1); on the host 100 bytes from row to row, 5 rows a slice
+            // 2 slices of 3 rows of 10 bytes at (5, 2, 1); on the host 100 bytes from row to row, 5 rows per slice
             guest.send(CudaOpcodes.hwsWriteBoxShared, Guest.CREDITED, memory, 64, 8, 5, 2, 1, 10, 3, 2, 0, from, 100,
                 500, 0);
             byte[] device = guest.read(memory, 64 * 8 * 4, 0);
@@ -219,7 +219,7 @@ class RegionTest {
             guest.write(mapped + 100, 0, random(8000));
             assertEquals(0, guest.synchronize(0));
             assertArrayEquals(random(8000), part(rig, heap + 4196, 8000).toArray(ValueLayout.JAVA_BYTE));
-            guest.send(Guest.MEM_FREE, 0, mapped); // no device memory
+            guest.send(Guest.MEM_FREE, 0, mapped); // not device memory
             assertEquals(1, guest.synchronize(0));
             guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
             long request = guest.send(CudaOpcodes.hwsHostUnmap, Guest.REPLY, heap + 4096);
@@ -229,7 +229,7 @@ class RegionTest {
             assertEquals(0, guest.replyTo(request).status());
             assertEquals(0, rig.gpu().hostMaps());
             assertTrue(guest.call(CudaOpcodes.hwsHostMap, heap, 16384).i64(0) != 0);
-            assertEquals(HeapGpu.TOTAL_BYTES, guest.call(Guest.MEM_GET_INFO).i64(0)); // costs nothing of the quota
+            assertEquals(HeapGpu.TOTAL_BYTES, guest.call(Guest.MEM_GET_INFO).i64(0)); // not charged to the quota
             leave(rig);
         }
     }
@@ -237,7 +237,7 @@ class RegionTest {
     @Test
     void shouldCopyByOffsetWhereDeviceCannotMapHostMemory() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
-            rig.gpu().cannotMapHost();
+            rig.gpu().disableHostMapping();
             Guest guest = rig.guest();
             long heap = rig.region().geometry().heapOffset();
             Guest.Received reply = guest.call(CudaOpcodes.hwsHostMap, heap, 4096);
@@ -283,7 +283,7 @@ class RegionTest {
         guest.createContext();
         long memory = guest.allocate(4 << 20);
         guest.write(memory, 0, random(1 << 20));
-        byte[] data = guest.read(memory, 4 << 20, 0); // waits for room
+        byte[] data = guest.read(memory, 4 << 20, 0); // longer than the ring, so the worker waits for room
         assertArrayEquals(random(1 << 20), Arrays.copyOf(data, 1 << 20));
         leave(rig);
     }
@@ -294,7 +294,7 @@ class RegionTest {
             long thread = Thread.getAllStackTraces().keySet().stream().filter(each -> each.getName().equals("session"))
                 .findFirst().orElseThrow().threadId();
             long before = ManagementFactory.getThreadMXBean().getThreadCpuTime(thread);
-            Thread.sleep(1000); // what is measured is the processor's time, not the clock's
+            Thread.sleep(1000); // the test measures processor time, not elapsed time
             long usedNs = ManagementFactory.getThreadMXBean().getThreadCpuTime(thread) - before;
             assertTrue(usedNs < 200_000_000, () -> "usedNs=" + usedNs);
             leave(rig);

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What an honest guest gets, over real sockets from a whole worker. */
+/** Results of a correct guest's calls, over real sockets from a complete worker. */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -40,7 +40,7 @@ class SessionTest {
             .array();
     }
 
-    /** Ends the session as a guest that leaves, and checks that nothing is left of it. */
+    /** Ends the session like a guest that leaves, and checks that no resource remains. */
     private static JsonNode leave(Rig rig) throws IOException {
         rig.guest().close();
         JsonNode ended = rig.expect("ended");
@@ -92,7 +92,7 @@ class SessionTest {
                 piece[0] = (byte) (at >> 20);
                 guest.write(memory + at, 0, piece);
                 if (at % (8 << 20) == 0) {
-                    guest.synchronize(0); // reads credit on the way
+                    guest.synchronize(0); // reads CREDIT records too
                 }
             }
             byte[] all = guest.read(memory, bytes, 0);
@@ -175,7 +175,7 @@ class SessionTest {
             Received callback = guest.next();
             assertEquals(RecordLayout.CONTROL_CALLBACK, callback.opcode());
             assertEquals(42, callback.i64(RecordLayout.CALLBACK_CALLBACK_ID_OFFSET));
-            assertEquals(0, guest.synchronize(0)); // another stream is not held up
+            assertEquals(0, guest.synchronize(0)); // another stream is not blocked
             guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, 42);
             assertEquals(0, guest.replyTo(waiting).status());
             leave(rig);
@@ -202,7 +202,7 @@ class SessionTest {
             assertEquals(700, guest.synchronize(0));
             assertEquals(700, guest.call(Guest.CTX_SYNCHRONIZE).status());
             JsonNode ended = leave(rig);
-            assertFalse(ended.path("error").asBoolean()); // a kernel's fault is its program's
+            assertFalse(ended.path("error").asBoolean()); // a fault of a kernel is the program's, not the worker's
         }
     }
 
@@ -210,7 +210,7 @@ class SessionTest {
     void shouldDeliverDeferredErrorOnce() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
-            guest.send(Guest.MEM_FREE, 0, 0xdead00L); // no allocation of this session
+            guest.send(Guest.MEM_FREE, 0, 0xdead00L); // not an allocation of this session
             assertEquals(1, guest.synchronize(0));
             assertEquals(0, guest.synchronize(0));
             leave(rig);
@@ -268,7 +268,7 @@ class SessionTest {
     }
 
     @Test
-    void shouldWaitForMemoryOnItsWayBack() throws IOException {
+    void shouldWaitForMemoryThatIsBeingFreed() throws IOException {
         try (Rig rig = Rig.withGuest(carrier, 1 << 20)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(1 << 20);
@@ -330,7 +330,7 @@ class SessionTest {
             long sent = 0;
             for (int i = 0; i < 200; i++) {
                 while (sent + (1 << 20) + 64 - guest.releasedBytes() > 32 << 20) {
-                    guest.any(); // nothing but credit can come
+                    guest.any(); // only CREDIT records can arrive
                 }
                 guest.write(memory, 0, new byte[1 << 20]);
                 sent += (1 << 20) + 64;
@@ -342,7 +342,7 @@ class SessionTest {
     }
 
     @Test
-    void shouldEndAtWordOfBroker() throws IOException {
+    void shouldEndWhenBrokerDemands() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             rig.broker().write("{\"type\":\"end\",\"reason\":\"maintenance\"}".getBytes());
             assertEquals("maintenance", rig.guest().reasonOfLoss());
@@ -352,7 +352,7 @@ class SessionTest {
     }
 
     @Test
-    void shouldTellGuestOfDefectInBackend() throws IOException {
+    void shouldReportDefectInBackendToGuest() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             guest.send(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, guest.newId(

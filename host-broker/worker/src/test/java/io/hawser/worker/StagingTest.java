@@ -23,7 +23,7 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Images that are sent ahead of their load. */
+/** Images that the guest stages before it loads them. */
 @Timeout(300)
 @ParameterizedClass
 @EnumSource(Carrier.class)
@@ -77,7 +77,7 @@ class StagingTest {
     }
 
     @Test
-    void shouldLoadStagedImageAndKnowItAgain() throws IOException {
+    void shouldLoadStagedImageAndRecogniseIt() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             assertEquals(0, stage(guest, 1, image()).i32(0));
@@ -95,7 +95,7 @@ class StagingTest {
     }
 
     @Test
-    void shouldOfferTheBrokerOnlyWhatTheGpuHasTakenAsCode() throws IOException {
+    void shouldOfferBrokerOnlyImagesThatTheGpuHasLoaded() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             byte[] garbage = new byte[100_000];
@@ -112,7 +112,7 @@ class StagingTest {
     }
 
     @Test
-    void shouldSayWhyImageIsNoImage() throws IOException {
+    void shouldReportWhyImageDoesNotLoad() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             Received reply = guest.call(Guest.IMAGE_LOAD, out -> Guest.image(out, guest.newId(HandleKind.MODULE), 0,

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.api.Test;
 
-/** A worker that may launch when the broker's end of its page, which is this test, says so. */
+/** A worker that takes turns; this test plays the broker's end of its page. */
 @ParameterizedClass
 @EnumSource(Carrier.class)
 class TurnsSessionTest {
@@ -59,7 +59,7 @@ class TurnsSessionTest {
             .array();
     }
 
-    /** Waits for the bell until the page says so. */
+    /** Waits for the bell until the page has this state. */
     private void awaitState(int state) throws IOException {
         long end = System.nanoTime() + LIMIT_NS;
         while (page.state() != state) {
@@ -76,7 +76,7 @@ class TurnsSessionTest {
     }
 
     @Test
-    void shouldKeepTheOrderOfWhatWaitsForItsTurn() throws IOException {
+    void shouldKeepOrderOfRecordsThatWaitForATurn() throws IOException {
         long fill = guest.function(guest.loadImage("fill"), "fill");
         int words = 400;
         long memory = guest.allocate(4L * words);
@@ -106,7 +106,7 @@ class TurnsSessionTest {
     }
 
     @Test
-    void shouldStopAtTheEndOfATurnAndGoOnInTheNext() throws IOException {
+    void shouldStopAtTheEndOfATurnAndContinueInTheNext() throws IOException {
         long hold = guest.function(guest.loadImage("hold fill"), "hold");
         long memory = guest.allocate(4);
         page.permit(TurnPage.TURN);
@@ -137,7 +137,7 @@ class TurnsSessionTest {
         assertEquals(RecordLayout.CONTROL_CALLBACK, callback.opcode());
         awaitState(TurnPage.WANTS);
         guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK);
-        assertEquals(0, guest.replyTo(first).status(), "what was issued comes to its end without a turn");
+        assertEquals(0, guest.replyTo(first).status(), "an issued launch finishes without a turn");
         page.permit(TurnPage.OPEN);
         assertEquals(0, guest.replyTo(second).status());
         assertArrayEquals(new byte[] {9, 0, 0, 0}, guest.as(1).read(memory, 4, 0));
@@ -145,7 +145,7 @@ class TurnsSessionTest {
     }
 
     @Test
-    void shouldServeAllThatIsNoLaunchWithoutATurn() throws IOException {
+    void shouldServeOtherRecordsWithoutATurn() throws IOException {
         page.permit(TurnPage.WAIT);
         long memory = guest.allocate(4);
         guest.write(memory, 0, new byte[] {1, 2, 3, 4});

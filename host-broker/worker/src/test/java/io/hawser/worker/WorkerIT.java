@@ -28,7 +28,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The real process, spawned as a broker does it: its control socket is descriptor 3, the guest's comes through it. */
+/**
+ * The real process, spawned as a broker spawns it: its control socket is descriptor 3 and carries the guest's socket.
+ */
 @Timeout(300)
 class WorkerIT {
     private static final int CONTROL_FD = 3;
@@ -123,7 +125,7 @@ class WorkerIT {
             guest.send(CudaOpcodes.hwsCopyDtoHShared, Guest.CREDITED, memory, heap + 8, 8, 0, 0);
             assertEquals(0, guest.synchronize(0));
             assertEquals(42, region.memory().get(ValueLayout.JAVA_LONG, heap + 8));
-            // The region is free at the same address in another process, so pointers are the same numbers there.
+            // The region's address is free in the other process too, so pointers have the same value there.
             assertEquals(region.memory().address() + heap, guest.call(CudaOpcodes.hwsHostMap, heap, 4096).i64(0));
         }
         assertEquals("{\"type\":\"ended\",\"reason\":\"the guest has left the region\",\"error\":false}",
@@ -133,7 +135,7 @@ class WorkerIT {
     }
 
     @Test
-    void shouldExitWhenBrokerHasGone() throws IOException {
+    void shouldExitWhenBrokerIsGone() throws IOException {
         spawn("--backend", "heap");
         assertTrue(message().contains("ready"));
         broker.close();
@@ -159,7 +161,7 @@ class WorkerIT {
     }
 
     @Test
-    void shouldSayWhichBackendIsMissing() throws IOException {
+    void shouldNameMissingBackend() throws IOException {
         spawn("--backend", "none");
         assertNull(message());
         assertEquals(1, exitStatus());

@@ -1,8 +1,8 @@
 package io.hawser.worker.calls;
 
 /**
- * Part of an array that a copy touches: {@code slices} times {@code rows} rows of {@code widthBytes}. On the wire its
- * bytes are contiguous.
+ * The part of an array that a copy uses: {@code slices} times {@code rows} rows of {@code widthBytes}. Its bytes are
+ * contiguous on the wire.
  *
  * @param xBytes first byte in a row.
  * @param y first row.
@@ -12,36 +12,36 @@ package io.hawser.worker.calls;
  * @param slices slices.
  */
 record ArrayBox(long xBytes, long y, long z, long widthBytes, long rows, long slices) {
-    /** Copies a box that lies within this one. */
+    /** Copies a box that lies within a larger box. */
     @FunctionalInterface
     interface PartCopy {
         /**
-         * Copies.
+         * Copies the box.
          *
          * @param part the smaller box.
-         * @param offsetBytes of its bytes in the larger box's contiguous form, where they lie together.
+         * @param offsetBytes offset of its bytes in the contiguous form of the larger box; they are contiguous there.
          * @return CUresult.
          */
         int copy(ArrayBox part, long offsetBytes);
     }
 
-    /** Whether nothing is to be copied. */
+    /** Whether the box has no bytes. */
     boolean isEmpty() {
         return widthBytes == 0 || rows == 0 || slices == 0;
     }
 
-    /** Bytes of the contiguous form. */
+    /** Length of the contiguous form, in bytes. */
     long bytes() {
         return widthBytes * rows * slices;
     }
 
     /**
-     * Copies a part of the contiguous form: whole slices, whole rows and parts of rows, at most five boxes.
+     * Copies a part of the contiguous form, as at most five boxes: whole slices, whole rows and parts of rows.
      *
-     * @param offsetBytes where the part begins; whole elements of the array.
+     * @param offsetBytes offset of the part, a multiple of the array's element.
      * @param bytes its length, over 0.
-     * @param copy copies one of them.
-     * @return 0, or the first CUresult that is not.
+     * @param copy copies one box.
+     * @return 0, or the first other CUresult.
      */
     int copy(long offsetBytes, long bytes, PartCopy copy) {
         long at = offsetBytes;

@@ -21,9 +21,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.function.LongToIntFunction;
 import java.util.function.ToIntFunction;
 
-/** CUDA arrays: the quota, and copies of boxes of which every number is checked. Session thread. */
+/** CUDA arrays: their quota, and copies of boxes with checked numbers. Session thread. */
 final class ArrayCalls implements ArrayManualCalls {
-    private static final int FIRST_HANDLE_OFFSET = 0; // in the payload of a call that begins with a handle
+    private static final int FIRST_HANDLE_OFFSET = 0; // in the payload of a call whose first parameter is a handle
 
     private final Session session;
     private final GuestObjects objects;
@@ -56,14 +56,14 @@ final class ArrayCalls implements ArrayManualCalls {
             out -> driver.cuMipmappedArrayCreate(out, descriptor, numMipmapLevels), driver::cuMipmappedArrayDestroy);
     }
 
-    /** A copy of a part of the record, which a deferred call does not have. */
+    /** Copies a part of the record, because a deferred call no longer has its record. */
     private static MemorySegment stable(MemorySegment part) {
         return Arena.ofAuto().allocate(part.byteSize(), Long.BYTES).copyFrom(part);
     }
 
     /**
-     * Makes an array, at the second attempt when the first found no room while memory was on its way back: CUDA's
-     * cuMemFree waits for running work, ours does not hold up other threads meanwhile.
+     * Creates an array. If no memory is left but memory is about to be freed, it waits for that and tries again. CUDA's
+     * cuMemFree waits for running work; here it returns at once, so that other threads need not wait.
      */
     private void create(Call call, HandleKind kind, long id, ArrayShape shape, ToIntFunction<MemorySegment> creator,
             LongToIntFunction destroyer) {
@@ -83,7 +83,7 @@ final class ArrayCalls implements ArrayManualCalls {
             call.finish(entered != 0 ? entered : attempt(call, kind, id, shape, context, creator, destroyer));
         };
         int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(
-            () -> session.gates().whenClosed(again))); // behind all frees that came before
+            () -> session.gates().whenClosed(again))); // runs after all earlier frees
         if (wait != 0) {
             call.finish(wait);
         }
@@ -133,7 +133,7 @@ final class ArrayCalls implements ArrayManualCalls {
     public void cuArrayDestroy(CallContext call, long hArray, long hArrayId) {
         Handle array = Call.of(call).lastObject();
         if (array.owner().kind() != HandleKind.CONTEXT) {
-            call.fail(CudaResult.INVALID_HANDLE); // a level goes with its mipmapped array
+            call.fail(CudaResult.INVALID_HANDLE); // a level ends with its mipmapped array
             return;
         }
         destroy(call, array, driver::cuArrayDestroy);
@@ -144,14 +144,17 @@ final class ArrayCalls implements ArrayManualCalls {
         destroy(call, Call.of(call).lastObject(), driver::cuMipmappedArrayDestroy);
     }
 
-    /** Gone for later copies at once; given back when work that may still use it is done. */
+    /**
+     * Destroys an array: later copies cannot use it from now on. Its memory is freed when work that may still use it is
+     * done.
+     */
     private void destroy(CallContext call, Handle array, LongToIntFunction destroyer) {
         Handle context = array.owner();
         MemoryQuota.Charge charge = objects.takeCharge(array);
         objects.drop(array.kind(), array.id());
         objects.freeBegins();
         Runnable free = () -> session.gates().whenClosed(() -> {
-            if (objects.isLive(context)) { // else it went with its context
+            if (objects.isLive(context)) { // otherwise it ended with its context
                 int entered = objects.enter(context);
                 session.deferError(entered != 0 ? entered : destroyer.applyAsInt(array.nativeHandle()));
             }
@@ -164,7 +167,7 @@ final class ArrayCalls implements ArrayManualCalls {
         call.finish(wait);
     }
 
-    /** Whether the array that the call named last has this box; if not, the call has failed. */
+    /** Whether the array contains this box; if not, this fails the call. */
     private boolean check(CallContext call, Handle array, ArrayBox box) {
         if (copy == null) {
             call.fail(CudaResult.NOT_SUPPORTED);
@@ -210,12 +213,12 @@ final class ArrayCalls implements ArrayManualCalls {
                 readPart(named, part, destination.address() + at - offset, through)));
     }
 
-    /** A long read goes on after its call was served: the array may be gone by then. */
+    /** A long read continues after its call was served, so the array may be destroyed by then. */
     private int readPart(Handle array, ArrayBox part, long address, long stream) {
         if (objects.handles().find(HandleKind.ARRAY, array.id()) != array) {
             return CudaResult.INVALID_HANDLE;
         }
-        session.gates().issued(1); // a piece may take several
+        session.gates().issued(1); // one piece may need several operations
         return copy.withMemory(false, array.nativeHandle(), part, CUmemorytype.CU_MEMORYTYPE_HOST, address,
             part.widthBytes(), part.widthBytes() * part.rows(), stream);
     }

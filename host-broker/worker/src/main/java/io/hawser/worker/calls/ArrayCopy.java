@@ -8,7 +8,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Fills in CUDA_MEMCPY3D of checked numbers and issues it. One structure, used again. Session thread only. */
+/** Fills in CUDA_MEMCPY3D from checked numbers and issues it. It reuses one structure. Session thread only. */
 final class ArrayCopy {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
 
@@ -20,14 +20,14 @@ final class ArrayCopy {
     }
 
     /**
-     * Between an array and memory.
+     * Copies between an array and memory.
      *
      * @param toArray the direction.
      * @param memoryType CU_MEMORYTYPE_HOST or CU_MEMORYTYPE_DEVICE.
-     * @param address of the memory's first byte.
-     * @param pitch bytes from a row to the next; at least a row when there are several.
-     * @param slicePitch bytes from a slice to the next.
-     * @return CUresult; CUDA_ERROR_INVALID_VALUE when the slices are not whole rows apart.
+     * @param address address of the memory's first byte.
+     * @param pitch bytes from one row to the next; at least a row when there are several.
+     * @param slicePitch bytes from one slice to the next.
+     * @return CUresult; CUDA_ERROR_INVALID_VALUE when the slice pitch is not a multiple of the row pitch.
      */
     int withMemory(boolean toArray, long array, ArrayBox box, int memoryType, long address, long pitch,
             long slicePitch, long stream) {
@@ -57,7 +57,7 @@ final class ArrayCopy {
         return backend.copy(copy, stream);
     }
 
-    /** Between arrays; both boxes have one size. */
+    /** Copies between arrays; both boxes have the same size. */
     int withArray(long destinationArray, ArrayBox to, long sourceArray, ArrayBox from, long stream) {
         copy.fill((byte) 0);
         extent(to);

@@ -1,49 +1,50 @@
 package io.hawser.worker.calls;
 
 /**
- * Part of a device allocation that a 2D or 3D copy touches: {@code slices} times {@code rows} rows of
- * {@code widthBytes}. On the wire its bytes are contiguous.
+ * The part of a device allocation that a 2D or 3D copy uses: {@code slices} times {@code rows} rows of {@code
+ * widthBytes}. Its bytes are contiguous on the wire.
  *
  * @param start device address of the first byte.
  * @param widthBytes length of a row's part.
  * @param rows rows in each slice.
  * @param slices slices.
- * @param pitch bytes from a row to the next.
- * @param slicePitch bytes from a slice to the next.
+ * @param pitch bytes from one row to the next.
+ * @param slicePitch bytes from one slice to the next.
  */
 record Box(long start, long widthBytes, long rows, long slices, long pitch, long slicePitch) {
-    /** Rows of one copy: each is an operation in a stream, and a guest could ask for 2^64. */
+    /** Rows of one copy. Each can become an operation in a stream; stops a guest that asks for 2^64 of them. */
     static final long MAX_ROWS = 1L << 22;
 
-    private static final long MAX_EXTENT = 1L << 48; // more than any device has; products below cannot overflow
+    private static final long MAX_EXTENT = 1L << 48; // more than any device has; the products below cannot overflow
 
-    /** Copies a run of bytes that lie together on both sides. */
+    /** Copies a run of bytes that is contiguous on both sides. */
     @FunctionalInterface
     interface RowCopy {
         /**
-         * Copies.
+         * Copies the run.
          *
          * @param address device address.
-         * @param offsetBytes in the box's contiguous form.
-         * @param bytes how many.
+         * @param offsetBytes offset in the box's contiguous form.
+         * @param bytes its length.
          * @return CUresult.
          */
         int copy(long address, long offsetBytes, long bytes);
     }
 
     /**
-     * Describes a box as it travels.
+     * Makes a box from the numbers on the wire.
      *
      * @param base the allocation.
-     * @param pitch bytes from a row to the next.
-     * @param height rows from a slice to the next.
+     * @param pitch bytes from one row to the next.
+     * @param height rows from one slice to the next.
      * @param xBytes first byte in a row.
      * @param y first row.
      * @param z first slice.
      * @param widthBytes length of a row's part.
      * @param rows rows in each slice.
      * @param slices slices.
-     * @return the box, or null when it is none: a row leaves its pitch, a slice its height, or a number any device.
+     * @return the box, or null for invalid numbers: a row longer than its pitch, a slice higher than its height, or a
+     *     number beyond any device.
      */
     static Box of(long base, long pitch, long height, long xBytes, long y, long z, long widthBytes, long rows,
             long slices) {
@@ -68,32 +69,32 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
         return new Box(base + offset, widthBytes, rows, slices, pitch, slicePitch);
     }
 
-    /** Whether nothing is to be copied. */
+    /** Whether the box has no bytes. */
     boolean isEmpty() {
         return widthBytes == 0 || rows == 0 || slices == 0;
     }
 
-    /** Bytes of the contiguous form. */
+    /** Length of the contiguous form, in bytes. */
     long bytes() {
         return widthBytes * rows * slices;
     }
 
-    /** Bytes from the first to the last that is touched. */
+    /** Bytes from the first to the last byte of the box in memory. */
     long spanBytes() {
         return isEmpty() ? 0 : (slices - 1) * slicePitch + (rows - 1) * pitch + widthBytes;
     }
 
-    /** Whether the box lies in device memory as on the wire. */
+    /** Whether the box is contiguous in device memory too. */
     boolean isContiguous() {
         return (rows <= 1 || pitch == widthBytes) && (slices <= 1 || slicePitch == widthBytes * rows);
     }
 
-    /** Operations that a copy of the box takes. */
+    /** Operations that a copy of the box needs. */
     long operations() {
         return isContiguous() ? 1 : rows * slices;
     }
 
-    /** Whole rows of it, in one slice, or whole slices, from an offset in its contiguous form on. */
+    /** A part of the box that begins at an offset in its contiguous form: whole rows of one slice, or whole slices. */
     Box part(long offsetBytes, long partRows, long partSlices) {
         long row = offsetBytes / widthBytes;
         return new Box(start + row / rows * slicePitch + row % rows * pitch, widthBytes, partRows, partSlices, pitch,
@@ -112,10 +113,10 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
     /**
      * Copies a part of the contiguous form, in runs.
      *
-     * @param offsetBytes where the part begins.
+     * @param offsetBytes offset of the part.
      * @param bytes its length.
      * @param copy copies a run.
-     * @return 0, or the first CUresult that is not.
+     * @return 0, or the first other CUresult.
      */
     int copy(long offsetBytes, long bytes, RowCopy copy) {
         if (isContiguous()) {

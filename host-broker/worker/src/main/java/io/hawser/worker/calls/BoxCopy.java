@@ -9,8 +9,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Copies of boxes of linear memory: one operation where the backend has such, else one a row. Boxes have been checked.
- * Session thread only.
+ * Copies boxes of linear memory: in one operation if the backend can, else in one for each row. The boxes have been
+ * checked. Session thread only.
  */
 final class BoxCopy {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -21,13 +21,13 @@ final class BoxCopy {
     private final MemorySegment copy = Arena.ofAuto().allocate(CUDA_MEMCPY3D.BYTES, Long.BYTES);
 
     /**
-     * Where the bytes of a box are on the other side.
+     * The layout of a box's bytes on the other side.
      *
-     * @param pitch from a row to the next.
-     * @param slicePitch from a slice to the next.
+     * @param pitch bytes from one row to the next.
+     * @param slicePitch bytes from one slice to the next.
      */
     record Layout(long pitch, long slicePitch) {
-        /** One row after the other. */
+        /** Rows without gaps. */
         static Layout packed(Box box) {
             return new Layout(box.widthBytes(), box.widthBytes() * box.rows());
         }
@@ -50,9 +50,9 @@ final class BoxCopy {
         if (box.isContiguous() && layout.isPacked(box)) {
             return backend.copyHtoD(box.start(), source.asSlice(0, box.bytes()), stream);
         }
-        Shape to = Shape.of(box, box.pitch(), box.slicePitch());
-        Shape from = Shape.of(box, layout.pitch, layout.slicePitch);
-        if (!canBeOne(to, from)) {
+        Side to = Side.of(box, box.pitch(), box.slicePitch());
+        Side from = Side.of(box, layout.pitch, layout.slicePitch);
+        if (!fitsOneOperation(to, from)) {
             return rows(box, layout, (address, offset) ->
                 backend.copyHtoD(address, source.asSlice(offset, box.widthBytes()), stream));
         }
@@ -70,9 +70,9 @@ final class BoxCopy {
         if (box.isContiguous() && layout.isPacked(box)) {
             return backend.copyDtoH(destination.asSlice(0, box.bytes()), box.start(), stream);
         }
-        Shape to = Shape.of(box, layout.pitch, layout.slicePitch);
-        Shape from = Shape.of(box, box.pitch(), box.slicePitch());
-        if (!canBeOne(to, from)) {
+        Side to = Side.of(box, layout.pitch, layout.slicePitch);
+        Side from = Side.of(box, box.pitch(), box.slicePitch());
+        if (!fitsOneOperation(to, from)) {
             return rows(box, layout, (address, offset) ->
                 backend.copyDtoH(destination.asSlice(offset, box.widthBytes()), address, stream));
         }
@@ -82,14 +82,14 @@ final class BoxCopy {
         return backend.copyBox(copy, stream);
     }
 
-    /** Copies from device to device; both boxes have one size. */
+    /** Copies from device to device; both boxes have the same size. */
     int onDevice(Box destination, Box source, long stream) {
         if (destination.isEmpty()) {
             return 0;
         }
-        Shape to = Shape.of(destination, destination.pitch(), destination.slicePitch());
-        Shape from = Shape.of(source, source.pitch(), source.slicePitch());
-        if (destination.isContiguous() && source.isContiguous() || !canBeOne(to, from)) {
+        Side to = Side.of(destination, destination.pitch(), destination.slicePitch());
+        Side from = Side.of(source, source.pitch(), source.slicePitch());
+        if (destination.isContiguous() && source.isContiguous() || !fitsOneOperation(to, from)) {
             return runs(destination, source, stream);
         }
         begin(to);
@@ -106,7 +106,7 @@ final class BoxCopy {
                 backend.driver().cuMemcpyDtoDAsync_v2(address, source.address(offset), bytes, stream));
     }
 
-    /** Length of the pieces in which a box is read: whole rows, whole slices if they fit. */
+    /** Length of the pieces in which a box is read: whole rows, and whole slices if they fit. */
     static long pieceBytes(Box box) {
         long most = RecordLayout.MAX_BULK_BYTES;
         if (box.isContiguous() || box.widthBytes() > most) {
@@ -119,7 +119,7 @@ final class BoxCopy {
     /**
      * Copies a piece of a box from the device.
      *
-     * @param destination receives the bytes of the box's contiguous form from an offset on.
+     * @param destination receives bytes of the box's contiguous form, beginning at {@code offset}.
      * @param offset a multiple of {@link #pieceBytes}.
      */
     int readPiece(Box box, MemorySegment destination, long offset, long stream) {
@@ -144,7 +144,7 @@ final class BoxCopy {
         return 0;
     }
 
-    /** Copies a row of the box between an address and an offset of the other side. */
+    /** Copies a row of the box between an address and an offset on the other side. */
     @FunctionalInterface
     private interface Row {
         int copy(long address, long offset);
@@ -163,16 +163,16 @@ final class BoxCopy {
         return 0;
     }
 
-    /** One side of a copy as CUDA says it: slices are a whole number of rows apart. */
-    private record Shape(long widthBytes, long rows, long slices, long pitch, long height) {
-        static Shape of(Box box, long pitch, long slicePitch) {
+    /** One side of a copy in CUDA's form: the height is the number of rows from one slice to the next. */
+    private record Side(long widthBytes, long rows, long slices, long pitch, long height) {
+        static Side of(Box box, long pitch, long slicePitch) {
             if (box.slices() == 1) {
-                return new Shape(box.widthBytes(), box.rows(), 1, pitch, box.rows());
+                return new Side(box.widthBytes(), box.rows(), 1, pitch, box.rows());
             }
-            if (box.rows() == 1) { // slices of a row are rows
-                return new Shape(box.widthBytes(), box.slices(), 1, slicePitch, box.slices());
+            if (box.rows() == 1) { // slices of one row are rows
+                return new Side(box.widthBytes(), box.slices(), 1, slicePitch, box.slices());
             }
-            return new Shape(box.widthBytes(), box.rows(), box.slices(), pitch,
+            return new Side(box.widthBytes(), box.rows(), box.slices(), pitch,
                 pitch > 0 && slicePitch % pitch == 0 ? slicePitch / pitch : 0);
         }
 
@@ -181,18 +181,18 @@ final class BoxCopy {
         }
     }
 
-    private boolean canBeOne(Shape to, Shape from) {
+    private boolean fitsOneOperation(Side to, Side from) {
         return backend.canCopyBoxes() && to.isSound() && from.isSound();
     }
 
-    private void begin(Shape shape) {
+    private void begin(Side shape) {
         copy.fill((byte) 0);
         copy.set(LONG, CUDA_MEMCPY3D.WIDTH_IN_BYTES_OFFSET, shape.widthBytes);
         copy.set(LONG, CUDA_MEMCPY3D.HEIGHT_OFFSET, shape.rows);
         copy.set(LONG, CUDA_MEMCPY3D.DEPTH_OFFSET, shape.slices);
     }
 
-    private void destination(int memoryType, long address, Shape shape) {
+    private void destination(int memoryType, long address, Side shape) {
         copy.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.DST_MEMORY_TYPE_OFFSET, memoryType);
         copy.set(LONG, CUDA_MEMCPY3D.DST_HOST_OFFSET, address);
         copy.set(LONG, CUDA_MEMCPY3D.DST_DEVICE_OFFSET, address);
@@ -200,7 +200,7 @@ final class BoxCopy {
         copy.set(LONG, CUDA_MEMCPY3D.DST_HEIGHT_OFFSET, shape.height);
     }
 
-    private void source(int memoryType, long address, Shape shape) {
+    private void source(int memoryType, long address, Side shape) {
         copy.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.SRC_MEMORY_TYPE_OFFSET, memoryType);
         copy.set(LONG, CUDA_MEMCPY3D.SRC_HOST_OFFSET, address);
         copy.set(LONG, CUDA_MEMCPY3D.SRC_DEVICE_OFFSET, address);

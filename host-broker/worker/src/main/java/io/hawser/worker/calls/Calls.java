@@ -9,7 +9,7 @@ import io.hawser.worker.session.CallDispatcher;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamTable;
 
-/** The described functions of one session: the generated dispatcher with the hand-written calls. */
+/** The described functions of one session: the generated dispatcher and the hand-written calls. */
 public final class Calls implements CallDispatcher {
     private static final int LIBRARY_SHIFT = 16;
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
@@ -20,8 +20,8 @@ public final class Calls implements CallDispatcher {
     /**
      * Makes the calls of a session.
      *
-     * @param session whose objects they use.
-     * @param shared the region of its guest; null when its carrier is another.
+     * @param session the session.
+     * @param shared the guest's region; null over another carrier.
      */
     public Calls(Session session, SharedRegion shared) {
         ContextCalls contexts = new ContextCalls(session);
@@ -43,10 +43,10 @@ public final class Calls implements CallDispatcher {
     }
 
     /**
-     * How per-thread default streams are made.
+     * Selects how per-thread default streams are created.
      *
      * @param backend the GPU.
-     * @return makes a stream that synchronises with the legacy default stream, as CUDA documents.
+     * @return creates a stream that synchronises with the legacy default stream, as CUDA documents.
      */
     public static StreamTable.Maker perThreadStreams(GpuBackend backend) {
         return out -> backend.driver().cuStreamCreateWithPriority(out, 0, 0);
@@ -54,7 +54,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean isKnown(int opcode) {
-        return opcode >>> LIBRARY_SHIFT == LIBRARY; // the dispatcher refuses numbers without a description
+        return opcode >>> LIBRARY_SHIFT == LIBRARY; // the dispatcher rejects numbers without a description
     }
 
     @Override

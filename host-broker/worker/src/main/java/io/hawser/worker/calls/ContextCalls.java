@@ -37,7 +37,7 @@ final class ContextCalls implements ContextManualCalls {
         if (result == 0) {
             long total = info.get(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET);
             info.set(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET,
-                objects.quota().totalBytes(ordinal, total)); // a guest sees its share, not the device
+                objects.quota().totalBytes(ordinal, total)); // a guest sees its quota, not the device's memory
             WireReplies.hwsDeviceInfo(call.reply(), info);
         }
         call.finish(result);
@@ -48,7 +48,8 @@ final class ContextCalls implements ContextManualCalls {
             call.fail(CudaResult.INVALID_DEVICE);
             return;
         }
-        // Each worker's first is counted when vGPUs are placed; a program that makes more pays for them.
+        // The placement of vGPUs accounts for the primary context of each worker, so only other contexts are charged
+        // here.
         MemoryQuota.Charge charge = objects.quota().claim(device, primary != 0 ? 0
             : objects.quota().contextBytes(device));
         if (charge == null) {
@@ -63,7 +64,7 @@ final class ContextCalls implements ContextManualCalls {
             long nativeContext = out.get(ValueLayout.JAVA_LONG, 0);
             for (Handle other : objects.handles().all(HandleKind.CONTEXT)) {
                 if (other.nativeHandle() == nativeContext) {
-                    call.fatal("a device's primary context has one handle: device=" + device);
+                    call.fatal("a device's primary context must have only one handle: device=" + device);
                     return;
                 }
             }
@@ -91,7 +92,7 @@ final class ContextCalls implements ContextManualCalls {
         Runnable destroy = () -> session.gates().whenClosed(() -> destroy(call, context));
         int wait = backend.whenContextReached(context.nativeHandle(),
             status -> session.completions().add(destroy));
-        if (wait != 0) { // a lost context does not wait
+        if (wait != 0) { // a lost context reports nothing
             session.completions().add(destroy);
         }
     }

@@ -7,7 +7,7 @@ import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
 import java.util.List;
 
-/** Ends calls when the work of all contexts is done: for what belongs to none of them. Session thread. */
+/** Waits for the work of all contexts, for objects that belong to no context. Session thread. */
 final class ContextWaits {
     private final Session session;
     private final GpuBackend backend;
@@ -18,11 +18,11 @@ final class ContextWaits {
     }
 
     /**
-     * Runs a step on the session thread, later, when all work that was issued before is done or has failed, and no host
-     * function waits for the guest: the step may make the driver wait for the whole device.
+     * Runs a step on the session thread after all work issued before is done or has failed, and no host function waits
+     * for the guest. The step may make the driver wait for the whole device.
      *
-     * @param call that the step ends; it must not need its record any more.
-     * @param step what is to be done.
+     * @param call the call that the step ends; it must no longer need its record.
+     * @param step the step.
      */
     void run(Call call, Runnable step) {
         call.deferWithoutRecord();
@@ -31,11 +31,11 @@ final class ContextWaits {
         for (Handle context : contexts) {
             int refused = context.isFailed() ? -1 : backend.whenContextReached(context.nativeHandle(),
                 status -> session.completions().add(wait::reached));
-            if (refused != 0) { // a lost context does not wait
+            if (refused != 0) { // a lost context reports nothing
                 session.completions().add(wait::reached);
             }
         }
-        session.completions().add(wait::reached); // for itself
+        session.completions().add(wait::reached); // counts for this method itself
     }
 
     private static final class Wait {

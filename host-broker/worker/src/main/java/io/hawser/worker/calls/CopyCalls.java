@@ -8,7 +8,7 @@ import io.hawser.worker.session.StreamState;
 import io.hawser.worker.session.StreamWork;
 import java.lang.foreign.MemorySegment;
 
-/** Copies between the guest and the device, and boxes within the device. */
+/** Copies between the guest and the device, and copies of boxes within the device. */
 final class CopyCalls {
     private final GpuBackend backend;
     private final BoxCopy boxes;
@@ -36,7 +36,7 @@ final class CopyCalls {
         }
         StreamState stream = call.lastStream();
         if (data.byteSize() != box.bytes()) {
-            call.fatal("a box's data must be its rows: bytes=" + data.byteSize() + " box=" + box);
+            call.fatal("a box's data must be as long as its rows: bytes=" + data.byteSize() + " box=" + box);
             return;
         }
         if (box.isEmpty()) {
@@ -52,7 +52,7 @@ final class CopyCalls {
         if (!check(call, box)) {
             return;
         }
-        if (box.isEmpty()) { // rows of no bytes make no piece
+        if (box.isEmpty()) { // an empty box has no piece
             call.finish(0);
             return;
         }
@@ -66,7 +66,7 @@ final class CopyCalls {
         }
     }
 
-    /** Whether a box may be copied; if not, the call has failed. */
+    /** Whether a box may be copied; if not, this fails the call. */
     static boolean check(Call call, Box box) {
         if (box == null || box.operations() > Box.MAX_ROWS) {
             call.fail(CudaResult.INVALID_VALUE);

@@ -5,7 +5,10 @@ import io.hawser.cuda.generated.HwsGraphNode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Goes through a blob of nodes' descriptions, whose lengths it believes only as far as the blob goes. */
+/**
+ * Reads the descriptions of nodes in a blob, one after the other. It checks every length from the guest against the
+ * blob.
+ */
 final class GraphBlob {
     private final MemorySegment blob;
     private long start;
@@ -21,7 +24,7 @@ final class GraphBlob {
         return blob.get(ValueLayout.JAVA_INT_UNALIGNED, offset);
     }
 
-    /** Goes to the next description; false at the end, or when what is there is none. */
+    /** Moves to the next description; false at the end or at a malformed description. */
     boolean next() {
         if (malformed != null || at == blob.byteSize()) {
             return false;
@@ -45,7 +48,7 @@ final class GraphBlob {
         return false;
     }
 
-    /** Why the blob is none that an honest guest sends; null for nothing. */
+    /** The rule that the blob breaks and its values; null for none. */
     String malformed() {
         return malformed;
     }
@@ -58,7 +61,7 @@ final class GraphBlob {
         return i32(start + HwsGraphNode.TYPE_OFFSET);
     }
 
-    /** An id, 0 for the record's context. */
+    /** The context's id, 0 for the record's context. */
     long context() {
         return blob.get(ValueLayout.JAVA_LONG_UNALIGNED, start + HwsGraphNode.CONTEXT_OFFSET);
     }
@@ -67,7 +70,7 @@ final class GraphBlob {
         return Integer.toUnsignedLong(i32(start + HwsGraphNode.DEPENDENCY_COUNT_OFFSET));
     }
 
-    /** HwsGraphEdge one after the other. */
+    /** The dependencies: an array of HwsGraphEdge. */
     MemorySegment dependencies() {
         return blob.asSlice(start + HwsGraphNode.BYTES, dependencyCount() * HwsGraphEdge.BYTES);
     }

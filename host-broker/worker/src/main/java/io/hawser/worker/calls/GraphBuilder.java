@@ -17,27 +17,27 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 
-/** Makes and changes the backend's nodes for a guest's: one, or two for a copy with the guest's memory. */
+/** Creates and changes the backend's nodes for a guest's node: one node, or two for a copy with the guest's memory. */
 final class GraphBuilder {
     private final GuestObjects objects;
     private final GraphBackend graphs;
     private final MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
 
-    /** The backend's nodes for one of the guest's. */
+    /** The backend's nodes for a guest's node. */
     private record Natives(long first, long last) { }
 
     /**
-     * Makes nodes for a session.
+     * Makes a builder for a session.
      *
-     * @param objects of the session.
-     * @param graphs of the backend.
+     * @param objects the session's objects.
+     * @param graphs the backend's graphs.
      */
     GraphBuilder(GuestObjects objects, GraphBackend graphs) {
         this.objects = objects;
         this.graphs = graphs;
     }
 
-    /** Makes the context of a node current: CUresult. */
+    /** Makes the context of a node current. Returns a CUresult. */
     int enter(Handle context) {
         if (context == null) {
             return 0;
@@ -46,11 +46,11 @@ final class GraphBuilder {
     }
 
     /**
-     * Makes a node.
+     * Creates a node.
      *
-     * @param node whose dependencies are known and made.
-     * @param parameters what it does.
-     * @return CUresult; when it is 0 the node has its parameters.
+     * @param node its dependencies are set, and exist in the backend.
+     * @param parameters its parameters.
+     * @return CUresult; when 0, the node has its parameters.
      */
     int make(GraphState.Node node, GraphParameters parameters) {
         Natives[] made = new Natives[1];
@@ -100,7 +100,7 @@ final class GraphBuilder {
         return nodes.stream().mapToLong(GraphState.Node::last).toArray();
     }
 
-    /** Adds a node's dependencies with their data. */
+    /** Adds a node's dependencies with their edge data. */
     private int link(GraphState.Node node, long first) {
         long[] to = new long[node.before().size()];
         Arrays.fill(to, first);
@@ -108,7 +108,7 @@ final class GraphBuilder {
             data(List.copyOf(node.before().values())));
     }
 
-    /** CUgraphEdgeData as the backend takes it: nothing when all are plain. */
+    /** CUgraphEdgeData in the backend's form: NULL when all edges are plain. */
     static MemorySegment data(List<Long> edges) {
         if (edges.stream().allMatch(data -> data == 0)) {
             return MemorySegment.NULL;
@@ -127,7 +127,7 @@ final class GraphBuilder {
         graphs.removeNode(natives.first);
     }
 
-    /** Removes the backend's nodes for one. */
+    /** Removes the backend's nodes of a node. */
     void remove(GraphState.Node node) {
         if (node.isMade()) {
             remove(new Natives(node.first(), node.last()));
@@ -135,11 +135,11 @@ final class GraphBuilder {
     }
 
     /**
-     * Changes what a node does.
+     * Changes a node's parameters.
      *
-     * @param node made.
-     * @param parameters of a kind that it may turn to.
-     * @return CUresult; when it is 0 the node has its parameters.
+     * @param node a node that the backend has.
+     * @param parameters parameters of a type that the node may change to.
+     * @return CUresult; when 0, the node has its parameters.
      */
     int set(GraphState.Node node, GraphParameters parameters) {
         if (node.parameters().form() != parameters.form()) {
@@ -158,7 +158,7 @@ final class GraphBuilder {
         return result;
     }
 
-    /** Other nodes in the place of those that are there: they cannot turn into what is wanted. */
+    /** Replaces the backend's nodes by new ones, because the old ones cannot change to the new form. */
     private int replace(GraphState.Node node, GraphParameters parameters) {
         Natives old = new Natives(node.first(), node.last());
         Natives[] made = new Natives[1];
@@ -182,17 +182,18 @@ final class GraphBuilder {
     }
 
     /**
-     * Changes what a node does in an executable graph.
+     * Changes a node's parameters in an executable graph.
      *
-     * @param exec which.
-     * @param node in it.
-     * @param parameters as the node has them there, but for the values.
-     * @return CUresult; when it is not 0 nothing has changed.
+     * @param exec the executable graph.
+     * @param node a node of it.
+     * @param parameters the new parameters, of the same form.
+     * @return CUresult; when it is not 0, nothing has changed.
      */
     int setInExec(GraphExecState exec, GraphState.Node node, GraphParameters parameters) {
         GraphParameters old = exec.parameters(node);
         if (old.form() != parameters.form() || !node.isMade() || node.parameters().form() != old.form()) {
-            // Known deviation: CUDA lets a copy turn between pinned and pageable host memory, which are two forms here.
+            // Known deviation: CUDA lets a copy change between pinned and pageable host memory, which are two forms
+            // here. A program that does so gets CUDA_ERROR_NOT_SUPPORTED.
             return CudaResult.NOT_SUPPORTED;
         }
         int result = enter(parameters.context());
@@ -209,13 +210,15 @@ final class GraphBuilder {
         return result;
     }
 
-    /** Has a node of an executable graph executed, or not; a node that only calls the guest is not the backend's. */
+    /**
+     * Enables or disables a node of an executable graph. The backend has no part in a node that only calls the guest.
+     */
     int enable(GraphExecState exec, GraphState.Node node, boolean isEnabled) {
         return node.parameters().form() == Form.HOST ? 0
             : graphs.enable(exec.nativeHandle(), node.main(), isEnabled);
     }
 
-    /** Adds or removes dependencies whose nodes are made. */
+    /** Adds or removes dependencies between nodes that the backend has. */
     int edges(GraphState graph, List<Map.Entry<GraphState.Node, GraphState.Node>> links, List<Long> data,
             boolean add) {
         long[] from = links.stream().mapToLong(link -> link.getKey().last()).toArray();

@@ -26,17 +26,20 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 
 /**
- * Graphs: the mirrors of what the guest has, and what is made executable from them. What the backend refuses while a
- * graph travels is told when it is instantiated, too. Session thread.
+ * Graph calls: mirrors of the guest's graphs, and executable graphs made from them. An error of the backend that no
+ * reply could carry is reported again when the graph is instantiated. Session thread.
  */
 final class GraphCalls implements GraphManualCalls {
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
     private static final int INSTANTIATE_ERROR = 1; // CUDA_GRAPH_INSTANTIATE_ERROR
     private static final int RESERVED_MEM_CURRENT = 2; // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
     private static final int UPDATE_ERROR = 1; // CU_GRAPH_EXEC_UPDATE_ERROR
-    /** CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH and USE_NODE_PRIORITY: others need what the guest lacks. */
+    /**
+     * CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH and USE_NODE_PRIORITY. The other flags need features that a guest
+     * lacks.
+     */
     private static final long ALLOWED_FLAGS = 1 | 8;
-    /** Where the id of the executable graph lies in a request that names a graph as well. */
+    /** Offset of the executable graph's id in a request that also names a graph. */
     private static final int EXEC_OFFSET = 0;
 
     private final Session session;
@@ -45,13 +48,13 @@ final class GraphCalls implements GraphManualCalls {
     private final GraphCallbacks callbacks;
     private final GraphMirror mirror;
     private final GraphBuilder builder;
-    private final MemoryQuota.Store memory;
+    private final MemoryQuota.KeptMemory memory;
 
     /**
      * Makes the calls of a session.
      *
-     * @param session whose objects they use.
-     * @param region of its guest; null when its carrier is another.
+     * @param session the session.
+     * @param region the guest's region; null over another carrier.
      */
     GraphCalls(Session session, SharedRegion region) {
         this.session = session;
@@ -60,26 +63,26 @@ final class GraphCalls implements GraphManualCalls {
         this.callbacks = session.graphCallbacks();
         this.builder = new GraphBuilder(objects, graphs);
         this.mirror = new GraphMirror(objects, callbacks, builder, new GraphDecoder(objects, callbacks, region));
-        this.memory = objects.quota().store(new Reserve());
+        this.memory = objects.quota().addKeeper(new Reserve());
         if (graphs != null) {
             graphs.hostFunctions(callbacks::run);
         }
     }
 
-    /** What a device keeps for graphs. */
+    /** The memory that a device's driver keeps for graphs. */
     private final class Reserve implements MemoryQuota.Keeper {
         @Override
         public long reservedBytes(int device) {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
                 return graphs.memoryAttribute(device, RESERVED_MEM_CURRENT, out) == 0
-                    ? out.get(ValueLayout.JAVA_LONG, 0) : 0; // what cannot tell keeps nothing
+                    ? out.get(ValueLayout.JAVA_LONG, 0) : 0; // a backend without this attribute keeps nothing
             }
         }
 
         @Override
         public void trim(int device) {
-            if (!session.gates().isOpen()) { // it may wait for the device
+            if (!session.gates().isOpen()) { // trimming may wait for the device
                 graphs.trim(device);
             }
         }
@@ -129,7 +132,7 @@ final class GraphCalls implements GraphManualCalls {
         }
     }
 
-    /** The graph of a call; null, and the call has ended, when it was inside of one that has been destroyed. */
+    /** The graph of a call. Null after failing the call, when the graph was inside a graph that has been destroyed. */
     private static GraphState live(Call call) {
         GraphState state = state(call);
         if (state.isGone()) {
@@ -181,12 +184,14 @@ final class GraphCalls implements GraphManualCalls {
         }
         long handle = out.get(ValueLayout.JAVA_LONG, 0);
         long address = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
-        if (charge == null) { // there is room for it where nodes before have freed theirs, or nowhere
+        // The memory must overlap memory that earlier nodes have freed, so only its new part is claimed.
+        if (charge == null) {
             charge = memory.claim(device, objects.graphMemory().newBytes(address, bytesize));
         }
         if (charge == null) {
             mirror.undo(node);
-            state.failed(CudaResult.OUT_OF_MEMORY); // the backend has the node, and removes none of such a graph
+            // The backend keeps the node, because it cannot remove nodes from a graph that uses memory.
+            state.failed(CudaResult.OUT_OF_MEMORY);
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
@@ -195,7 +200,7 @@ final class GraphCalls implements GraphManualCalls {
             handle);
         node.memory(objects.graphMemory().add(address, bytesize, owner, charge));
         if (node.memory() == null) {
-            throw new IllegalStateException("the backend gave memory that is in use: address=0x"
+            throw new IllegalStateException("the backend must not return memory that is in use: address=0x"
                 + Long.toHexString(address) + " bytes=" + bytesize);
         }
         GraphReplies.hwsGraphAddAlloc(call.reply(), address);
@@ -208,7 +213,9 @@ final class GraphCalls implements GraphManualCalls {
         }
     }
 
-    /** Access by the memory's own device is a matter of course; that of others is not given. */
+    /**
+     * Checks access descriptors: a device can always access its own memory; access from other devices is not supported.
+     */
     private static int access(int device, MemorySegment descriptions) {
         for (long at = 0; at + CUmemAccessDesc.BYTES <= descriptions.byteSize(); at += CUmemAccessDesc.BYTES) {
             long location = at + CUmemAccessDesc.LOCATION_OFFSET;
@@ -244,7 +251,8 @@ final class GraphCalls implements GraphManualCalls {
         Call call = Call.of(context);
         GraphState state = live(call);
         GraphState.Node node = state == null ? null : mirror.find(call, state, index);
-        if (node != null && state.usesMemory()) { // what is removed here alone would be launched, and cost nothing
+        // The backend could not remove the node, so launches would still execute it without charge.
+        if (node != null && state.usesMemory()) {
             call.fail(CudaResult.NOT_SUPPORTED);
         } else if (node != null) {
             builder.remove(node);
@@ -311,7 +319,7 @@ final class GraphCalls implements GraphManualCalls {
         GraphExecState state = call.lastObject().info(GraphExecState.class);
         objects.drop(HandleKind.GRAPH_EXEC, execId);
         int result = graphs.destroyExec(exec);
-        state.destroyed();
+        state.release();
         call.finish(result);
     }
 
@@ -370,12 +378,13 @@ final class GraphCalls implements GraphManualCalls {
         }
     }
 
-    /** A part of a copy's staging memory that the guest may use now; null, and the session ends, for any other. */
+    /** A part of a copy's staging memory that the guest may use now; otherwise ends the session and returns null. */
     private MemorySegment staging(Call call, long callbackId, long offset, long bytes, boolean toDevice) {
         MemorySegment staging = callbacks.unanswered(callbackId, toDevice);
         if (staging == null || offset < 0 || offset > staging.byteSize() || bytes > staging.byteSize() - offset) {
-            call.fatal("bytes of a graph's copy must be asked for: callbackId=" + callbackId + " offset=" + offset
-                + " bytes=" + bytes + " asked=" + (staging == null ? 0 : staging.byteSize()));
+            call.fatal("bytes of a graph's copy must belong to an unacknowledged callback: callbackId="
+                + callbackId + " offset=" + offset + " bytes=" + bytes
+                + " available=" + (staging == null ? 0 : staging.byteSize()));
             return null;
         }
         return staging.asSlice(offset, bytes);
@@ -385,18 +394,18 @@ final class GraphCalls implements GraphManualCalls {
     public void cuGraphLaunch(CallContext context, long hGraphExec, long hStream) {
         Call call = Call.of(context);
         GraphExecState exec = call.lastObject().info(GraphExecState.class);
-        long[] ids = exec.launches();
-        // What has been freed since a copy of it was checked may be another's by now.
+        long[] ids = exec.beginLaunch();
+        // Memory that was freed since a copy's addresses were checked may belong to another session by now.
         int result = exec.isAllowed(objects.allocations()) ? graphs.launch(hGraphExec, hStream)
             : CudaResult.INVALID_VALUE;
         if (result == 0) {
-            exec.launched();
+            exec.recordMemory();
             session.countKernel();
         }
         if (ids != null && result == 0) {
-            session.work().whenReached(call.lastStream(), status -> exec.ended(ids, status));
+            session.work().whenReached(call.lastStream(), status -> exec.endLaunch(ids, status));
         } else if (ids != null) {
-            exec.ended(ids, result);
+            exec.endLaunch(ids, result);
         }
         call.finish(result);
     }

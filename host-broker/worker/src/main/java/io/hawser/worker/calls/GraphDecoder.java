@@ -28,8 +28,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Reads what a guest says of a graph's node: ids become handles, and device addresses and offsets in the region are
- * checked. Session thread only.
+ * Decodes a guest's description of a graph node: resolves ids to handles, and checks device addresses and offsets in
+ * the region. Session thread only.
  */
 final class GraphDecoder {
     private static final int MAX_PARAMS_BYTES = 32764; // a kernel's parameter space, PTX ISA 8.1
@@ -38,13 +38,13 @@ final class GraphDecoder {
     private static final int PLACE_REGION = 1;
     private static final int PLACE_GUEST = 2;
     private static final int PLACE_ARRAY = 3;
-    private static final long MAX_EXTENT = 1L << 40; // more than any array has; sums of two cannot overflow
+    private static final long MAX_EXTENT = 1L << 40; // more than any array has; the sum of two cannot overflow
 
     private final GuestObjects objects;
     private final GraphCallbacks callbacks;
     private final SharedRegion region;
 
-    /** What came of a description: parameters, or why there are none. */
+    /** The result of a description: parameters, or the reason why there are none. */
     static final class Result {
         private GraphParameters parameters;
         private GraphState child;
@@ -56,17 +56,17 @@ final class GraphDecoder {
             return parameters;
         }
 
-        /** The graph inside; null but for a child node. */
+        /** The graph inside the node; null except for a child node. */
         GraphState child() {
             return child;
         }
 
-        /** What CUDA would answer; 0 for nothing. */
+        /** The result that CUDA would return; 0 for none. */
         int error() {
             return error;
         }
 
-        /** Why no honest guest sends this; null for nothing. */
+        /** The rule that the description breaks and its values; null for none. */
         String malformed() {
             return malformed;
         }
@@ -88,11 +88,11 @@ final class GraphDecoder {
     }
 
     /**
-     * Reads for a session.
+     * Makes a decoder for a session.
      *
-     * @param objects of the session.
-     * @param callbacks of the session.
-     * @param region of its guest; null when its carrier is another.
+     * @param objects the session's objects.
+     * @param callbacks the session's callbacks.
+     * @param region the guest's region; null over another carrier.
      */
     GraphDecoder(GuestObjects objects, GraphCallbacks callbacks, SharedRegion region) {
         this.objects = objects;
@@ -109,22 +109,22 @@ final class GraphDecoder {
     }
 
     /**
-     * Reads a node. One that calls the guest has a share of its callback's id afterwards.
+     * Decodes a node. A node that calls the guest is a user of its callback's id afterwards.
      *
-     * @param type CUgraphNodeType, as sent.
+     * @param type CUgraphNodeType from the guest.
      * @param contextId CUcontext; 0 for the calling thread's.
-     * @param body behind the dependencies; valid until the caller is done.
-     * @return what came of it.
+     * @param body the bytes after the dependencies; must stay valid while the caller uses the result.
+     * @return the result.
      */
     Result decode(int type, long contextId, MemorySegment body) {
         Result result = new Result();
         int wanted = lengthOf(type);
         if (wanted < 0 || type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL ? body.byteSize() < Math.max(wanted, 0)
             : body.byteSize() != wanted) {
-            return result.malformed("a node's length must be its type's: type=" + type + " bytes=" + body.byteSize());
+            return result.malformed("a node's length must fit its type: type=" + type + " bytes=" + body.byteSize());
         }
         if (wanted < 0) {
-            return result.malformed("a node must be of a type that travels: type=" + type);
+            return result.malformed("a node must have a type that the wire supports: type=" + type);
         }
         Handle context = objects.currentContext();
         if (contextId != 0) {
@@ -148,7 +148,7 @@ final class GraphDecoder {
         };
     }
 
-    /** Length of a type's body, of a kernel's without its parameters; -1 for a type that does not travel. */
+    /** Length of a type's body, of a kernel's without its parameters; -1 for a type that the wire does not support. */
     private static int lengthOf(int type) {
         return switch (type) {
             case CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL -> HwsGraphKernel.BYTES;
@@ -164,7 +164,7 @@ final class GraphDecoder {
         };
     }
 
-    /** The object of an id; null, with the result saying why, when there is none. */
+    /** The object of an id; null when there is none. The result then has the reason. */
     private Handle resolve(Result result, HandleKind kind, long id) {
         Handle handle = objects.handles().find(kind, id);
         if (handle == null && !objects.handles().wasCreated(kind, id)) {
@@ -184,7 +184,7 @@ final class GraphDecoder {
         if (paramsBytes > MAX_PARAMS_BYTES || attributesBytes > MAX_ATTRIBUTES * LaunchAttributes.BYTES
             || attributesBytes % LaunchAttributes.BYTES != 0
             || body.byteSize() != attributesOffset + attributesBytes) {
-            return result.malformed("a kernel's parameters and attributes must be its node's length: paramsBytes="
+            return result.malformed("a kernel's parameters and attributes must fill its node: paramsBytes="
                 + paramsBytes + " attributesBytes=" + attributesBytes + " bytes=" + body.byteSize());
         }
         Handle function = resolve(result, HandleKind.FUNCTION, i64(body, HwsGraphKernel.FUNCTION_OFFSET));
@@ -192,7 +192,7 @@ final class GraphDecoder {
             return result;
         }
         if (paramsBytes < function.info(ImageCalls.Parameters.class).bytes()) {
-            return result.error(CudaResult.INVALID_VALUE); // the backend would read beyond them
+            return result.error(CudaResult.INVALID_VALUE); // otherwise the backend would read beyond the parameters
         }
         MemorySegment attributes = body.asSlice(attributesOffset, attributesBytes);
         int check = LaunchAttributes.check(attributes, objects.allocations());
@@ -218,13 +218,13 @@ final class GraphDecoder {
         long fromPlace = i64(from, HwsGraphEnd.PLACE_OFFSET);
         if (width == 0 || rows == 0 || slices == 0 || !isPlace(toPlace) || !isPlace(fromPlace)
             || !isOfDevice(toPlace) && !isOfDevice(fromPlace)) {
-            return result.malformed("a copy must be of something, from or to the device: places=" + fromPlace + ","
+            return result.malformed("a copy must have bytes and an end on the device: places=" + fromPlace + ","
                 + toPlace + " widthBytes=" + width + " rows=" + rows + " slices=" + slices);
         }
         long bytes = Sizes.multiply(Sizes.multiply(width, rows), slices);
         boolean isWrite = fromPlace == PLACE_GUEST;
         boolean callsGuest = isWrite || toPlace == PLACE_GUEST;
-        // The device's end first, so that nothing is to be undone when it is refused.
+        // The device's end is checked first, so that no user of a callback id must be removed after an error.
         Box[] boxes = new Box[2];
         GraphNode.End source = isWrite ? null : end(result, from, width, rows, slices, boxes, 0);
         GraphNode.End destination = toPlace == PLACE_GUEST ? null : end(result, to, width, rows, slices, boxes, 1);
@@ -277,14 +277,14 @@ final class GraphDecoder {
     private boolean share(Result result, long id, long bytes, boolean isWrite) {
         int shared = bytes < 0 ? CudaResult.INVALID_VALUE : callbacks.share(id, bytes, isWrite);
         if (shared < 0) {
-            result.malformed("a callback's id must stay with its copy: callbackId=" + id + " bytes=" + bytes);
+            result.malformed("a callback's id must keep its kind and length: callbackId=" + id + " bytes=" + bytes);
         } else if (shared != 0) {
             result.error(shared);
         }
         return shared == 0;
     }
 
-    /** An end that is not the guest's; null, with the result saying why, when it cannot be. */
+    /** An end in the device or the region; null when it is invalid. The result then has the reason. */
     private GraphNode.End end(Result result, MemorySegment end, long width, long rows, long slices, Box[] boxes,
             int at) {
         if (i64(end, HwsGraphEnd.PLACE_OFFSET) == PLACE_ARRAY) {
@@ -312,7 +312,7 @@ final class GraphDecoder {
         if (!isRegion) {
             boxes[at] = box;
         }
-        // CUDA wants a pitch and a height also where they mean nothing.
+        // CUDA demands a valid pitch and height even where they have no meaning.
         boolean isRow = rows == 1 && slices == 1;
         return new GraphNode.End(isRegion ? region.memory().address() + base : box.start(), isRegion,
             isRow ? width : pitch, slices == 1 ? rows : height);

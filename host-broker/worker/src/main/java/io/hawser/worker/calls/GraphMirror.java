@@ -19,13 +19,13 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Keeps the mirrors of a guest's graphs as it says, and the backend's graphs like them. A node that cannot be made
- * stays in its mirror, so that what names it later is told from what never was. Session thread only.
+ * Keeps the mirrors of a guest's graphs, and the backend's graphs equal to them. A node whose creation failed stays in
+ * its mirror, so that later references to it differ from references to a node that never existed. Session thread only.
  */
 final class GraphMirror {
-    /** Nodes of all graphs of a session: each costs memory here and in the backend. */
+    /** Nodes of all graphs of a session. Each costs memory here and in the backend. */
     private static final int MAX_NODES = 1 << 20;
-    /** Dependencies of all graphs of a session, which a guest can make of few nodes. */
+    /** Dependencies of all graphs of a session. A guest can make many from few nodes. */
     private static final int MAX_EDGES = 1 << 22;
     private static final long PORTS_MASK = 0xFFFFFF; // fromPort, toPort, type: the first bytes of CUgraphEdgeData
 
@@ -43,7 +43,9 @@ final class GraphMirror {
         this.decoder = decoder;
     }
 
-    /** The first CUresult for which a part of a graph, or of one inside, could not be made; 0 when it is whole. */
+    /**
+     * The first CUresult from a failed creation of a part of a graph, or of a graph inside it; 0 when all succeeded.
+     */
     static int error(GraphState graph) {
         int error = graph.error();
         for (GraphState.Node node : graph.nodes().values()) {
@@ -52,11 +54,11 @@ final class GraphMirror {
         return error;
     }
 
-    /** The node of an index; null, and the session ends, when the graph never had it. */
+    /** The node of an index. Ends the session and returns null when the graph never had it. */
     GraphState.Node find(Call call, GraphState graph, int index) {
         GraphState.Node node = graph.nodes().get(index);
         if (node == null) {
-            call.fatal("a node must be there: graph=0x" + Long.toHexString(graph.id()) + " index="
+            call.fatal("a node must exist: graph=0x" + Long.toHexString(graph.id()) + " index="
                 + Integer.toUnsignedString(index));
         }
         return node;
@@ -81,7 +83,7 @@ final class GraphMirror {
     private static void end(Call call, GraphBlob descriptions, long found, long count, int result) {
         if (descriptions.malformed() != null || found != count) {
             call.fatal(descriptions.malformed() != null ? descriptions.malformed()
-                : "a blob must hold as many nodes as it says: nodes=" + found + " nodeCount=" + count);
+                : "a blob must hold as many nodes as announced: nodes=" + found + " nodeCount=" + count);
             return;
         }
         call.finish(result);
@@ -104,7 +106,7 @@ final class GraphMirror {
         return result;
     }
 
-    /** Makes a node; gives back what the decoder took when it cannot be made. */
+    /** Creates a node in the backend. On failure it undoes the decoder's use of a callback id. */
     private int make(GraphState.Node node, GraphDecoder.Result decoded) {
         int result = nodes > MAX_NODES || edges > MAX_EDGES ? CudaResult.OUT_OF_MEMORY : 0;
         GraphState child = decoded.child();
@@ -118,7 +120,8 @@ final class GraphMirror {
             result = builder.make(node, decoded.parameters());
         }
         if (result == 0 && decoded.parameters().node() instanceof GraphNode.Free free) {
-            node.frees(objects.graphMemory().at(free.address())); // now: the address may be another node's later
+            // Recorded now, because the address may be another node's later.
+            node.frees(objects.graphMemory().at(free.address()));
         }
         if (result != 0) {
             release(decoded.parameters());
@@ -135,10 +138,10 @@ final class GraphMirror {
     }
 
     /**
-     * Puts a node into the mirror, which the backend has not made.
+     * Puts a new node into the mirror; the backend does not have it yet.
      *
-     * @param dependencies HwsGraphEdge one after the other.
-     * @return null, and the session ends, when no honest guest names it so.
+     * @param dependencies array of HwsGraphEdge.
+     * @return null, after ending the session, for an index or dependency that no correct guest sends.
      */
     GraphState.Node begin(Call call, GraphState graph, int index, MemorySegment dependencies) {
         if (!graph.nodes().isEmpty() && Integer.compareUnsigned(index, graph.nodes().lastKey()) <= 0) {
@@ -146,8 +149,8 @@ final class GraphMirror {
                 + " highest=" + Integer.toUnsignedString(graph.nodes().lastKey()));
             return null;
         }
-        if (nodes > 2 * MAX_NODES || edges > 2 * MAX_EDGES) { // the guest goes on although it has been told
-            call.fatal("a guest must not make graphs without end: nodes=" + nodes + " edges=" + edges);
+        if (nodes > 2 * MAX_NODES || edges > 2 * MAX_EDGES) { // the guest continues although its calls have failed
+            call.fatal("a session's graphs must stay within a limit: nodes=" + nodes + " edges=" + edges);
             return null;
         }
         GraphState.Node node = new GraphState.Node(graph, index);
@@ -176,23 +179,23 @@ final class GraphMirror {
         return true;
     }
 
-    private void part(GraphState.Node from, GraphState.Node to) {
+    private void disconnect(GraphState.Node from, GraphState.Node to) {
         if (to.before().remove(from) != null) {
             from.after().remove(to);
             edges--;
         }
     }
 
-    /** Takes a node out of its mirror again. */
+    /** Removes a node from its mirror. */
     void undo(GraphState.Node node) {
-        List.copyOf(node.before().keySet()).forEach(before -> part(before, node));
-        List.copyOf(node.after()).forEach(after -> part(node, after));
+        List.copyOf(node.before().keySet()).forEach(before -> disconnect(before, node));
+        List.copyOf(node.after()).forEach(after -> disconnect(node, after));
         if (node.graph().nodes().remove(node.index(), node)) {
             nodes--;
         }
     }
 
-    /** Forgets a node that the backend has no more, and gives back what it held. */
+    /** Removes a node that the backend no longer has, and releases its resources. */
     void forget(GraphState.Node node) {
         undo(node);
         if (node.parameters() != null) {
@@ -206,13 +209,13 @@ final class GraphMirror {
         }
     }
 
-    /** Forgets a graph that the backend has no more. */
+    /** Removes a graph that the backend no longer has. */
     void forget(GraphState graph) {
         List.copyOf(graph.nodes().values()).forEach(this::forget);
-        graph.gone();
+        graph.markGone();
     }
 
-    /** Sets the nodes of a blob; ends the call. */
+    /** Sets parameters of the nodes in a blob; ends the call. */
     void set(Call call, GraphState graph, long count, MemorySegment blob) {
         GraphBlob descriptions = new GraphBlob(blob);
         int result = 0;
@@ -232,7 +235,8 @@ final class GraphMirror {
     private GraphState.Node settable(Call call, GraphState graph, GraphBlob description) {
         GraphState.Node node = find(call, graph, description.index());
         if (node != null && description.dependencyCount() != 0) {
-            call.fatal("a node that is set has its dependencies: dependencyCount=" + description.dependencyCount());
+            call.fatal("a description that sets a node must have no dependencies: dependencyCount="
+                + description.dependencyCount());
             return null;
         }
         return node;
@@ -255,7 +259,10 @@ final class GraphMirror {
         return result;
     }
 
-    /** Whether a node may become one of another type: a copy between two places of the guest is a host node. */
+    /**
+     * Whether a node may change to another type. A copy between two places in the guest travels as a host node, so
+     * copies and host nodes are interchangeable.
+     */
     private static boolean isOfType(int mine, int other) {
         return mine == other && mine != CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH || isCopy(mine) && isCopy(other);
     }
@@ -264,7 +271,7 @@ final class GraphMirror {
         return type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY || type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST;
     }
 
-    /** Sets the one node of a blob in an executable graph; ends the call. */
+    /** Sets parameters of a blob's only node in an executable graph; ends the call. */
     void setInExec(Call call, GraphExecState exec, GraphState graph, MemorySegment blob) {
         GraphBlob description = new GraphBlob(blob);
         GraphState.Node node = description.next() ? settable(call, graph, description) : null;
@@ -298,7 +305,7 @@ final class GraphMirror {
         call.finish(result);
     }
 
-    /** Adds or removes dependencies: HwsGraphLink one after the other; ends the call. */
+    /** Adds or removes dependencies, an array of HwsGraphLink; ends the call. */
     void edges(Call call, GraphState graph, MemorySegment links, boolean add) {
         List<Map.Entry<GraphState.Node, GraphState.Node>> pairs = new ArrayList<>();
         List<Long> data = new ArrayList<>();
@@ -321,7 +328,7 @@ final class GraphMirror {
             if (add) {
                 connect(pairs.get(i).getKey(), pairs.get(i).getValue(), data.get(i));
             } else {
-                part(pairs.get(i).getKey(), pairs.get(i).getValue());
+                disconnect(pairs.get(i).getKey(), pairs.get(i).getValue());
             }
         }
         if (result != 0) {

@@ -24,12 +24,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 
-/** Device code: images, their kernels and variables. */
+/** Device code: images, their kernels and their variables. */
 final class ImageCalls {
     private static final Logger LOG = System.getLogger(ImageCalls.class.getName());
 
-    private static final int MAX_LOG_BYTES = 65536; // of the description; sizes a reply
-    private static final int MAX_NAMES_BYTES = 65536; // likewise
+    private static final int MAX_LOG_BYTES = 65536; // MAX_LOG_BYTES of the description; bounds a reply
+    private static final int MAX_NAMES_BYTES = 65536; // as above
     private static final int LIBRARY = 1; // of hwsImageLoad's optionFlags: the code belongs to no context
     private static final int LOCAL_SIZE_BYTES = 3; // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
     private static final int PARAM_BYTES = 8; // struct HwsParam: offset, size
@@ -46,10 +46,10 @@ final class ImageCalls {
     }
 
     /**
-     * What a launch must bring for a kernel.
+     * Needs of a kernel's launch.
      *
      * @param bytes length of its packed parameters.
-     * @param stackBytes device memory that its local memory takes beyond what every context has; mostly 0.
+     * @param stackBytes device memory for its local memory, beyond the memory that every context has; mostly 0.
      */
     record Parameters(int bytes, long stackBytes) { }
 
@@ -58,7 +58,7 @@ final class ImageCalls {
         boolean library = (optionFlags & LIBRARY) != 0;
         if (blobId == 0) {
             if (inline == null) {
-                call.fatal("an image is inline or staged: blobId=0");
+                call.fatal("an image must be inline or staged: blobId=0");
                 return;
             }
             load(call, mod, inline, library, logCapacity, log);
@@ -80,7 +80,7 @@ final class ImageCalls {
         }
     }
 
-    /** Loads an image and answers the call; the CUresult of the load. */
+    /** Loads an image and answers the call; returns the load's CUresult. */
     private int load(Call call, long mod, MemorySegment image, boolean library, int logCapacity, StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
         Handle context = objects.currentContext();
@@ -91,7 +91,7 @@ final class ImageCalls {
             result = CudaResult.OUT_OF_MEMORY;
         } else {
             result = library ? backend.loadLibrary(image, out, log) : backend.loadImage(image, out, log);
-            result = result != 0 ? result : loaded(call, mod, out.get(ValueLayout.JAVA_LONG, 0), library, charge);
+            result = result != 0 ? result : register(call, mod, out.get(ValueLayout.JAVA_LONG, 0), library, charge);
         }
         if (result != 0) {
             if (charge != null) {
@@ -103,15 +103,17 @@ final class ImageCalls {
         }
         byte[] text = log.toString().getBytes(StandardCharsets.UTF_8);
         int capacity = Math.clamp(Integer.toUnsignedLong(logCapacity), 0, MAX_LOG_BYTES);
-        // The status is 0 whatever happened, so that the log arrives.
+        // The reply's status is always 0, so that the log arrives even after a failure.
         WireReplies.hwsImageLoad(call.reply(), result,
             MemorySegment.ofArray(Arrays.copyOf(text, Math.min(text.length, capacity))));
         call.finish(0);
         return result;
     }
 
-    /** Counts what the backend knows now, and registers the code; CUDA_ERROR_OUT_OF_MEMORY when it is too much. */
-    private int loaded(Call call, long mod, long handle, boolean library, MemoryQuota.Charge charge) {
+    /**
+     * Charges the length that the backend knows now, and registers the code; CUDA_ERROR_OUT_OF_MEMORY beyond the quota.
+     */
+    private int register(Call call, long mod, long handle, boolean library, MemoryQuota.Charge charge) {
         long bytes = Math.max(charge == null ? 0 : charge.bytes(), backend.codeBytes(handle));
         if (charge != null && !charge.grow(bytes)) {
             session.deferError(backend.unloadImage(handle));
@@ -132,8 +134,8 @@ final class ImageCalls {
         return 0;
     }
 
-    /** Claims a library's part of the current context when that uses it for the first time; false when it cannot. */
-    private boolean isPaid(Handle module) {
+    /** Claims a library's memory in the current context at its first use there; false beyond the quota. */
+    private boolean claimLibrary(Handle module) {
         LibraryVariables library = module.info(LibraryVariables.class);
         Handle context = objects.currentContext();
         if (library == null || context == null || library.isCharged(context)) {
@@ -148,7 +150,7 @@ final class ImageCalls {
 
     void hwsImageUnload(Call call) {
         Handle module = call.lastObject();
-        // Its names go at once, its code when work that may still run it is done.
+        // Its handles are removed at once. Its code is unloaded when work that may still run it is done.
         List<MemoryQuota.Charge> charges = charges(module);
         objects.drop(HandleKind.MODULE, module.id());
         Handle context = module.owner();
@@ -170,9 +172,9 @@ final class ImageCalls {
         return library != null ? library.takeCharges() : charge == null ? List.of() : List.of(charge);
     }
 
-    /** Runs when all work of these contexts is done that has been issued so far. */
+    /** Runs an action when all work issued to these contexts so far is done. */
     private void unloadAfter(List<Handle> users, Runnable unload) {
-        int[] running = {1}; // and one for the loop
+        int[] running = {1}; // one more for the loop
         Runnable ended = () -> {
             if (--running[0] == 0) {
                 session.gates().whenClosed(unload);
@@ -182,7 +184,7 @@ final class ImageCalls {
             running[0]++;
             int wait = backend.whenContextReached(user.nativeHandle(),
                 status -> session.completions().add(ended));
-            if (wait != 0) { // a lost context does not wait
+            if (wait != 0) { // a lost context reports nothing
                 ended.run();
             }
         }
@@ -192,7 +194,8 @@ final class ImageCalls {
     void hwsFunctionGet(Call call, String name, long function) {
         Handle module = call.lastObject();
         FunctionInfo info = new FunctionInfo();
-        int result = isPaid(module) ? backend.function(module.nativeHandle(), name, info) : CudaResult.OUT_OF_MEMORY;
+        int result = claimLibrary(module) ? backend.function(module.nativeHandle(), name, info)
+            : CudaResult.OUT_OF_MEMORY;
         if (result != 0) {
             call.fail(result);
             return;
@@ -232,7 +235,7 @@ final class ImageCalls {
     void hwsGlobalGet(Call call, String name) {
         Handle module = call.lastObject();
         MemorySegment out = call.scratch(2 * Long.BYTES);
-        int result = isPaid(module) ? backend.global(module.nativeHandle(), name, out) : CudaResult.OUT_OF_MEMORY;
+        int result = claimLibrary(module) ? backend.global(module.nativeHandle(), name, out) : CudaResult.OUT_OF_MEMORY;
         if (result != 0) {
             call.fail(result);
             return;

@@ -22,20 +22,20 @@ import java.util.HexFormat;
 import java.util.Map;
 
 /**
- * Memory and events shared between sessions of one vGPU: a guest holds a random name, the broker knows what is behind
- * it. Opened memory costs nothing of the quota, since it is the other session's. Session thread.
+ * Memory and events that sessions of one vGPU share. The guest gets a random name; the broker maps the name to the
+ * driver's handle. Opened memory is not charged, because the sharing session is charged for it. Session thread.
  */
 final class IpcCalls implements IpcManualCalls {
-    private static final int MAX_SHARED = 1024; // allocations of a session, and events; the broker keeps no more
-    private static final long EVENT_BYTES = 0; // what an event has in the broker's table, and no memory
+    private static final int MAX_SHARED = 1024; // memory and events each, per session; the broker keeps no more
+    private static final long EVENT_BYTES = 0; // length of an event in the broker's table; no memory has it
 
-    private static final class Shared {
+    private static final class SharedObject {
         final long low;
         final long high;
         final byte[] handle;
-        boolean isKept; // by the broker
+        boolean isKept; // whether the broker keeps it
 
-        Shared(long low, long high, byte[] handle) {
+        SharedObject(long low, long high, byte[] handle) {
             this.low = low;
             this.high = high;
             this.handle = handle;
@@ -51,8 +51,8 @@ final class IpcCalls implements IpcManualCalls {
     private final MemorySharing backend;
     private final ContextWaits waits;
     private final SecureRandom random = new SecureRandom();
-    private final Map<Long, Shared> shared = new HashMap<>(); // by the address of the allocation
-    private final Map<Long, Shared> events = new HashMap<>(); // by the guest's id, which is not used again
+    private final Map<Long, SharedObject> shared = new HashMap<>(); // by the address of the allocation
+    private final Map<Long, SharedObject> events = new HashMap<>(); // by the guest's id, which is never reused
 
     IpcCalls(Session session) {
         this.session = session;
@@ -89,7 +89,7 @@ final class IpcCalls implements IpcManualCalls {
             call.fail(result);
             return;
         }
-        Shared entry = named(address, out.toArray(ValueLayout.JAVA_BYTE));
+        SharedObject entry = named(address, out.toArray(ValueLayout.JAVA_BYTE));
         if (entry == null) {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
@@ -97,8 +97,8 @@ final class IpcCalls implements IpcManualCalls {
         keep(call, shared, address, entry, bytes);
     }
 
-    /** Answers with a name once the broker has it; one that it does not take is forgotten. */
-    private void keep(Call call, Map<Long, Shared> names, long key, Shared entry, long bytes) {
+    /** Replies with a name once the broker keeps it; drops a name that the broker does not keep. */
+    private void keep(Call call, Map<Long, SharedObject> names, long key, SharedObject entry, long bytes) {
         if (entry.isKept) {
             answer(call, entry);
             return;
@@ -115,18 +115,18 @@ final class IpcCalls implements IpcManualCalls {
         });
     }
 
-    private static void answer(Call call, Shared entry) {
+    private static void answer(Call call, SharedObject entry) {
         IpcReplies.hwsIpcShare(call.reply(), entry.low, entry.high);
         call.finish(0);
     }
 
-    /** The name of an allocation, the same as before for the same memory; null when there are too many. */
-    private Shared named(long address, byte[] handle) {
-        Shared before = shared.get(address);
+    /** The name of an allocation: always the same for the same memory; null beyond the limit. */
+    private SharedObject named(long address, byte[] handle) {
+        SharedObject before = shared.get(address);
         if (before != null && Arrays.equals(before.handle, handle)) {
             return before;
         }
-        if (before != null) { // of an allocation that lay there and has been freed
+        if (before != null) { // belongs to a freed allocation at the same address
             forget(address);
         }
         if (shared.size() >= MAX_SHARED) {
@@ -136,7 +136,7 @@ final class IpcCalls implements IpcManualCalls {
         if (shared.size() >= MAX_SHARED) {
             return null;
         }
-        Shared made = new Shared(random.nextLong(), random.nextLong(), handle);
+        SharedObject made = new SharedObject(random.nextLong(), random.nextLong(), handle);
         shared.put(address, made);
         return made;
     }
@@ -152,7 +152,7 @@ final class IpcCalls implements IpcManualCalls {
         }
         Call call = Call.of(context);
         Handle owner = objects.currentContext();
-        if (owner == null || isOwn(shared, nameLow, nameHigh)) { // CUDA opens no memory of the same process
+        if (owner == null || isOwn(shared, nameLow, nameHigh)) { // CUDA does not open memory of the same process
             call.fail(CudaResult.INVALID_CONTEXT);
             return;
         }
@@ -180,7 +180,7 @@ final class IpcCalls implements IpcManualCalls {
             return;
         }
         long address = out.get(ValueLayout.JAVA_LONG, 0);
-        // The other session may have lied about the length; the driver has not.
+        // The other session may have reported a wrong length; the driver's is right.
         long bytes = Math.min(found.bytes(), out.get(ValueLayout.JAVA_LONG, Long.BYTES));
         if (bytes <= 0) {
             backend.close(address);
@@ -190,7 +190,7 @@ final class IpcCalls implements IpcManualCalls {
         objects.register(call, HandleKind.IPC_MEMORY, memoryId, address, owner, null);
         Handle opened = call.isRejected() ? null : objects.handles().find(HandleKind.IPC_MEMORY, memoryId);
         if (opened == null || !objects.allocations().add(address, bytes, opened)) {
-            // Open already: an honest guest counts its openings and does not ask again.
+            // The address is open already. A correct guest counts its openings and sends only the first.
             if (opened != null) {
                 objects.drop(HandleKind.IPC_MEMORY, memoryId);
             }
@@ -206,14 +206,14 @@ final class IpcCalls implements IpcManualCalls {
     public void hwsIpcClose(CallContext context, long memory, long memoryId) {
         Call call = Call.of(context);
         Handle owner = call.lastObject().owner();
-        objects.drop(HandleKind.IPC_MEMORY, memoryId); // gone for later copies at once
+        objects.drop(HandleKind.IPC_MEMORY, memoryId); // later copies cannot use it from now on
         waits.run(call, () -> {
             int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
             call.finish(entered != 0 ? entered : backend.close(memory));
         });
     }
 
-    private static boolean isOwn(Map<Long, Shared> shared, long low, long high) {
+    private static boolean isOwn(Map<Long, SharedObject> shared, long low, long high) {
         return shared.values().stream().anyMatch(own -> own.low == low && own.high == high);
     }
 
@@ -224,7 +224,7 @@ final class IpcCalls implements IpcManualCalls {
         }
         Call call = Call.of(context);
         long id = call.lastObject().id();
-        Shared before = events.get(id);
+        SharedObject before = events.get(id);
         if (before != null && before.isKept) {
             answer(call, before);
             return;
@@ -239,14 +239,14 @@ final class IpcCalls implements IpcManualCalls {
             call.fail(result);
             return;
         }
-        Shared entry = before != null ? before
-            : new Shared(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
+        SharedObject entry = before != null ? before
+            : new SharedObject(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
         events.put(id, entry);
         keep(call, events, id, entry, EVENT_BYTES);
     }
 
-    /** Whether an event that was shared has been destroyed; then its name goes. */
-    private boolean isOver(Map.Entry<Long, Shared> event) {
+    /** Whether a shared event has been destroyed; its name is then removed. */
+    private boolean isOver(Map.Entry<Long, SharedObject> event) {
         boolean isOver = event.getValue().isKept && objects.handles().find(HandleKind.EVENT, event.getKey()) == null;
         if (isOver) {
             session.names().unshare(event.getValue().name());
@@ -261,7 +261,7 @@ final class IpcCalls implements IpcManualCalls {
         }
         Call call = Call.of(context);
         Handle owner = objects.currentContext();
-        if (owner == null || isOwn(events, nameLow, nameHigh)) { // CUDA opens no event of the same process
+        if (owner == null || isOwn(events, nameLow, nameHigh)) { // CUDA does not open an event of the same process
             call.fail(CudaResult.INVALID_CONTEXT);
             return;
         }

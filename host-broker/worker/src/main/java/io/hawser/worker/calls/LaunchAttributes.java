@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Set;
 
-/** Attributes of a launch, or of a graph's kernel, as a guest sends them: an array of CUlaunchAttribute. */
+/** Attributes of a launch or of a graph's kernel, in the guest's form: an array of CUlaunchAttribute. */
 final class LaunchAttributes {
     /** Size of a CUlaunchAttribute: id, padding, a value of 64 bytes (CUDA 13.0 cuda.h). */
     static final int BYTES = 72;
@@ -15,9 +15,9 @@ final class LaunchAttributes {
     private static final int ACCESS_POLICY_WINDOW = 1; // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: holds an address
     /**
      * Attributes whose values are plain numbers, by CUlaunchAttributeID: ignore, cooperative, synchronization policy,
-     * cluster dimension, cluster scheduling policy, programmatic stream serialization, priority, memory
-     * synchronization domain map and domain, preferred cluster dimension, shared memory carveout, scheduling centred
-     * on NVLink. Others hold handles or pointers of the guest.
+     * cluster dimension, cluster scheduling policy, programmatic stream serialization, priority, memory synchronization
+     * domain map and domain, preferred cluster dimension, shared memory carveout, NVLink-centric scheduling. Other
+     * attributes hold the guest's handles or pointers.
      */
     private static final Set<Integer> PLAIN = Set.of(0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 14, 16);
 
@@ -26,8 +26,8 @@ final class LaunchAttributes {
     /**
      * Checks attributes.
      *
-     * @param attributes whole ones.
-     * @param allocations what the guest may address.
+     * @param attributes complete ones.
+     * @param allocations the memory that the guest may address.
      * @return CUresult.
      */
     static int check(MemorySegment attributes, AllocationMap allocations) {

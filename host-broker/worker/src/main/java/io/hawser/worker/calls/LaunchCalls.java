@@ -42,10 +42,10 @@ final class LaunchCalls {
         }
         ImageCalls.Parameters wanted = function.info(ImageCalls.Parameters.class);
         if (params.byteSize() < wanted.bytes()) {
-            call.fail(CudaResult.INVALID_VALUE); // the backend would read beyond them
+            call.fail(CudaResult.INVALID_VALUE); // otherwise the backend would read beyond the parameters
             return;
         }
-        if (wanted.stackBytes() > 0 && !session.objects().holdsStack(wanted.stackBytes())) {
+        if (wanted.stackBytes() > 0 && !session.objects().claimStack(wanted.stackBytes())) {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
@@ -70,7 +70,7 @@ final class LaunchCalls {
 
     private boolean check(Call call, MemorySegment attributes) {
         if (attributes.byteSize() % LaunchAttributes.BYTES != 0) {
-            call.fatal("launch attributes are whole: bytes=" + attributes.byteSize());
+            call.fatal("launch attributes must be complete: bytes=" + attributes.byteSize());
             return false;
         }
         int result = LaunchAttributes.check(attributes, session.objects().allocations());

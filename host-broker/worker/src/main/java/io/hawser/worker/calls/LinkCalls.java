@@ -21,40 +21,40 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Linking of device code. What a guest sent and what was made of it stay until it ends the link. Session thread. */
+/** Links device code. The guest's inputs and the linked image stay until the guest ends the link. Session thread. */
 final class LinkCalls implements LinkManualCalls {
     private static final Logger LOG = System.getLogger(LinkCalls.class.getName());
 
-    /** Links that a guest may have at once; each holds memory. */
+    /** Links that a guest may have at once; each costs memory. */
     private static final int MAX_LINKS = 64;
     /** Inputs of all links; each costs an entry here and in the linker. */
     private static final int MAX_INPUTS = 4096;
-    /** Bytes of all inputs and images; a guest chooses them. */
+    /** Bytes of all inputs and images, whose lengths the guest chooses. */
     private static final long MAX_BYTES = 512L << 20;
-    private static final int MAX_LOG_BYTES = 65536; // of the description; sizes a reply
-    private static final int MAX_READ_BYTES = 524288; // likewise
+    private static final int MAX_LOG_BYTES = 65536; // MAX_LOG_BYTES of the description; bounds a reply
+    private static final int MAX_READ_BYTES = 524288; // as above
     private static final int OPTION_BYTES = 16; // of the description: u32 option, u32 0, u64 value
     private static final int LAST_INPUT_TYPE = 5; // CU_JIT_INPUT_NVVM
     /**
-     * Options whose values are numbers, by CUjit_option: registers, threads a block, optimisation, target from the
+     * Options whose values are numbers, by CUjit_option: registers, threads per block, optimisation, target from the
      * context, target, fallback, debug information, verbose log, line information, cache mode, link-time optimisation,
-     * ftz, prec-div, prec-sqrt, fma, position independent code, blocks a multiprocessor, most threads a block, override
-     * of directives, split compilation. Others hold pointers of the guest.
+     * ftz, prec-div, prec-sqrt, fma, position-independent code, blocks per multiprocessor, maximum threads per block,
+     * override of directives, split compilation. Other options hold the guest's pointers.
      */
     private static final Set<Integer> NUMBERS =
         Set.of(0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24, 30, 31, 32, 33, 34);
 
-    private static final class Link {
+    private static final class LinkJob {
         final Arena arena = Arena.ofShared();
         final List<DeviceLinker.Input> inputs = new ArrayList<>();
-        final Map<String, Long> staged = new HashMap<>(); // lengths of the inputs that came as blobs, by their digests
+        final Map<String, Long> staged = new HashMap<>(); // lengths of the inputs that were staged, by digest
         MemorySegment image;
         long bytes;
     }
 
     private final Session session;
     private final DeviceLinker linker;
-    private final Map<Long, Link> links = new HashMap<>();
+    private final Map<Long, LinkJob> links = new HashMap<>();
     private long totalBytes;
     private int totalInputs;
 
@@ -71,7 +71,7 @@ final class LinkCalls implements LinkManualCalls {
             return;
         }
         if (type < 0 || type > LAST_INPUT_TYPE || (blobId == 0) == (data == null)) {
-            call.fatal("an input has a type that CUDA knows, and is inline or staged: type=" + type + " blobId="
+            call.fatal("an input must have a type of CUDA and be inline or staged: type=" + type + " blobId="
                 + blobId);
             return;
         }
@@ -90,7 +90,7 @@ final class LinkCalls implements LinkManualCalls {
             return;
         }
         try {
-            Link link = add(call, linkId, type, name, own, blobs.bytes(content));
+            LinkJob link = add(call, linkId, type, name, own, blobs.bytes(content));
             if (link != null) {
                 link.staged.put(content, blobs.bytes(content).byteSize());
             }
@@ -99,12 +99,12 @@ final class LinkCalls implements LinkManualCalls {
         }
     }
 
-    /** Adds an input and answers the call; the link, or null when it does not take the input. */
-    private Link add(CallContext call, long linkId, int type, String name, List<DeviceLinker.Option> options,
+    /** Adds an input and answers the call; returns the link, or null when it does not take the input. */
+    private LinkJob add(CallContext call, long linkId, int type, String name, List<DeviceLinker.Option> options,
             MemorySegment data) {
-        Link link = links.get(linkId);
+        LinkJob link = links.get(linkId);
         if (link != null && link.image != null) {
-            call.fatal("a link that is complete takes no more inputs: linkId=" + linkId);
+            call.fatal("a complete link must get no more inputs: linkId=" + linkId);
             return null;
         }
         if (link == null && links.size() >= MAX_LINKS || totalInputs >= MAX_INPUTS
@@ -113,10 +113,10 @@ final class LinkCalls implements LinkManualCalls {
             return null;
         }
         if (link == null) {
-            link = new Link();
+            link = new LinkJob();
             links.put(linkId, link);
         }
-        // With a NUL behind it, which linkers of text rely on.
+        // The copy is followed by a NUL, which linkers of text need.
         MemorySegment copy = link.arena.allocate(data.byteSize() + 1, Long.BYTES).copyFrom(data)
             .asSlice(0, data.byteSize());
         link.inputs.add(new DeviceLinker.Input(type, copy, name, options));
@@ -126,22 +126,22 @@ final class LinkCalls implements LinkManualCalls {
         return link;
     }
 
-    private void hold(Link link, long bytes) {
+    private void hold(LinkJob link, long bytes) {
         link.bytes += bytes;
         totalBytes += bytes;
     }
 
-    /** The options of a record; null when the session has ended for them. */
+    /** The options of a record; ends the session and returns null for invalid ones. */
     private static List<DeviceLinker.Option> options(CallContext call, MemorySegment bytes) {
         if (bytes.byteSize() % OPTION_BYTES != 0) {
-            call.fatal("options are whole: bytes=" + bytes.byteSize());
+            call.fatal("options must be complete: bytes=" + bytes.byteSize());
             return null;
         }
         List<DeviceLinker.Option> options = new ArrayList<>();
         for (long at = 0; at < bytes.byteSize(); at += OPTION_BYTES) {
             int option = bytes.get(ValueLayout.JAVA_INT_UNALIGNED, at);
             if (!NUMBERS.contains(option)) {
-                call.fatal("an option must have a number for a value: option=" + option);
+                call.fatal("an option's value must be a number: option=" + option);
                 return null;
             }
             options.add(new DeviceLinker.Option(option, bytes.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8)));
@@ -153,7 +153,7 @@ final class LinkCalls implements LinkManualCalls {
     public void hwsLinkComplete(CallContext call, long linkId, int optionBytes, MemorySegment options,
             int logCapacity) {
         List<DeviceLinker.Option> own = options(call, options);
-        Link link = links.get(linkId);
+        LinkJob link = links.get(linkId);
         if (own == null) {
             return;
         }
@@ -184,9 +184,9 @@ final class LinkCalls implements LinkManualCalls {
 
     @Override
     public void hwsLinkRead(CallContext call, long linkId, long offset, int byteCount) {
-        Link link = links.get(linkId);
+        LinkJob link = links.get(linkId);
         if (link == null || link.image == null || offset < 0 || offset > link.image.byteSize()) {
-            call.fatal("a link is read when it is complete, inside its image: linkId=" + linkId + " offset=" + offset);
+            call.fatal("a link must be complete and be read inside its image: linkId=" + linkId + " offset=" + offset);
             return;
         }
         long bytes = Math.min(Math.clamp(Integer.toUnsignedLong(byteCount), 0, MAX_READ_BYTES),
@@ -197,7 +197,7 @@ final class LinkCalls implements LinkManualCalls {
 
     @Override
     public void hwsLinkEnd(CallContext call, long linkId) {
-        Link link = links.remove(linkId);
+        LinkJob link = links.remove(linkId);
         if (link == null) {
             call.fatal("a link that ends must have inputs: linkId=" + linkId);
             return;

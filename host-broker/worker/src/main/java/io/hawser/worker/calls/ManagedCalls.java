@@ -6,7 +6,7 @@ import io.hawser.cuda.generated.ManagedReplies;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Session;
 
-/** What a guest asks before it offers managed memory. Session thread. */
+/** Serves the request that a guest sends before it provides managed memory. Session thread. */
 final class ManagedCalls implements ManagedManualCalls {
     private final Session session;
     private final SharedRegion region;
@@ -14,7 +14,7 @@ final class ManagedCalls implements ManagedManualCalls {
     /**
      * Makes the calls of a session.
      *
-     * @param region of its guest; null when its carrier is another.
+     * @param region the guest's region; null over another carrier.
      */
     ManagedCalls(Session session, SharedRegion region) {
         this.session = session;
@@ -23,9 +23,9 @@ final class ManagedCalls implements ManagedManualCalls {
 
     @Override
     public void hwsRegionAddress(CallContext call) {
-        // No secret: hwsHostMap tells it of each part that it maps.
-        boolean isSeen = region != null && session.backend().canMapHost();
-        ManagedReplies.hwsRegionAddress(call.reply(), isSeen ? region.memory().address() : 0);
+        // The address is no secret: hwsHostMap returns it for each part that it maps.
+        boolean isMappable = region != null && session.backend().canMapHost();
+        ManagedReplies.hwsRegionAddress(call.reply(), isMappable ? region.memory().address() : 0);
         call.finish(0);
     }
 }

@@ -19,7 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.IntSupplier;
 
-/** Device memory: the quota and the map of what the session may address. */
+/** Device memory: the quota, and the map of the memory that the session may address. */
 final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     private final Session session;
     private final GuestObjects objects;
@@ -57,7 +57,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
 
     @Override
     public void cuMemAllocPitch_v2(CallContext call, long widthInBytes, long height, int elementSizeBytes) {
-        // The length is known only with the pitch: at least this much is needed.
+        // The pitch determines the real length; this is a lower bound.
         long atLeast = Math.multiplyHigh(widthInBytes, height) == 0 ? widthInBytes * height : -1;
         if (widthInBytes <= 0 || height <= 0 || atLeast <= 0) {
             call.fail(CudaResult.INVALID_VALUE);
@@ -89,20 +89,20 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     private void add(MemorySegment out, long bytes, Handle context, MemoryQuota.Charge charge) {
         long address = out.get(ValueLayout.JAVA_LONG, 0);
         if (!objects.allocations().add(address, bytes, context, charge)) {
-            throw new IllegalStateException("the backend gave memory that is in use: address=0x"
+            throw new IllegalStateException("the backend must not return memory that is in use: address=0x"
                 + Long.toHexString(address) + " bytes=" + bytes);
         }
     }
 
-    /** Claims and allocates; {@code out} receives the address and, for pitched memory, the pitch. */
+    /** Claims and allocates. {@code out} receives the address and, for pitched memory, the pitch. */
     @FunctionalInterface
     private interface Attempt {
         int allocate(Handle context, MemorySegment out);
     }
 
     /**
-     * Allocates, and once more when the first attempt found no room while memory was on its way back: CUDA's cuMemFree
-     * waits for running work, ours does not hold up other threads meanwhile.
+     * Allocates. If no memory is left but memory is about to be freed, it waits for that and tries again. CUDA's
+     * cuMemFree waits for running work; here it returns at once, so that other threads need not wait.
      */
     private void allocate(CallContext call, long bytes, boolean hasPitch, Attempt attempt) {
         Handle context = objects.currentContext();
@@ -122,7 +122,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             answer(call, entered != 0 ? entered : attempt.allocate(context, out), out, hasPitch);
         };
         int wait = backend.whenContextReached(context.nativeHandle(), status -> session.completions().add(
-            () -> session.gates().whenClosed(again))); // behind all frees that came before
+            () -> session.gates().whenClosed(again))); // runs after all earlier frees
         if (wait != 0) {
             call.finish(wait);
         }
@@ -134,7 +134,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             if (hasPitch) {
                 MemoryReplies.cuMemAllocPitch_v2(call.reply(), address, out.get(ValueLayout.JAVA_LONG, Long.BYTES));
             } else {
-                MemoryReplies.cuMemAlloc_v2(call.reply(), address); // as cuMemAllocAsync's
+                MemoryReplies.cuMemAlloc_v2(call.reply(), address); // cuMemAllocAsync has the same reply
             }
         }
         call.finish(result);
@@ -147,7 +147,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             return;
         }
         GraphMemory.Block block = objects.graphMemory().at(dptr);
-        if (block != null) { // its node keeps the address
+        if (block != null) { // the graph's node keeps the address
             session.gates().whenClosed(() -> freeOfGraph(block));
             call.finish(0);
             return;
@@ -157,7 +157,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
-        // Gone for later copies at once; given back when work that may still use it is done.
+        // Later copies cannot use the memory from now on. It is freed when work that may still use it is done.
         MemoryQuota.Charge charge = objects.allocations().chargeAt(dptr);
         objects.allocations().remove(dptr);
         objects.freeBegins();
@@ -174,7 +174,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     private void freeNow(Handle context, long dptr, MemoryQuota.Charge charge) {
-        if (objects.isLive(context)) { // else it went with its context
+        if (objects.isLive(context)) { // otherwise it ended with its context
             int entered = objects.enter(context);
             session.deferError(entered != 0 ? entered : driver.cuMemFree_v2(dptr));
         }
@@ -194,7 +194,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
 
     @Override
     public void cuMemGetInfo_v2(CallContext call) {
-        objects.quota().refresh(); // first: it may make a pool give memory back
+        objects.quota().refresh(); // before the query, because it may make a pool release memory
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = driver.cuMemGetInfo_v2(out, out.asSlice(Long.BYTES));
         Handle context = objects.currentContext();
@@ -224,13 +224,13 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
 
     private int fromPool(Handle context, int device, long bytes, long stream, MemorySegment out,
             IntSupplier allocator) {
-        MemoryQuota.Charge charge = pools.store().claim(device, bytes);
+        MemoryQuota.Charge charge = pools.keptMemory().claim(device, bytes);
         if (charge == null) {
             return CudaResult.OUT_OF_MEMORY;
         }
         int result = allocator.getAsInt();
-        if (result == 0 && !pools.store().settle(device)) {
-            // The pool could not use what it held back, and has taken more than there is.
+        if (result == 0 && !pools.keptMemory().settle(device)) {
+            // The pool could not reuse the memory that it kept, and has allocated more than the quota allows.
             session.deferError(driver.cuMemFreeAsync(out.get(ValueLayout.JAVA_LONG, 0), stream));
             result = CudaResult.OUT_OF_MEMORY;
         }
@@ -251,7 +251,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         }
         int result = driver.cuMemFreeAsync(dptr, hStream);
         if (result == 0 && block != null) {
-            objects.graphMemory().freed(block); // its node keeps the address
+            objects.graphMemory().freed(block); // the graph's node keeps the address
         } else if (result == 0) {
             MemoryQuota.Charge charge = objects.allocations().chargeAt(dptr);
             objects.allocations().remove(dptr);
@@ -260,7 +260,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         call.finish(result);
     }
 
-    /** What a pool keeps that counts; other memory is there until its stream has freed it. */
+    /** Gives a charge back: at once if the pool still counts the memory, else when the stream has freed it. */
     private void giveBackAfter(StreamState stream, MemoryQuota.Charge charge) {
         if (charge.isKept()) {
             charge.giveBack();

@@ -10,7 +10,7 @@ import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** What one GPU of the session can do with another's memory. */
+/** Attributes of pairs of GPUs: the access of one GPU to another's memory. */
 final class PeerCalls implements PeerManualCalls {
     private final GpuBackend backend;
 

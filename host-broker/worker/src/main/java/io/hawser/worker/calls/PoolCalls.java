@@ -17,20 +17,21 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Memory pools. What pools hold back of memory that the guest has freed counts as used, so that no number of pools
- * takes a session beyond its quota; they are trimmed before an allocation is refused for it. Session thread.
+ * Memory pools. Freed memory that pools keep still counts as used, so that no number of pools lets a session exceed its
+ * quota. Before an allocation fails for lack of quota, the pools are trimmed. Session thread.
  */
 final class PoolCalls implements MemoryQuota.Keeper {
     private static final int RELEASE_THRESHOLD = 4; // CUmemPool_attribute of CUDA 13.0 cuda.h
     private static final int RESERVED_MEM_CURRENT = 5;
-    private static final int LAST_ATTRIBUTE = 8; // CU_MEMPOOL_ATTR_USED_MEM_HIGH; later ones need no remote support
-    private static final int MAX_POOLS = 1024; // of one session; each costs memory in the driver
+    // CU_MEMPOOL_ATTR_USED_MEM_HIGH; the worker need not support later ones
+    private static final int LAST_ATTRIBUTE = 8;
+    private static final int MAX_POOLS = 1024; // per session; each costs memory in the driver
 
     private final Session session;
     private final GuestObjects objects;
     private final MemoryPools backend;
-    private final MemoryQuota.Store store;
-    private final Map<Long, Integer> devices = new HashMap<>(); // by the backend's handle of a pool
+    private final MemoryQuota.KeptMemory keptMemory;
+    private final Map<Long, Integer> devices = new HashMap<>(); // by the backend's handle of the pool
     private final List<Long> defaults = new ArrayList<>();
     private boolean hasDefaults;
 
@@ -38,7 +39,7 @@ final class PoolCalls implements MemoryQuota.Keeper {
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend().memoryPools();
-        this.store = objects.quota().store(this);
+        this.keptMemory = objects.quota().addKeeper(this);
     }
 
     void hwsMemPoolCreate(Call call, long poolId, int device, long maxSize) {
@@ -81,19 +82,19 @@ final class PoolCalls implements MemoryQuota.Keeper {
     }
 
     /**
-     * Through which memory of pools is claimed.
+     * Claims memory of pools.
      *
      * @return never null.
      */
-    MemoryQuota.Store store() {
-        return store;
+    MemoryQuota.KeptMemory keptMemory() {
+        return keptMemory;
     }
 
     /**
-     * The device whose memory a pool has.
+     * The device of a pool's memory.
      *
-     * @param pool the backend's handle of a live one.
-     * @param context that is current, of whose device one that is not known here must be.
+     * @param pool the backend's handle of a live pool.
+     * @param context the current context, whose device an unknown pool must have.
      * @return its number.
      */
     int deviceOf(long pool, Handle context) {
@@ -102,7 +103,7 @@ final class PoolCalls implements MemoryQuota.Keeper {
         return device == null ? objects.deviceOf(context) : device;
     }
 
-    /** Whether or not the guest has asked for the handles of devices' own pools. */
+    /** Records the default pools of all devices, even if the guest has not asked for their handles. */
     private void findDefaults() {
         if (hasDefaults) {
             return;
@@ -147,7 +148,7 @@ final class PoolCalls implements MemoryQuota.Keeper {
             for (long pool : poolsOf(device)) {
                 out.set(ValueLayout.JAVA_LONG, 0, 0);
                 bytes += backend.getAttribute(pool, RESERVED_MEM_CURRENT, out) == 0
-                    ? out.get(ValueLayout.JAVA_LONG, 0) : 0; // a pool that cannot tell holds nothing back
+                    ? out.get(ValueLayout.JAVA_LONG, 0) : 0; // a pool without this attribute keeps nothing
             }
         }
         return bytes;
@@ -172,7 +173,7 @@ final class PoolCalls implements MemoryQuota.Keeper {
 
     @Override
     public void trim(int device) {
-        if (backend == null || session.gates().isOpen()) { // it may wait for the device
+        if (backend == null || session.gates().isOpen()) { // trimming may wait for the device
             return;
         }
         backend.noticeFrees();

@@ -24,16 +24,16 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Copies through the region of shared memory, and its memory that kernels use. The backend reads and writes the region
- * itself: nothing is moved here. Session thread.
+ * Copies through the region of shared memory, and memory of the region that kernels use. The backend accesses the
+ * region directly; this class copies no bytes. Session thread.
  */
 final class RegionCalls {
     private static final Logger LOG = System.getLogger(RegionCalls.class.getName());
 
-    // Payload offsets of the chunk's number: all fields before it have 8 bytes.
+    // Offsets of the chunk's number in the payload: all fields before it have 8 bytes.
     private static final int COPY_CHUNK_OFFSET = 32;
     private static final int BOX_CHUNK_OFFSET = 104;
-    private static final long PINNED_BYTES = 4L << 20; // at once: some 2 ms on an NVIDIA GPU's driver
+    private static final long PINNED_BYTES = 4L << 20; // pinned at once: about 2 ms with NVIDIA's driver
     private static final int ARRAY_CHUNK_OFFSET = 88;
 
     private final Session session;
@@ -42,28 +42,28 @@ final class RegionCalls {
     private final BoxCopy boxes;
     private final SharedRegion region;
     private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
-    private final BitSet pinnedChunks = new BitSet(); // or those that cannot be
+    private final BitSet pinnedChunks = new BitSet(); // chunks that are pinned, or that cannot be
     private boolean isPinningRefused;
-    private long settledSequence; // of the last call that sees to its chunk itself
+    private long settledSequence; // the last call that returns its chunk itself
 
     /** Pinned memory of the guest; the device address is 0 when the backend's kernels cannot use it. */
     private record HostMap(long bytes, long device) { }
 
     /**
-     * A box's bytes in the region.
+     * The bytes of a box in the region.
      *
-     * @param offset of the first.
-     * @param pitch from a row to the next.
-     * @param slicePitch from a slice to the next.
-     * @param chunk as in the call.
+     * @param offset offset of the first byte.
+     * @param pitch bytes from one row to the next.
+     * @param slicePitch bytes from one slice to the next.
+     * @param chunk the call's chunk number.
      */
     record HostBox(long offset, long pitch, long slicePitch, int chunk) {
-        /** Bytes from the first to the last that a copy of a box touches; saturates. */
+        /** Bytes from the first to the last byte that a copy of a box uses; saturates. */
         long spanBytes(Box box) {
             return box.isEmpty() ? 0 : spanBytes(box.widthBytes(), box.rows(), box.slices());
         }
 
-        /** The same for lengths that are over 0. */
+        /** The same, for lengths over 0. */
         long spanBytes(long widthBytes, long rows, long slices) {
             return Sizes.add(Sizes.add(Sizes.multiply(slices - 1, slicePitch), Sizes.multiply(rows - 1, pitch)),
                 widthBytes);
@@ -73,8 +73,8 @@ final class RegionCalls {
     /**
      * Makes the calls of a session.
      *
-     * @param session whose objects they use.
-     * @param region of its guest; null when its carrier is another.
+     * @param session the session.
+     * @param region the guest's region; null over another carrier.
      */
     RegionCalls(Session session, SharedRegion region) {
         this.session = session;
@@ -90,7 +90,7 @@ final class RegionCalls {
         }
         if (byteCount == 0 || (regionOffset | byteCount) % RegionLayout.GRANULE_BYTES != 0
             || overlaps(regionOffset, byteCount)) {
-            call.fatal("host memory must be whole granules that are not mapped: regionOffset=" + regionOffset
+            call.fatal("host memory must be whole granules that are not mapped yet: regionOffset=" + regionOffset
                 + " byteCount=" + byteCount);
             return;
         }
@@ -104,7 +104,7 @@ final class RegionCalls {
             }
             device = out.get(ValueLayout.JAVA_LONG, 0);
             if (!objects.allocations().add(device, byteCount, null)) {
-                throw new IllegalStateException("the backend gave an address that is in use: address=0x"
+                throw new IllegalStateException("the backend must not return an address that is in use: address=0x"
                     + Long.toHexString(device) + " bytes=" + byteCount);
             }
         }
@@ -125,7 +125,7 @@ final class RegionCalls {
             return;
         }
         if (map.device != 0) {
-            objects.allocations().removeHost(map.device); // gone for later copies at once
+            objects.allocations().removeHost(map.device); // later copies cannot use it from now on
         }
         call.deferWithoutRecord();
         List<Handle> contexts = objects.handles().all(HandleKind.CONTEXT);
@@ -133,14 +133,14 @@ final class RegionCalls {
         for (Handle context : contexts) {
             int wait = context.isFailed() ? -1 : backend.whenContextReached(context.nativeHandle(),
                 status -> session.completions().add(unmap::reached));
-            if (wait != 0) { // a lost context does not wait
+            if (wait != 0) { // a lost context reports nothing
                 session.completions().add(unmap::reached);
             }
         }
-        session.completions().add(unmap::reached); // for itself
+        session.completions().add(unmap::reached); // counts for this method itself
     }
 
-    /** Waits for all contexts, then takes the memory back from the backend. */
+    /** Waits for all contexts, then unmaps the memory from the backend. */
     private final class Unmap {
         private final Call call;
         private final long device;
@@ -184,7 +184,7 @@ final class RegionCalls {
     }
 
     private void copyBox(Call call, Box box, HostBox host, boolean toDevice) {
-        // The region first: a box that is none has no length there either.
+        // The region is checked first. An invalid box has no length there.
         long span = box == null ? 0 : host.spanBytes(box);
         if (!allows(call, host.offset, span, host.chunk) || !CopyCalls.check(call, box)) {
             return;
@@ -204,22 +204,22 @@ final class RegionCalls {
     @FunctionalInterface
     interface Issue {
         /**
-         * Issues it.
+         * Issues the copy.
          *
-         * @param address of the box's first byte in the region.
-         * @param stream where.
+         * @param address address of the box's first byte in the region.
+         * @param stream the stream.
          * @return CUresult.
          */
         int issue(long address, StreamState stream);
     }
 
     /**
-     * Copies between the region and something that is no plain memory.
+     * Copies between the region and an object that is not linear memory.
      *
      * @param call names the stream; ends here.
-     * @param host where in the region.
-     * @param spanBytes from the first to the last byte that is touched there.
-     * @param issue does it.
+     * @param host the bytes in the region.
+     * @param spanBytes bytes there from the first to the last byte of the copy.
+     * @param issue issues the copy.
      */
     void copy(Call call, HostBox host, long spanBytes, Issue issue) {
         if (allows(call, host.offset, spanBytes, host.chunk)) {
@@ -228,10 +228,10 @@ final class RegionCalls {
         }
     }
 
-    /** Whether the guest may name these bytes; if not, the session ends. */
+    /** Whether the guest may use these bytes; if not, this ends the session. */
     private boolean allows(Call call, long offset, long bytes, int chunk) {
         if (region == null) {
-            call.fatal("a session without a region has nothing to copy through it");
+            call.fatal("a session must have a region to copy through it");
             return false;
         }
         if (!region.allows(offset, bytes, chunk)) {
@@ -245,7 +245,10 @@ final class RegionCalls {
         return true;
     }
 
-    /** Part by part, at the first copy through each: pinning all of it at once would hold up a guest's first copy. */
+    /**
+     * Pins a part of the bulk area at the first copy through it. Pinning all of it at once would delay a guest's first
+     * copy.
+     */
     private void pin(int chunk) {
         RegionGeometry geometry = region.geometry();
         int chunks = (int) (PINNED_BYTES / geometry.chunkBytes());
@@ -261,11 +264,11 @@ final class RegionCalls {
         }
     }
 
-    /** Ends a copy's call; its chunk goes back when the stream has done what was issued, or has failed. */
+    /** Ends a copy's call. The chunk returns to the guest when the stream has done the copy or has failed. */
     private void settle(Call call, StreamState stream, int chunk, int issued) {
         if (chunk != 0) {
             settledSequence = call.sequence();
-            // Straight from the backend's thread: the guest fills the chunk again while others are copied.
+            // Runs on the backend's thread, so that the guest can refill the chunk while other chunks are copied.
             int wait = backend.whenStreamReached(stream.context(), stream.stream(),
                 status -> region.releaseChunk(chunk - 1, issued != 0 ? issued : status));
             if (wait != 0) {
@@ -275,7 +278,7 @@ final class RegionCalls {
         call.finish(issued);
     }
 
-    /** Gives back the chunk of a copy that was refused before it was issued: for its stream, say, or its address. */
+    /** Returns the chunk of a copy that failed before it was issued, for example for its stream or its address. */
     void failed(int opcode, Call call) {
         int offset = switch (opcode) {
             case CudaOpcodes.hwsCopyHtoDShared, CudaOpcodes.hwsCopyDtoHShared -> COPY_CHUNK_OFFSET;

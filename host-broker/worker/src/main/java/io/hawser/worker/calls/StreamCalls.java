@@ -6,7 +6,10 @@ import io.hawser.cuda.generated.StreamManualCalls;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Session;
 
-/** Waiting for streams and events: issued in order, answered when reached, holding up nobody. */
+/**
+ * Waits for streams and events. The calls are issued in order and answered when their work is done; they block no other
+ * thread.
+ */
 final class StreamCalls implements StreamManualCalls, EventManualCalls {
     private final Session session;
 

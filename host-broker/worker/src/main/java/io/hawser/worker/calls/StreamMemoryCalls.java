@@ -12,14 +12,15 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Values in memory that streams wait for and write, and tensor maps. Session thread. */
+/** Stream memory operations (waits for values in memory, and writes of values), and tensor maps. Session thread. */
 final class StreamMemoryCalls implements MemopsManualCalls {
     // An operation of hwsStreamMemOps: u32 type, u32 flags, u64 address, u64 value.
     private static final int OP_BYTES = 24;
     private static final int OP_FLAGS_OFFSET = 4;
     private static final int OP_ADDRESS_OFFSET = 8;
     private static final int OP_VALUE_OFFSET = 16;
-    // CUstreamBatchMemOpParams of CUDA 13.0 cuda.h: waits and writes have the same fields, barriers and flushes too.
+    // CUstreamBatchMemOpParams of CUDA 13.0 cuda.h. Waits and writes have the same fields, and so have barriers and
+    // flushes.
     private static final int ADDRESS_OFFSET = 8;
     private static final int VALUE_OFFSET = 16;
     private static final int FLAGS_OFFSET = 24;
@@ -31,7 +32,7 @@ final class StreamMemoryCalls implements MemopsManualCalls {
     private static final int WAIT_64 = 4;
     private static final int WRITE_64 = 5;
     private static final int BARRIER = 6;
-    private static final int WAIT_FLAGS = 3 | 1 << 30; // how to compare; CU_STREAM_WAIT_VALUE_FLUSH
+    private static final int WAIT_FLAGS = 3 | 1 << 30; // comparison; CU_STREAM_WAIT_VALUE_FLUSH
     private static final int MAP_ALIGNMENT = 64;
 
     private final Session session;
@@ -45,7 +46,7 @@ final class StreamMemoryCalls implements MemopsManualCalls {
         Call call = Call.of(context);
         int count = (int) (ops.byteSize() / OP_BYTES);
         if (count == 0 || ops.byteSize() % OP_BYTES != 0) {
-            call.fatal("operations are whole and at least one: bytes=" + ops.byteSize());
+            call.fatal("operations must be complete and at least one: bytes=" + ops.byteSize());
             return;
         }
         try (Arena arena = Arena.ofConfined()) {
@@ -61,7 +62,7 @@ final class StreamMemoryCalls implements MemopsManualCalls {
         }
     }
 
-    /** One operation as the driver wants it; false when the call has been ended. */
+    /** Converts one operation to the driver's form; false when this has ended the call. */
     private static boolean put(Call call, MemorySegment op, MemorySegment params) {
         int type = op.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
         int flags = op.get(ValueLayout.JAVA_INT_UNALIGNED, OP_FLAGS_OFFSET);
@@ -72,7 +73,7 @@ final class StreamMemoryCalls implements MemopsManualCalls {
             default -> 0;
         };
         if (type < WAIT_32 || type > BARRIER || (flags & ~known) != 0) {
-            call.fatal("an operation has a type and flags that CUDA knows: type=" + type + " flags=" + flags);
+            call.fatal("an operation must have a type and flags of CUDA: type=" + type + " flags=" + flags);
             return false;
         }
         params.set(ValueLayout.JAVA_INT, 0, type);
@@ -95,10 +96,10 @@ final class StreamMemoryCalls implements MemopsManualCalls {
         int kind = params.get(ValueLayout.JAVA_INT_UNALIGNED, HwsTensorMap.KIND_OFFSET);
         int rank = params.get(ValueLayout.JAVA_INT_UNALIGNED, HwsTensorMap.RANK_OFFSET);
         if (kind < 0 || kind > 3 || rank < (kind == 3 ? 0 : 1) || rank > 5) {
-            call.fatal("a tensor map has a kind and a rank that CUDA knows: kind=" + kind + " rank=" + rank);
+            call.fatal("a tensor map must have a kind and a rank of CUDA: kind=" + kind + " rank=" + rank);
             return;
         }
-        // NULL is for a map whose address comes later.
+        // The address may be NULL: the program sets it later.
         long address = params.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsTensorMap.ADDRESS_OFFSET);
         if (!call.checkDevice(address, address == 0 ? 0 : 1)) {
             return;

@@ -21,8 +21,8 @@ import java.util.Map;
 import java.util.function.LongToIntFunction;
 
 /**
- * Texture and surface objects. Their numbers are the backend's own, each of its context; only those that the session
- * has made are destroyed. Session thread.
+ * Texture and surface objects. The guest gets the backend's own numbers, which belong to a context. A guest can destroy
+ * only objects that its session has created. Session thread.
  */
 final class TextureCalls implements TextureManualCalls {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
@@ -97,14 +97,14 @@ final class TextureCalls implements TextureManualCalls {
         call.finish(destroyer.applyAsInt(key.number()));
     }
 
-    /** Whether another object may be made; if not, the call has failed. */
+    /** Whether another object may be created; if not, this fails the call. */
     private boolean canCreate(CallContext call) {
         if (objects.currentContext() == null || backend == null) {
             call.fail(backend == null ? CudaResult.NOT_SUPPORTED : CudaResult.INVALID_CONTEXT);
             return false;
         }
         live.keySet().removeIf(context -> {
-            boolean isGone = !objects.isLive(context); // and its objects with it
+            boolean isGone = !objects.isLive(context); // its objects ended with it
             count -= isGone ? live.get(context).size() : 0;
             return isGone;
         });
@@ -127,7 +127,7 @@ final class TextureCalls implements TextureManualCalls {
         return call.scratch(part.byteSize()).copyFrom(part);
     }
 
-    /** Fills in the backend's structure of checked values; if it cannot, the call has failed. */
+    /** Fills in the backend's structure from checked values; on failure it fails the call. */
     private static boolean fill(CallContext call, MemorySegment descriptor, long array, long mipmappedArray,
             MemorySegment resource) {
         int type = resource.get(INT, HwsResource.RES_TYPE_OFFSET);

@@ -19,23 +19,23 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 
 /**
- * Virtual memory management. The session has its own tables of reservations and mappings: a guest cannot name
- * addresses of the worker's, nor unmap what is not its own. Session thread.
+ * Virtual memory management. The session keeps its own tables of reservations and mappings, so a guest can neither use
+ * addresses of the worker nor unmap memory of others. Session thread.
  */
 final class VmmCalls implements VmmManualCalls {
     /** Reservations of one session; each costs an entry here and in the driver. */
     private static final int MAX_RESERVATIONS = 1 << 16;
-    /** Mappings of one session, likewise. */
+    /** Mappings of one session; each costs an entry here and in the driver. */
     private static final int MAX_MAPPINGS = 1 << 20;
-    /** Addresses that one session may hold: an eighth of what a process has. */
+    /** Address space that one session may reserve: an eighth of a process's. */
     private static final long MAX_RESERVED_BYTES = 1L << 44;
 
-    /** Memory without an address, as its handle keeps it. */
-    private static final class Memory {
+    /** Memory without an address; kept with its handle. */
+    private static final class Allocation {
         final long bytes;
         int mappings;
 
-        Memory(long bytes) {
+        Allocation(long bytes) {
             this.bytes = bytes;
         }
     }
@@ -109,12 +109,12 @@ final class VmmCalls implements VmmManualCalls {
             return;
         }
         Long reserved = reservations.get(address);
-        if (reserved == null || reserved != bytes || touches(address, bytes)) {
+        if (reserved == null || reserved != bytes || overlaps(address, bytes)) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
         reservations.remove(address);
-        // Work that was issued before may still look at the addresses, if only to fault there.
+        // Work issued before may still access the addresses, if only to fault there.
         waits.run(Call.of(call), () -> {
             int result = backend.unreserve(address, bytes);
             reservedBytes -= bytes;
@@ -138,8 +138,8 @@ final class VmmCalls implements VmmManualCalls {
             charge.giveBack();
         } else {
             objects.register(Call.of(call), HandleKind.MEM_ALLOCATION, allocationId,
-                out.get(ValueLayout.JAVA_LONG, 0), null, new Memory(bytes));
-            if (Call.of(call).isRejected()) { // the session ends
+                out.get(ValueLayout.JAVA_LONG, 0), null, new Allocation(bytes));
+            if (Call.of(call).isRejected()) { // the session has ended
                 charge.giveBack();
                 return;
             }
@@ -152,9 +152,9 @@ final class VmmCalls implements VmmManualCalls {
     @Override
     public void hwsMemRelease(CallContext call, long allocation, long allocationId) {
         Handle handle = Call.of(call).lastObject();
-        Memory memory = handle.info(Memory.class);
+        Allocation memory = handle.info(Allocation.class);
         if (memory.mappings != 0) {
-            call.fatal("a guest releases memory after its last mapping: mappings=" + memory.mappings);
+            call.fatal("memory must be released after its last mapping: mappings=" + memory.mappings);
             return;
         }
         MemoryQuota.Charge charge = objects.takeCharge(handle);
@@ -167,8 +167,8 @@ final class VmmCalls implements VmmManualCalls {
     @Override
     public void hwsMemMap(CallContext call, long address, long bytes, long offset, long allocation) {
         Handle handle = Call.of(call).lastObject();
-        Memory memory = handle.info(Memory.class);
-        if (!isReserved(address, bytes) || touches(address, bytes) || offset < 0 || offset > memory.bytes - bytes
+        Allocation memory = handle.info(Allocation.class);
+        if (!isReserved(address, bytes) || overlaps(address, bytes) || offset < 0 || offset > memory.bytes - bytes
             || mappings.size() >= MAX_MAPPINGS) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
@@ -176,7 +176,7 @@ final class VmmCalls implements VmmManualCalls {
         int result = backend.map(address, bytes, offset, allocation);
         if (result == 0) {
             if (!objects.allocations().add(address, bytes, handle)) {
-                throw new IllegalStateException("the backend reserved addresses that are in use: address=0x"
+                throw new IllegalStateException("the backend must not reserve addresses that are in use: address=0x"
                     + Long.toHexString(address) + " bytes=" + bytes);
             }
             mappings.put(address, new Mapping(bytes, handle));
@@ -191,13 +191,13 @@ final class VmmCalls implements VmmManualCalls {
             && bytes <= reservation.getValue() - (address - reservation.getKey());
     }
 
-    /** Whether a mapping touches a part of the range, which lies in a reservation. */
-    private boolean touches(long address, long bytes) {
+    /** Whether a mapping overlaps the range, which lies in a reservation. */
+    private boolean overlaps(long address, long bytes) {
         Map.Entry<Long, Mapping> below = mappings.lowerEntry(address + bytes);
         return below != null && below.getKey() + below.getValue().bytes > address;
     }
 
-    /** The mappings that make up a range exactly; null when there is a gap, or one reaches beyond it. */
+    /** The mappings that fill a range exactly; null when there is a gap, or a mapping extends beyond it. */
     private NavigableMap<Long, Mapping> whole(long address, long bytes) {
         if (!isReserved(address, bytes)) {
             return null;
@@ -220,12 +220,12 @@ final class VmmCalls implements VmmManualCalls {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
-        gone.keySet().forEach(objects.allocations()::removeMapping); // gone for later copies at once
+        gone.keySet().forEach(objects.allocations()::removeMapping); // later copies cannot use it from now on
         List<Mapping> ended = List.copyOf(gone.values());
         gone.clear();
         waits.run(Call.of(call), () -> {
             int result = backend.unmap(address, bytes);
-            ended.forEach(mapping -> mapping.memory.info(Memory.class).mappings--);
+            ended.forEach(mapping -> mapping.memory.info(Allocation.class).mappings--);
             call.finish(result);
         });
     }

@@ -6,7 +6,7 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 
-/** The functions that exist on the wire only, each handed to the class of its objects. */
+/** The functions that exist only on the wire; each is passed to the class that implements it. */
 final class WireCalls implements WireManualCalls {
     private final ContextCalls contexts;
     private final ImageCalls images;

@@ -1,2 +1,2 @@
-/** The hand-written calls of the API description, one class a group of objects. */
+/** The hand-written calls of the API description, one class per group of objects. */
 package io.hawser.worker.calls;

@@ -65,7 +65,7 @@ public final class Jail {
     private static final int RLIMIT_NOFILE = 7;
     private static final int RLIMIT_MSGQUEUE = 12;
     /**
-     * A guest's mappings and a driver use one descriptor each. The limit stops a worker that fills the kernel's file
+     * Each mapping of a guest or of a driver uses one descriptor. The limit stops a worker that fills the kernel's file
      * table.
      */
     private static final long MAX_DESCRIPTORS = 16384;
@@ -219,8 +219,8 @@ public final class Jail {
     }
 
     /**
-     * Closes the worker's copy of the listener, after the watcher has one: its owner can allow itself every system
-     * call.
+     * Closes the worker's copy of the listener, after the watcher has one. With a listener, a process can allow itself
+     * every system call.
      */
     public static void closeListener(int listener) {
         Kernel.close(listener);

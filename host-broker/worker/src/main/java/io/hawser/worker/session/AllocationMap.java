@@ -4,8 +4,9 @@ import io.hawser.cuda.generated.HandleKind;
 import java.util.Arrays;
 
 /**
- * The device memory that a session may address: its own allocations and the global variables of its modules. Sorted
- * arrays, so that the check of every copy allocates nothing. Addresses are unsigned. Session thread only.
+ * The device memory that a session may address: its own allocations and the global variables of its modules. The ranges
+ * are kept in sorted arrays, so that the check of a copy allocates nothing. Addresses are unsigned. Session thread
+ * only.
  */
 public final class AllocationMap {
     private static final int INITIAL_CAPACITY = 64;
@@ -19,13 +20,13 @@ public final class AllocationMap {
     private long removals;
 
     /**
-     * Adds a range that costs nothing of the quota here.
+     * Adds a range that has no charge of its own.
      *
      * @param address its first byte.
      * @param bytes its length, over 0.
-     * @param owner what it goes with: an allocation's context, a global variable's module, a mapping's memory; null for
-     *     the guest's own memory that kernels can use.
-     * @return false, with nothing changed, when it overlaps a range that is there.
+     * @param owner the handle that it ends with: an allocation's context, a global variable's module, a mapping's
+     *     memory; null for the guest's own memory that kernels can use.
+     * @return false, with nothing changed, when it overlaps another range.
      */
     public boolean add(long address, long bytes, Handle owner) {
         return add(address, bytes, owner, null);
@@ -37,8 +38,8 @@ public final class AllocationMap {
      * @param address its first byte.
      * @param bytes its length, over 0.
      * @param owner its context.
-     * @param charge what it costs of the quota; given back when it goes with its context.
-     * @return false, with nothing changed, when it overlaps a range that is there.
+     * @param charge its charge on the quota; given back when the context ends.
+     * @return false, with nothing changed, when it overlaps another range.
      */
     public boolean add(long address, long bytes, Handle owner, MemoryQuota.Charge charge) {
         if (bytes <= 0) {
@@ -72,10 +73,10 @@ public final class AllocationMap {
     }
 
     /**
-     * Whether a copy may touch these bytes: all inside one range, or inside mappings that lie end to end.
+     * Whether a copy may access these bytes: all inside one range, or inside adjacent mappings.
      *
      * @param address first byte.
-     * @param bytes length as an unsigned number; 0 touches nothing and is inside everywhere.
+     * @param bytes unsigned length; 0 accesses nothing and is always allowed.
      * @return true when it may.
      */
     public boolean contains(long address, long bytes) {
@@ -91,11 +92,11 @@ public final class AllocationMap {
             return false;
         }
         long here = lengths[at] - offset;
-        return Long.compareUnsigned(bytes, here) <= 0 || goesOn(at, bytes - here);
+        return Long.compareUnsigned(bytes, here) <= 0 || isMappedBehind(at, bytes - here);
     }
 
-    /** Whether so many bytes, at least 1, are mapped behind the range. */
-    private boolean goesOn(int range, long bytes) {
+    /** Whether at least {@code bytes} bytes, 1 or more, are mapped directly after the range. */
+    private boolean isMappedBehind(int range, long bytes) {
         long missing = bytes;
         for (int at = range; isMapping(at) && at + 1 < count && isMapping(at + 1)
                 && starts[at] + lengths[at] == starts[at + 1]; at++) {
@@ -112,10 +113,10 @@ public final class AllocationMap {
     }
 
     /**
-     * Length of the allocation that begins here.
+     * Length of the session's own allocation that begins at an address.
      *
      * @param address its first byte.
-     * @return bytes, or -1 when none of the session's own begins here.
+     * @return bytes, or -1 when none begins there.
      */
     public long lengthAt(long address) {
         int at = floor(address);
@@ -123,30 +124,31 @@ public final class AllocationMap {
     }
 
     /**
-     * Context of the allocation that begins here.
+     * Context of the session's own allocation that begins at an address.
      *
      * @param address its first byte.
-     * @return the context, or null when none of the session's own begins here.
+     * @return the context, or null when none begins there.
      */
     public Handle ownerAt(long address) {
         return lengthAt(address) < 0 ? null : owners[floor(address)];
     }
 
     /**
-     * What the allocation that begins here costs.
+     * Charge of the session's own allocation that begins at an address.
      *
      * @param address its first byte.
-     * @return its charge, or null when none of the session's own begins here.
+     * @return its charge, or null when none begins there.
      */
     public MemoryQuota.Charge chargeAt(long address) {
         return lengthAt(address) < 0 ? null : charges[floor(address)];
     }
 
     /**
-     * Removes the allocation that begins here; what it costs is given back by who frees it.
+     * Removes the session's own allocation that begins at an address. The caller frees the memory and then gives its
+     * charge back.
      *
      * @param address its first byte.
-     * @return its bytes, or -1 when none of the session's own begins here.
+     * @return its bytes, or -1 when none begins there.
      */
     public long remove(long address) {
         long bytes = lengthAt(address);
@@ -157,7 +159,7 @@ public final class AllocationMap {
     }
 
     /**
-     * Removes the guest's own memory that begins here.
+     * Removes the guest's own memory that begins at an address.
      *
      * @param address its first byte, added without an owner.
      */
@@ -197,9 +199,9 @@ public final class AllocationMap {
     }
 
     /**
-     * Removes what goes with a module or a context, and gives back what it costs.
+     * Removes all ranges of a module or a context, and gives their charges back.
      *
-     * @param owner which; it is no more.
+     * @param owner the handle, which has ended.
      */
     public void removeOwner(Handle owner) {
         for (int i = count - 1; i >= 0; i--) {
@@ -214,7 +216,7 @@ public final class AllocationMap {
     }
 
     /**
-     * How often something has been removed: who has found a range inside can tell by it whether that still holds.
+     * Counts removals. While the count is unchanged, the result of an earlier {@link #contains} still holds.
      *
      * @return counts up.
      */

@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * What an array or mipmapped array was made as. Lengths are in elements; a height or depth of 0 says that there is no
- * such dimension.
+ * The shape of an array or mipmapped array. Lengths are in elements; a height or depth of 0 means that the array does
+ * not have that dimension.
  *
  * @param width from 1.
  * @param height rows.
@@ -16,13 +16,15 @@ import java.lang.foreign.ValueLayout;
  * @param elementBytes bytes of all channels of an element.
  * @param flags CUDA_ARRAY3D_...
  * @param levels from 1; over 1 for a mipmapped array only.
- * @param chargedBytes what it costs of the quota; 0 for a level, which its mipmapped array has paid.
+ * @param chargedBytes its charge on the quota; 0 for a level, because the mipmapped array holds the charge.
  */
 public record ArrayShape(long width, long height, long depth, int elementBytes, int flags, int levels,
         long chargedBytes) {
-    /** Elements in one direction: more than any device has; products of three and an element fit a long. */
+    /**
+     * Longest side in elements: more than any device supports. The product of three sides and an element fits a long.
+     */
     static final long MAX_LENGTH = 1L << 18;
-    /** CUDA clamps to this: 1 + log2 of the longest side. */
+    /** CUDA clamps the number of levels to this: 1 + log2 of the longest side. */
     static final int MAX_LEVELS = 18 + 1;
 
     // CUDA 13.0 cuda.h, CUDA_ARRAY3D_...
@@ -34,8 +36,9 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
     private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER | COLOR_ATTACHMENT;
 
     /*
-     * A driver does not tell what an array takes. NVIDIA's, on an H200: rows in tiles of 64 bytes by 8 rows, these in
-     * blocks of up to 16, which low arrays have smaller, and larger arrays in pages of 2 MiB. The quota counts so.
+     * The driver does not report the size of an array, so the quota computes it. Measured with NVIDIA's driver on an
+     * H200: rows are stored in tiles of 64 bytes by 8 rows. Tiles form blocks of up to 16 tiles; low arrays have
+     * smaller blocks. Larger arrays occupy pages of 2 MiB.
      */
     private static final long TILE_BYTES = 64;
     private static final long TILE_ROWS = 8;
@@ -49,7 +52,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
      *
      * @param descriptor the struct CUDA_ARRAY3D_DESCRIPTOR.
      * @param levels number of levels.
-     * @return null when no array is like that.
+     * @return null when no array can have this shape.
      */
     public static ArrayShape of(MemorySegment descriptor, int levels) {
         long width = descriptor.get(ValueLayout.JAVA_LONG_UNALIGNED, CUDA_ARRAY3D_DESCRIPTOR.WIDTH_OFFSET);
@@ -78,7 +81,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
      *
      * @param format a CUarray_format of the guest's.
      * @param channels number of channels of the guest's.
-     * @return 0 when no array or texture has it here: planar, packed and block-compressed ones are left out.
+     * @return 0 for formats that arrays and textures do not support here: planar, packed and block-compressed ones.
      */
     public static int elementBytes(int format, int channels) {
         if (channels != 1 && channels != 2 && channels != 4) {
@@ -104,7 +107,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
      * The shape of a level.
      *
      * @param level below {@link #levels}.
-     * @return without cost.
+     * @return the shape, with no charge.
      */
     public ArrayShape level(int level) {
         boolean hasLayers = (flags & (LAYERED | CUBEMAP)) != 0;
@@ -117,7 +120,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
     }
 
     /**
-     * Whether a box lies in the array; it may begin and end within elements.
+     * Whether a box lies in the array; it may begin and end inside elements.
      *
      * @param xBytes first byte in a row.
      * @param y first row.
@@ -125,7 +128,7 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
      * @param widthBytes length of a row's part.
      * @param rows rows in each slice.
      * @param slices slices.
-     * @return false for any other numbers, of whatever size and sign.
+     * @return false for any other numbers, of every size and sign.
      */
     public boolean contains(long xBytes, long y, long z, long widthBytes, long rows, long slices) {
         return isWithin(xBytes, widthBytes, width * elementBytes) && isWithin(y, rows, Math.max(height, 1))

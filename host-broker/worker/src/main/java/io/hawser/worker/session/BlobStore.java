@@ -12,15 +12,18 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Device code images on their way into the worker, and those that have arrived, kept by content so that a guest that
- * loads one again need not send it. Session thread only.
+ * Device code images. A complete image is kept under its digest, so that a guest that loads it again need not send it.
+ * Session thread only.
  */
 public final class BlobStore {
-    /** The largest image; a guest-chosen size that allocates memory. PyTorch's largest library is below half of it. */
+    /**
+     * The largest image; stops a guest that would allocate memory of any size. PyTorch's largest library has less than
+     * half.
+     */
     public static final long MAX_BLOB_BYTES = 1L << 30;
-    /** All memory of the store; what has arrived is dropped, oldest use first, to keep to it. */
+    /** Memory of all images. The store drops the least recently used complete images to stay within it. */
     public static final long MAX_TOTAL_BYTES = 1L << 30;
-    /** How many ids a guest may hold; each costs an entry here. */
+    /** Ids that a guest may hold; each costs an entry here. */
     public static final int MAX_IDS = 1 << 16;
 
     private static final int SHA256_BYTES = 32;
@@ -29,15 +32,15 @@ public final class BlobStore {
     private final LinkedHashMap<String, Blob> byContent = new LinkedHashMap<>(16, 0.75f, true);
     private long totalBytes;
 
-    /** What became of a request. */
+    /** Result of a request. */
     public enum Outcome {
         /** Done. */
         OK,
-        /** The content is there already: the guest need not send it. */
+        /** The store has the content: the guest need not send it. */
         KNOWN,
         /** The store is full: the guest gets CUDA_ERROR_OUT_OF_MEMORY. */
         FULL,
-        /** No honest guest asks this: the session ends. */
+        /** No correct guest sends this: the session ends. */
         MALFORMED
     }
 
@@ -48,10 +51,10 @@ public final class BlobStore {
         final MemorySegment bytes;
         final MessageDigest digest = sha256();
         long received;
-        boolean fetching; // from the broker: the guest sends nothing
+        boolean fetching; // the broker provides the content: the guest must send nothing
         boolean complete;
         int pins;
-        int readers; // other threads, each with a pin
+        int readers; // other threads that read it; each also counts as a pin
 
         Blob(byte[] sha256, long totalBytes) {
             this.sha256 = sha256;
@@ -61,7 +64,7 @@ public final class BlobStore {
     }
 
     /**
-     * Begins a blob, or finds that its content is there.
+     * Begins a blob, or finds a stored one with the same content.
      *
      * @param blobId chosen by the guest, not in use.
      * @param bytes its length.
@@ -92,10 +95,11 @@ public final class BlobStore {
     }
 
     /**
-     * Takes a piece. Pieces come in order without gaps; after the last the content must have the announced digest.
+     * Takes a piece. Pieces must be in order and without gaps. After the last one, the content must have the announced
+     * digest.
      *
-     * @param blobId of a blob that was begun.
-     * @param offsetBytes where the piece belongs.
+     * @param blobId id of a blob that {@link #stage} began.
+     * @param offsetBytes offset of the piece.
      * @param piece its bytes.
      * @return OK or MALFORMED.
      */
@@ -121,7 +125,7 @@ public final class BlobStore {
     private void complete(Blob blob) {
         blob.complete = true;
         Blob twin = byContent.get(blob.content);
-        if (twin != null) { // two ids were begun before either was complete: keep one copy
+        if (twin != null) { // two ids with the same content were begun before either was complete: keep one copy
             byId.replaceAll((id, held) -> held == blob ? twin : held);
             drop(blob);
         } else {
@@ -130,24 +134,24 @@ public final class BlobStore {
     }
 
     /**
-     * Begins to fill a blob that was just begun from elsewhere; {@link #fetched} ends it.
+     * Lets the caller fill a new blob instead of the guest, until {@link #endFetch}.
      *
      * @param blobId its id.
      * @return its memory, valid until then.
      */
-    MemorySegment fetch(long blobId) {
+    MemorySegment beginFetch(long blobId) {
         Blob blob = byId.get(blobId);
         blob.fetching = true;
         return blob.bytes;
     }
 
     /**
-     * The end of {@link #fetch}.
+     * Ends {@link #beginFetch}.
      *
      * @param blobId its id.
-     * @param isThere whether the content is there and has its digest; else the guest sends it.
+     * @param isThere whether the content has been written and has its digest; else the guest sends it.
      */
-    void fetched(long blobId, boolean isThere) {
+    void endFetch(long blobId, boolean isThere) {
         Blob blob = byId.get(blobId);
         blob.fetching = false;
         if (isThere) {
@@ -159,7 +163,7 @@ public final class BlobStore {
      * Keeps a content for another thread until {@link #unpin}.
      *
      * @param content its key.
-     * @return its bytes; null when there is no such content any more.
+     * @return its bytes; null when the store no longer has it.
      */
     MemorySegment pin(String content) {
         Blob blob = byContent.get(content);
@@ -172,19 +176,19 @@ public final class BlobStore {
     }
 
     /**
-     * The end of {@link #pin}.
+     * Ends {@link #pin}.
      *
      * @param content its key.
      */
     void unpin(String content) {
         Blob blob = byContent.get(content);
-        if (blob != null) { // else the session has ended meanwhile
+        if (blob != null) { // otherwise the session has ended meanwhile
             blob.pins--;
             blob.readers--;
         }
     }
 
-    /** The digest of some memory. */
+    /** The SHA-256 digest of some memory. */
     static byte[] sha256(MemorySegment bytes) {
         MessageDigest digest = sha256();
         digest.update(bytes.asByteBuffer());
@@ -192,11 +196,10 @@ public final class BlobStore {
     }
 
     /**
-     * Ends a blob's id and gives its bytes, which stay until {@link #release}: a load consumes the id, the
-     * content stays for a while.
+     * Removes a blob's id, because a load uses the id up. The content stays pinned until {@link #release}.
      *
      * @param blobId its id.
-     * @return the content's key for {@link #bytes} and {@link #release}, or null when there is no such complete blob.
+     * @return the content's key for {@link #bytes} and {@link #release}, or null when no complete blob has this id.
      */
     public String consume(long blobId) {
         Blob blob = byId.get(blobId);
@@ -211,7 +214,7 @@ public final class BlobStore {
     /**
      * The bytes of a consumed blob.
      *
-     * @param content what {@link #consume} gave.
+     * @param content key from {@link #consume}.
      * @return its bytes, valid until released.
      */
     public MemorySegment bytes(String content) {
@@ -221,15 +224,15 @@ public final class BlobStore {
     /**
      * Ends the use of a consumed blob.
      *
-     * @param content what {@link #consume} gave.
+     * @param content key from {@link #consume}.
      */
     public void release(String content) {
         byContent.get(content).pins--;
     }
 
-    /** Frees everything. */
+    /** Frees all images, except those that another thread still uses. */
     public void close() {
-        // What another thread still reads or writes stays: the process ends soon, and its memory with it.
+        // Other threads may still read or write these images. The process exits soon and frees them.
         byId.values().stream().filter(blob -> !blob.complete && !blob.fetching).forEach(this::drop);
         byId.clear();
         byContent.values().stream().filter(blob -> blob.readers == 0).forEach(this::drop);
@@ -237,7 +240,7 @@ public final class BlobStore {
     }
 
     /**
-     * Memory of all blobs.
+     * Memory of all images.
      *
      * @return bytes.
      */
@@ -245,7 +248,7 @@ public final class BlobStore {
         return totalBytes;
     }
 
-    /** Drops complete blobs that no id names until so many bytes fit. */
+    /** Drops complete images that no id refers to, until {@code bytes} more bytes fit. */
     private boolean makeRoom(long bytes) {
         Iterator<Blob> oldest = byContent.values().iterator();
         while (totalBytes + bytes > MAX_TOTAL_BYTES && oldest.hasNext()) {

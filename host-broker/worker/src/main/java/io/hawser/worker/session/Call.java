@@ -11,23 +11,23 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * One request that is being served, used again for later ones. Session thread, except that {@link #finish} may come
- * from any thread after {@link #defer}.
+ * A request in service. The object is reused for later requests. Session thread; after {@link #defer} any thread may
+ * call {@link #finish}.
  */
 public final class Call implements CallContext {
     private static final int REPLY_CAPACITY_BYTES = 64;
     private static final int SCRATCH_BYTES = 4096;
-    private static final long MAX_SCRATCH_BYTES = 1L << 20; // outputs that a description lets a guest ask for
+    private static final long MAX_SCRATCH_BYTES = 1L << 20; // bounds the size of outputs that a guest may ask for
 
     private final Session session;
     private final RecordReader in = new RecordReader();
     private final RecordWriter reply = new RecordWriter(REPLY_CAPACITY_BYTES);
 
-    private MemorySegment scratch; // made at the first use
+    private MemorySegment scratch; // allocated at the first use
     private MemorySegment record;
     private long recordOffset;
     private int lengthBytes;
-    private Staging memory; // the record's, when it can be kept
+    private Staging memory; // the record's memory, when the call may keep it
     private boolean keepsMemory;
     private int opcode;
     private long sequence;
@@ -43,28 +43,28 @@ public final class Call implements CallContext {
     private boolean deferred;
 
     /**
-     * Makes a call for use by {@link #begin}.
+     * Makes a call for {@link #begin}.
      *
-     * @param session that it belongs to.
+     * @param session the session that it belongs to.
      */
     Call(Session session) {
         this.session = session;
     }
 
     /**
-     * The call behind the interface that generated code uses.
+     * Casts the interface that generated code uses.
      *
-     * @param call made by a session.
-     * @return the same.
+     * @param call a call that a session has made.
+     * @return the same object.
      */
     public static Call of(CallContext call) {
         return (Call) call;
     }
 
     /**
-     * Starts on a record.
+     * Starts to serve a record.
      *
-     * @param own the record's memory when that holds nothing else; it is the receiver's until {@link #keepsMemory()};
+     * @param own the record's memory when it holds only this record; the receiver owns it until {@link #keepsMemory()};
      *     null when this call cannot keep the record.
      */
     void begin(RecordHeader header, MemorySegment bytes, long offset, Staging own) {
@@ -131,7 +131,7 @@ public final class Call implements CallContext {
     }
 
     /**
-     * What the session knows of the handle that was resolved last and is no stream.
+     * The handle that was resolved last, streams excepted.
      *
      * @return never null in a manual call that has such a parameter.
      */
@@ -139,7 +139,7 @@ public final class Call implements CallContext {
         return lastObject;
     }
 
-    /** As {@link #handle}, with what the session knows of the object; null when the call has been ended. */
+    /** As {@link #handle}, but returns the session's record of the object; null when this has ended the call. */
     Handle object(HandleKind kind, long id) {
         if (ended) {
             return null;
@@ -156,7 +156,7 @@ public final class Call implements CallContext {
         return handle;
     }
 
-    /** Resolves a stream and notes it as the one on which the record's work waits; null when the call has ended. */
+    /** Resolves a stream. The record's credit then waits for work of this stream. Null when the call has ended. */
     private StreamState stream(long id) {
         if (ended) {
             return null;
@@ -169,9 +169,9 @@ public final class Call implements CallContext {
     }
 
     /**
-     * The stream that was resolved last: on it the record's work waits.
+     * The stream that was resolved last. The record's credit waits for its work.
      *
-     * @return null when the record names none; never in a manual call that has such a parameter.
+     * @return null when the record names no stream; never null in a manual call with such a parameter.
      */
     public StreamState lastStream() {
         return lastStream;
@@ -224,7 +224,7 @@ public final class Call implements CallContext {
 
     @Override
     public RecordWriter reply() {
-        if (!replyBegun) { // most calls have none
+        if (!replyBegun) { // most calls have no outputs
             replyBegun = true;
             reply.begin(opcode | RecordLayout.REPLY_BIT, sequence, thread, context, 0);
         }
@@ -239,7 +239,7 @@ public final class Call implements CallContext {
     @Override
     public void fail(int cuResult) {
         if (cuResult == 0) {
-            throw new IllegalArgumentException("a failed call has an error");
+            throw new IllegalArgumentException("a failed call must have an error");
         }
         finish(cuResult);
     }
@@ -260,7 +260,7 @@ public final class Call implements CallContext {
             return;
         }
         if (ended) {
-            return; // the session, or an earlier check, has ended the call
+            return; // the session or an earlier check has ended the call
         }
         ended = true;
         result = cuResult;
@@ -271,9 +271,9 @@ public final class Call implements CallContext {
     }
 
     /**
-     * As {@link #finish} for a call by which CUDA synchronises: it delivers the session's deferred error.
+     * As {@link #finish}, for a call that synchronises: it also returns the session's deferred error.
      *
-     * @param cuResult the call's own result, which goes first.
+     * @param cuResult the call's own result, which takes precedence.
      */
     public void finishSynchronised(int cuResult) {
         finish(session.synchronised(cuResult));
@@ -286,8 +286,8 @@ public final class Call implements CallContext {
         }
         deferred = true;
         if (memory == null) {
-            // A short record lies among others: a copy of it lives as long as the call. What was taken out of in()
-            // before is gone with the record.
+            // A short record shares its memory with others, so the call keeps a copy. Values read from in() as memory
+            // before this point become invalid with the record.
             MemorySegment copy = Arena.ofAuto().allocate(lengthBytes, RecordLayout.ALIGNMENT_BYTES);
             in.wrap(copy.copyFrom(record.asSlice(recordOffset, lengthBytes)), 0, lengthBytes);
         } else {
@@ -296,13 +296,14 @@ public final class Call implements CallContext {
     }
 
     /**
-     * As {@link #defer}, for a call that does not read its record any more: many may wait without holding memory.
+     * As {@link #defer}, for a call that no longer reads its record, so that many calls can wait without holding
+     * memory.
      */
     public void deferWithoutRecord() {
         if (!deferred && !ended) {
             deferred = true;
             if (!keepsMemory) {
-                memory = null; // stays the receiver's
+                memory = null; // the receiver still owns it
             }
         }
     }
@@ -313,9 +314,9 @@ public final class Call implements CallContext {
     }
 
     /**
-     * How the call has ended.
+     * The call's result.
      *
-     * @return CUresult; 0 as well while it has not.
+     * @return CUresult; also 0 while the call has not ended.
      */
     public int result() {
         return result;
@@ -326,9 +327,9 @@ public final class Call implements CallContext {
     }
 
     /**
-     * Takes the record's memory away from the receiver, for work that reads it later. Once a call.
+     * Takes the record's memory from the receiver, for work that reads it later. Only once per call.
      *
-     * @return the memory, to be given back to the pool; null when it has been taken.
+     * @return the memory, which the caller gives back to the pool; null when it has been taken before.
      */
     public Staging keepMemory() {
         if (keepsMemory || memory == null) {
@@ -340,12 +341,12 @@ public final class Call implements CallContext {
         return kept;
     }
 
-    /** Whether the receiver must not use the record's memory any more. */
+    /** Whether the receiver must no longer use the record's memory. */
     boolean keepsMemory() {
         return keepsMemory;
     }
 
-    /** Gives back what a deferred call has kept. */
+    /** Gives back the memory that a deferred call has kept. */
     private void recycle() {
         if (memory != null) {
             session.giveBack(memory);

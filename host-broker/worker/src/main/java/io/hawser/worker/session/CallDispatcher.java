@@ -1,18 +1,18 @@
 package io.hawser.worker.session;
 
-/** Decodes and executes the described functions. Session thread. */
+/** Decodes and executes the functions of the API description. Session thread. */
 public interface CallDispatcher {
     /**
-     * Whether an opcode has a description.
+     * Whether the description has a function with this opcode.
      *
-     * @param opcode of a request, not of the control library.
-     * @return false when no honest guest sends it.
+     * @param opcode opcode of a request, not of a control record.
+     * @return false when no correct guest sends it.
      */
     boolean isKnown(int opcode);
 
     /**
-     * Whether a request may make the backend wait for the whole device, and so is put off while a host function waits
-     * for the guest. If it is asynchronous, what follows it does not depend on it.
+     * Whether a request may block the backend until the whole device is idle. Such a request is postponed while a host
+     * function waits for the guest. Requests after an asynchronous one do not depend on it.
      *
      * @param opcode a known one.
      * @return whether it may.
@@ -20,7 +20,7 @@ public interface CallDispatcher {
     boolean mayWaitForDevice(int opcode);
 
     /**
-     * Whether a request lets a host function end, so that nothing may hold it up.
+     * Whether a request lets a host function end, so that it must be served at once.
      *
      * @param opcode a known one.
      * @return whether it does.
@@ -28,15 +28,15 @@ public interface CallDispatcher {
     boolean endsHostFunction(int opcode);
 
     /**
-     * Whether a request launches kernels: a vGPU that shares its GPU takes turns in that.
+     * Whether a request launches kernels. Launches need a turn when the vGPU shares its GPU.
      *
-     * @param opcode of any request.
+     * @param opcode opcode of any request.
      * @return whether it does.
      */
     boolean isLaunch(int opcode);
 
     /**
-     * Serves a request; the call ends, or is deferred.
+     * Serves a request: ends the call or defers it.
      *
      * @param opcode a known one.
      * @param call the request.
@@ -44,10 +44,10 @@ public interface CallDispatcher {
     void dispatch(int opcode, Call call);
 
     /**
-     * Told of a request that has ended with an error at once, whoever found it.
+     * Called after a request has failed without being deferred, in a handler or in an earlier check.
      *
      * @param opcode a known one.
-     * @param call the request, its record still there.
+     * @param call the request, whose record is still readable.
      */
     void failed(int opcode, Call call);
 }

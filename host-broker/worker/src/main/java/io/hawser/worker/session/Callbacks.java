@@ -5,8 +5,8 @@ import io.netty.util.collection.LongObjectHashMap;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Host functions of streams: the stream waits in the worker while the function runs in the guest. Session thread, but
- * for the waiting itself.
+ * Host functions of streams. The stream waits in the worker while the function runs in the guest. Session thread,
+ * except for the wait itself.
  */
 public final class Callbacks {
     private final Completions completions;
@@ -16,7 +16,7 @@ public final class Callbacks {
     private final LongObjectHashMap<Pending> pending = new LongObjectHashMap<>();
     private boolean cancelled;
 
-    /** A host function that was asked for and has not been acknowledged. */
+    /** A host function that the guest has not acknowledged yet. */
     private static final class Pending {
         final long id;
         final CountDownLatch done = new CountDownLatch(1);
@@ -27,12 +27,12 @@ public final class Callbacks {
             this.id = id;
         }
 
-        /** The backend's thread: holds the stream until the guest has run the function or the session is over. */
+        /** Backend thread: blocks the stream until the guest has run the function or the session is over. */
         void await() {
             try {
                 done.await();
             } catch (InterruptedException e) {
-                Thread.currentThread().interrupt(); // the backend is being closed: let its thread end
+                Thread.currentThread().interrupt(); // the backend is closing; let its thread end
             }
         }
     }
@@ -40,10 +40,10 @@ public final class Callbacks {
     /**
      * Starts without host functions.
      *
-     * @param completions brings what streams say to the session thread.
-     * @param work issues to streams.
+     * @param completions passes events of streams to the session thread.
+     * @param work issues work to streams.
      * @param outbox takes the requests to the guest.
-     * @param gates told of what waits for the guest.
+     * @param gates records which work waits for the guest.
      */
     Callbacks(Completions completions, StreamWork work, Outbox outbox, Gates gates) {
         this.completions = completions;
@@ -53,11 +53,11 @@ public final class Callbacks {
     }
 
     /**
-     * Asks for a function to be run in stream order. When the stream has failed the guest is told with the error, so
-     * that it can tell a cuStreamAddCallback what CUDA promises.
+     * Runs a function of the guest in stream order. If the stream fails, the guest gets the error instead, as CUDA
+     * promises for cuStreamAddCallback.
      *
-     * @param stream where.
-     * @param callbackId the guest's, in use by none that is not done.
+     * @param stream the stream.
+     * @param callbackId the guest's number of the callback; not in use by an unfinished one.
      * @return CUresult, or -1 when the id is in use.
      */
     public int issue(StreamState stream, long callbackId) {
@@ -87,12 +87,12 @@ public final class Callbacks {
     }
 
     /**
-     * Takes an acknowledgement.
+     * Takes the guest's acknowledgement.
      *
-     * @param callbackId the guest's.
-     * @return false when the guest was not asked to run it.
+     * @param callbackId the guest's number of the callback.
+     * @return false when no CALLBACK with this id was sent.
      */
-    boolean done(long callbackId) {
+    boolean acknowledge(long callbackId) {
         Pending callback = pending.get(callbackId);
         if (callback == null || !callback.isSent) {
             return false;
@@ -103,7 +103,7 @@ public final class Callbacks {
         return true;
     }
 
-    /** Lets every stream go on: the session is over. */
+    /** Releases every waiting stream: the session is over. */
     void cancel() {
         cancelled = true;
         for (Pending callback : pending.values()) {

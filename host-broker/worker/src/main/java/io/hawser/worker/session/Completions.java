@@ -7,9 +7,9 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Ends of asynchronous work, brought from the backend's threads to the session thread in the order in which they were
- * reported: a copy's data is sent before the reply to a synchronise that came after it. What that thread has found
- * itself crosses nothing: it runs it when it has served what it is at.
+ * Passes ends of asynchronous work from backend threads to the session thread, in the order of their reports. So a
+ * copy's data is sent before the reply to a later synchronise. Ends that the session thread itself has found need no
+ * thread switch: it runs them after its current task.
  */
 public final class Completions {
     private final Queue<Runnable> queue = new ConcurrentLinkedQueue<>();
@@ -17,32 +17,32 @@ public final class Completions {
     private final Link link;
     private final Runnable settle;
     private final Runnable scheduledRun = this::runScheduled;
-    private boolean attended; // the session thread's
+    private boolean attended; // session thread only
 
     /**
      * Makes an empty queue.
      *
-     * @param link on whose thread the actions run, one at a time, in order.
-     * @param settle run there when something waits: calls {@link #begin}, {@link #run} and {@link #end}.
+     * @param link its thread runs the actions, one at a time and in order.
+     * @param settle runs on that thread when actions wait; calls {@link #begin}, {@link #run} and {@link #end}.
      */
     Completions(Link link, Runnable settle) {
         this.link = link;
         this.settle = settle;
     }
 
-    /** Says that the caller, the session thread, runs what is added from now on before it does anything else. */
+    /** Announces that the caller, the session thread, will run all later actions before it waits. */
     void begin() {
         attended = true;
     }
 
     /**
-     * Appends an action. Any thread; never runs it in the caller.
+     * Appends an action. Any thread; never runs the action in the caller.
      *
-     * @param action what to do on the session thread.
+     * @param action runs on the session thread.
      */
     public void add(Runnable action) {
         queue.add(action);
-        // Another thread may see an old value of the first; it is not the session thread.
+        // Another thread may read an old value of attended, but the second test is false on every other thread.
         if (attended && link.isSessionThread()) {
             return;
         }
@@ -55,30 +55,32 @@ public final class Completions {
         try {
             link.execute(scheduledRun);
         } catch (RejectedExecutionException e) {
-            // The loop has ended with its session: nobody is left to answer, and staging memory goes with the process.
+            // The event loop has ended with its session. No guest waits for a reply, and the exit of the process frees
+            // staging memory.
             queue.clear();
         }
     }
 
     private void runScheduled() {
-        // Cleared first, pairs with the check in add(): an action that comes after the last poll schedules again.
+        // Cleared before the queue is read; pairs with the check in add(). An action added after the last poll
+        // schedules another run.
         scheduled.set(false);
         settle.run();
     }
 
-    /** Whether something is to be run. Session thread. */
+    /** Whether actions wait. Session thread. */
     boolean isWaiting() {
         return !queue.isEmpty();
     }
 
-    /** Runs what has been added. Session thread, after {@link #begin}. */
+    /** Runs all waiting actions. Session thread, after {@link #begin}. */
     void run() {
         for (Runnable action = queue.poll(); action != null; action = queue.poll()) {
             action.run();
         }
     }
 
-    /** Ends what {@link #begin} began. Session thread. */
+    /** Ends {@link #begin}. Session thread. */
     void end() {
         attended = false;
         if (!queue.isEmpty() && scheduled.compareAndSet(false, true)) {

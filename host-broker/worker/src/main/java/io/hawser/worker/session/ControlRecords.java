@@ -7,22 +7,22 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.HexFormat;
 
-/** The control records that a guest may send to a worker: images and acknowledgements. Session thread only. */
+/** Serves the control records that a guest may send to a worker: images and acknowledgements. Session thread only. */
 final class ControlRecords {
     private ControlRecords() { }
 
-    /** Whether an opcode is one of them. */
+    /** Whether an opcode is a control record's. */
     static boolean isRequest(int opcode) {
         return opcode == RecordLayout.CONTROL_STAGE || opcode == RecordLayout.CONTROL_STAGE_DATA
             || opcode == RecordLayout.CONTROL_CALLBACK_DONE;
     }
 
-    /** Whether nothing may hold one up: a stream waits for it. */
+    /** Whether a record must be served at once, because a stream waits for it. */
     static boolean endsHostFunction(int opcode) {
         return opcode == RecordLayout.CONTROL_CALLBACK_DONE;
     }
 
-    /** Serves one. */
+    /** Serves a control record. */
     static void serve(Session session, Call call, RecordHeader header) {
         switch (header.opcode()) {
             case RecordLayout.CONTROL_STAGE -> stage(session, call);
@@ -56,8 +56,8 @@ final class ControlRecords {
         String content = HexFormat.of().formatHex(sha256);
         if (outcome == BlobStore.Outcome.OK && session.images().has(content)) {
             call.deferWithoutRecord();
-            session.images().fetch(content, blobs.fetch(blobId), isThere -> {
-                blobs.fetched(blobId, isThere);
+            session.images().fetch(content, blobs.beginFetch(blobId), isThere -> {
+                blobs.endFetch(blobId, isThere);
                 answerStage(call, isThere);
             });
             return;
@@ -94,7 +94,7 @@ final class ControlRecords {
         if (!isWhole(call)) {
             return;
         }
-        if (!session.graphCallbacks().done(callbackId) && !session.callbacks().done(callbackId)) {
+        if (!session.graphCallbacks().acknowledge(callbackId) && !session.callbacks().acknowledge(callbackId)) {
             call.fatal("CALLBACK_DONE must answer a CALLBACK: callbackId=" + callbackId);
             return;
         }

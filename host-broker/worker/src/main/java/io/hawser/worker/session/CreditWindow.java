@@ -1,11 +1,11 @@
 package io.hawser.worker.session;
 
 /**
- * The arithmetic of the credit window (architecture 2.4): what the guest has sent, what has been executed, what it has
- * been told. Bytes are those of whole records. Session thread only.
+ * The arithmetic of the credit window (architecture 2.4): bytes that the guest has sent, that have been executed, and
+ * that have been reported to the guest. Counts the bytes of whole records. Session thread only.
  */
 public final class CreditWindow {
-    /** What a guest may have waiting in streams; sizes the worker's memory. */
+    /** Bytes of a guest's records that may wait in streams; bounds the worker's memory. */
     public static final long DEFAULT_BYTES = 32L << 20;
 
     private final long windowBytes;
@@ -32,10 +32,10 @@ public final class CreditWindow {
     }
 
     /**
-     * Takes a record's cost.
+     * Charges a record.
      *
      * @param bytes the record's length.
-     * @return false when the guest has overdrawn what it was told, with nothing changed.
+     * @return false, with nothing changed, when the guest has sent more than its reported credit allows.
      */
     public boolean charge(long bytes) {
         if (receivedBytes + bytes - reportedBytes > windowBytes) {
@@ -46,7 +46,7 @@ public final class CreditWindow {
     }
 
     /**
-     * Notes that work has been executed, or that its stream has failed.
+     * Releases credit after work has been executed or its stream has failed.
      *
      * @param bytes the records' length, charged before.
      */
@@ -59,7 +59,7 @@ public final class CreditWindow {
     }
 
     /**
-     * What waits in streams.
+     * Bytes of records that wait in streams.
      *
      * @return bytes charged and not yet released.
      */
@@ -68,19 +68,19 @@ public final class CreditWindow {
     }
 
     /**
-     * Whether so much waits that a guest could soon lack credit: then all streams should be watched for their ends.
+     * Whether a guest could soon lack credit, because many bytes wait. Then all streams should have markers.
      *
-     * @return true past half the window, which leaves room for many of the largest records.
+     * @return true beyond half the window, which leaves room for many of the largest records.
      */
     public boolean isScarce() {
         return outstandingBytes() > windowBytes / 2;
     }
 
     /**
-     * Whether a CREDIT record is due: a quarter of the window is unreported, or the guest believes that less than half
-     * is left although more is.
+     * Whether a CREDIT record is due. A report is due when a quarter of the window is unreported. It is also due when
+     * the guest's reported credit is below half the window and more has been released.
      *
-     * @return true when the guest should be told.
+     * @return true when the guest should get a report.
      */
     public boolean isReportDue() {
         long unreported = releasedBytes - reportedBytes;
@@ -89,7 +89,7 @@ public final class CreditWindow {
     }
 
     /**
-     * What to put in a CREDIT record that is sent now.
+     * Records that a CREDIT record is sent now, and returns its value.
      *
      * @return total bytes released since the session began.
      */

@@ -1,6 +1,6 @@
 package io.hawser.worker.session;
 
-/** The results that the worker itself gives; numbers of cuda.h, CUresult. */
+/** Results that the worker itself returns; numbers of cuda.h, CUresult. */
 public final class CudaResult {
     /** CUDA_SUCCESS. */
     public static final int SUCCESS = 0;

@@ -5,15 +5,15 @@ import io.hawser.worker.memory.StagingPool.Staging;
 import java.util.ArrayDeque;
 
 /**
- * Buffers through which device memory goes to the guest in DATA records: a budget of small and of large ones. Copies
- * that are issued before their stream has come to them take buffers that lie idle until then, so they leave a reserve
- * to copies whose stream waits for nothing but buffers: those always come to their end. Session thread only.
+ * Buffers for device memory on its way to the guest in DATA records, within one budget for small and one for large
+ * ones. A copy that is issued before its stream reaches it holds a buffer that is idle until then. Such copies leave a
+ * reserve for copies whose stream already waits for buffers, so that these always finish. Session thread only.
  */
 final class DataBuffers {
     private static final int SMALL_BYTES = 64 * 1024;
     private static final long SMALL_BUDGET_BYTES = 16L << 20;
     private static final int LARGE = 64;
-    private static final int RESERVE = 16; // of these
+    private static final int RESERVE = 16; // large buffers in the reserve
 
     private final StagingPool pool;
     private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
@@ -23,7 +23,7 @@ final class DataBuffers {
     /**
      * Makes an empty set.
      *
-     * @param pool gives the memory.
+     * @param pool allocates the memory.
      */
     DataBuffers(StagingPool pool) {
         this.pool = pool;
@@ -33,11 +33,11 @@ final class DataBuffers {
      * A buffer in use.
      *
      * @param staging its memory.
-     * @param isSmall which budget it counts against.
+     * @param isSmall whether it counts against the budget of small buffers.
      */
     record Buffer(Staging staging, boolean isSmall) { }
 
-    /** Whether so many pieces can be taken at once without touching the reserve. */
+    /** Whether so many pieces can be taken now without using the reserve. */
     boolean hasRoomFor(long pieces, int bytes) {
         return bytes <= SMALL_BYTES ? smallBytes + pieces * bytes <= SMALL_BUDGET_BYTES
             : pieces <= LARGE - RESERVE - large;
@@ -46,7 +46,7 @@ final class DataBuffers {
     /**
      * Takes a buffer.
      *
-     * @return null when the budget is spent, or there is no memory.
+     * @return null when the budget is used up, or no memory is left.
      */
     Buffer take(int bytes) {
         boolean small = bytes <= SMALL_BYTES && smallBytes + bytes <= SMALL_BUDGET_BYTES;
@@ -65,17 +65,17 @@ final class DataBuffers {
         return new Buffer(staging, small);
     }
 
-    /** Whether any buffer is in use, so that one will be given back. */
+    /** Whether any buffer is in use, and so will be given back. */
     boolean isInUse() {
         return smallBytes > 0 || large > 0;
     }
 
-    /** Runs an action, once, when a buffer has been given back; after those that came before. */
+    /** Runs an action once, after a buffer has been given back and earlier actions have run. */
     void whenFree(Runnable action) {
         waiting.add(action);
     }
 
-    /** Takes a buffer back: the piece has been sent, or never will be. */
+    /** Takes a buffer back: its piece has been sent, or never will be. */
     void give(Buffer buffer) {
         if (buffer.isSmall()) {
             smallBytes -= buffer.staging().segment().byteSize();

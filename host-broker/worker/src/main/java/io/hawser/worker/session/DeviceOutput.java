@@ -5,8 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What kernels print, on its way to the guest's standard output. As in CUDA, whose buffer has 1 MiB, text that nobody
- * takes is lost rather than waited for; unlike there, the loss is said.
+ * Sends the text that kernels print to the guest's standard output. Nothing waits for the guest to read: as in CUDA,
+ * whose buffer has 1 MiB, excess text is lost. Unlike CUDA, the worker reports the loss in the output.
  */
 final class DeviceOutput {
     private static final long MAX_WAITING_BYTES = 1L << 20;

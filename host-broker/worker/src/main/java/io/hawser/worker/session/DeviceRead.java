@@ -6,13 +6,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * One copy from the device that goes to the guest in DATA records and ends with its call's reply. Session thread, but
- * for the stream's wait.
+ * One copy from the device to the guest in DATA records; it ends with the reply to its call. Session thread, except for
+ * the stream's wait.
  *
- * <p>A copy for which there are buffers is issued to its stream at once. For a longer one the stream waits, in one host
- * function, while the copy goes through a side stream, a few pieces at a time: what is issued to a stream at once must
- * stay bounded, since a driver makes the issuing thread wait when a stream's queue is full, and that is the thread
- * which empties it.
+ * <p>A copy with enough free buffers is issued to its stream at once. For a longer copy, the stream waits in one host
+ * function while the copy goes through a side stream, a few pieces at a time. The work issued to a stream at once must
+ * stay bounded. Otherwise the driver blocks the issuing thread when a stream's queue is full, and only that thread can
+ * let the stream proceed.
  */
 final class DeviceRead {
     private final StreamWork work;
@@ -22,11 +22,11 @@ final class DeviceRead {
     private final long pieceBytes;
     private final StreamWork.PieceReader reader;
     private final CountDownLatch gate = new CountDownLatch(1);
-    private StreamState side; // null until a detour has come to its copy
+    private StreamState side; // null until the stream has reached the detour of this copy
     private long issued;
     private long missingPieces;
     private int result;
-    private boolean finished; // also before its pieces: a context that fails reports at once
+    private boolean finished; // may be set before its pieces have ended: a failed context reports at once
 
     DeviceRead(StreamWork work, Call call, StreamState stream, long bytes, long pieceBytes,
             StreamWork.PieceReader reader) {
@@ -38,7 +38,7 @@ final class DeviceRead {
         this.reader = reader;
     }
 
-    /** Issues it, one way or the other. */
+    /** Issues the copy, directly or by a detour. */
     void begin() {
         int first = padded(Math.min(pieceBytes, bytes));
         if (bytes > 0 && bytes <= pieceBytes && work.buffers().hasRoomFor(1, first)) {
@@ -57,11 +57,11 @@ final class DeviceRead {
                 issue(buffer, stream);
             }
         }
-        // Behind all pieces, whose data has been appended by then.
+        // Behind all pieces: their data has been appended before this runs.
         work.whenReached(stream, this::finish);
     }
 
-    /** A short one needs to be told of one end only. */
+    /** Issues a copy of one piece, which needs only one marker. */
     private void beginOnePiece(int padded) {
         Buffer buffer = work.buffers().take(padded);
         int refused = buffer == null ? CudaResult.OUT_OF_MEMORY
@@ -87,20 +87,20 @@ final class DeviceRead {
         } else {
             result = refused;
         }
-        // A context that has failed calls no host function, but reports.
+        // A failed context does not call the host function, but reports its error here.
         work.whenReached(stream, this::finish);
     }
 
-    /** The stream's: holds it until the last piece has been read. */
+    /** Backend thread: blocks the stream until the last piece has been read. */
     private void await() {
         try {
             gate.await();
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // the backend is being closed: let its thread end
+            Thread.currentThread().interrupt(); // the backend is closing; let its thread end
         }
     }
 
-    /** The stream has come to this copy. */
+    /** Runs when the stream has reached this copy. */
     private void start() {
         long taken = work.takeSideStream(stream.context());
         if (taken < 0) {
@@ -135,7 +135,7 @@ final class DeviceRead {
         return (int) Math.min(pieceBytes, bytes - issued);
     }
 
-    /** The wire sends whole multiples of 8. */
+    /** Length on the wire: a multiple of 8. */
     private static int padded(long length) {
         return (int) (length + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES);
     }
@@ -170,7 +170,7 @@ final class DeviceRead {
         openIfDone();
     }
 
-    /** Lets the stream go on when nothing of the copy is left to do. */
+    /** Releases the stream when no part of the copy is left. */
     private void openIfDone() {
         if (missingPieces == 0 && (issued == bytes || result != 0) && gate.getCount() > 0) {
             open();
@@ -180,7 +180,7 @@ final class DeviceRead {
         }
     }
 
-    /** Lets the stream go on. */
+    /** Releases the stream. */
     void open() {
         finished |= missingPieces > 0 || issued < bytes; // the session is over, or the context has failed
         gate.countDown();

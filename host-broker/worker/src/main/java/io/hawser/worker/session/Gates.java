@@ -3,24 +3,28 @@ package io.hawser.worker.session;
 import java.util.ArrayDeque;
 
 /**
- * What must not be asked of a driver while a stream waits for the guest: a host function that was issued and is not
- * over is a gate. A call that waits for the whole device, or for room in a stream's queue, would wait behind an open
- * gate on the thread that alone can close it. So the first kind is put off ({@link #whenClosed}), and the second
- * cannot occur, since so much is never issued ({@link #MAX_BEHIND}). Session thread only.
+ * Prevents calls to the driver that would deadlock while a stream waits for the guest. A host function that was issued
+ * and has not ended is a gate. A call that waits for the whole device, or for room in a stream's queue, would block
+ * behind an open gate. It would block the session thread, and only that thread can close the gate. So calls of the
+ * first kind are postponed ({@link #whenClosed}). Calls of the second kind cannot occur, because the session never
+ * issues enough work to fill a queue ({@link #MAX_BEHIND}). Session thread only.
  *
- * <p>A gate is opened when its host function has been issued, and closed when the guest has answered, or at the latest
- * when the stream no longer waits. After {@link #close} the session looks, before it sends what has gathered, whether
- * something put off can run.
+ * <p>A gate opens when its host function has been issued. It closes when the guest has acknowledged, or at the latest
+ * when the stream no longer waits. After {@link #close} the session runs postponed actions before its next flush.
  */
 public final class Gates {
     /**
-     * Records that are served behind the oldest open gate. Each puts one entry into a stream's queue, or says more by
-     * {@link #issued}. NVIDIA's driver (580.159, H200) takes 1021 launches, copies and fills behind a host function and
-     * makes the thread wait that issues the next; events, waits for them and further host functions do not count.
+     * Records that are served behind the oldest open gate. Each puts one entry into a stream's queue, or reports more
+     * with {@link #issued}. NVIDIA's driver (580.159, H200) accepts 1021 launches, copies and fills behind a host
+     * function and blocks the thread that issues the next. Events, waits for events and further host functions do not
+     * count.
      */
     public static final int MAX_BEHIND = 960;
 
-    /** Gates that open while something is put off; with more, a guest that always has one would put it off for ever. */
+    /**
+     * Gates that may open while an action is postponed. Without the limit, a guest that always has an open gate would
+     * postpone it forever.
+     */
     private static final int MAX_OVERTAKES = 64;
 
     private final ArrayDeque<Gate> gates = new ArrayDeque<>(); // the oldest is open, later ones may be closed
@@ -32,7 +36,7 @@ public final class Gates {
     /** Makes a set without gates. */
     Gates() { }
 
-    /** One host function that is issued and not over. */
+    /** A host function that was issued and has not ended. */
     public static final class Gate {
         private final long issuedBefore;
         private boolean isClosed;
@@ -43,9 +47,9 @@ public final class Gates {
     }
 
     /**
-     * A host function has been issued.
+     * Opens a gate, because a host function has been issued.
      *
-     * @return what {@link #close} takes.
+     * @return the gate, for {@link #close}.
      */
     public Gate open() {
         Gate gate = new Gate(issued);
@@ -58,9 +62,9 @@ public final class Gates {
     }
 
     /**
-     * A host function does not wait for the guest any more.
+     * Closes a gate, because its host function no longer waits for the guest.
      *
-     * @param gate what {@link #open} gave; closed ones are left as they are.
+     * @param gate a gate from {@link #open}; a closed gate stays closed.
      */
     public void close(Gate gate) {
         if (gate.isClosed) {
@@ -83,7 +87,7 @@ public final class Gates {
     }
 
     /**
-     * Counts work that goes into streams. A record counts for one by itself.
+     * Counts work that enters streams. A record itself counts as one.
      *
      * @param operations entries of the driver's queue beyond the record's own.
      */
@@ -92,10 +96,10 @@ public final class Gates {
     }
 
     /**
-     * Runs an action that may wait for the device: at once when no gate is open, else when none is, behind those put
-     * off before. What the action touches may be gone by then: it looks again.
+     * Runs an action that may wait for the device: at once when no gate is open, else when no gate is open any more,
+     * after the actions postponed earlier. Objects that the action uses may be gone by then, so it must check them.
      *
-     * @param action run on the session thread, in no particular context.
+     * @param action runs on the session thread, in any context.
      */
     public void whenClosed(Runnable action) {
         if (openGates == 0 && waiting.isEmpty()) {
@@ -105,13 +109,13 @@ public final class Gates {
         }
     }
 
-    /** Whether the next record has to wait for a gate to close. */
-    boolean holdRecords() {
+    /** Whether the next record must wait until a gate closes. */
+    boolean mustHoldRecords() {
         return openGates > 0
             && (issued - gates.peek().issuedBefore >= MAX_BEHIND || overtakes >= MAX_OVERTAKES);
     }
 
-    /** Runs what was put off, if no gate is open; whether something was. */
+    /** Runs postponed actions if no gate is open; returns whether any ran. */
     boolean runWaiting() {
         boolean any = false;
         while (openGates == 0 && !waiting.isEmpty()) {
@@ -124,7 +128,7 @@ public final class Gates {
         return any;
     }
 
-    /** Forgets what was put off: the session is over. */
+    /** Drops postponed actions: the session is over. */
     void cancel() {
         waiting.clear();
     }

@@ -15,17 +15,19 @@ import java.util.function.Consumer;
 import java.util.function.LongFunction;
 
 /**
- * Nodes of graphs that call the guest. Their ids are used again and again: each launch makes exactly one CALLBACK for
- * each of its nodes, when the node is executed, or with an error when it never will be. A copy with the guest's own
- * memory has its bytes in staging memory, which the guest fills or reads while its CALLBACK is unanswered. Session
- * thread, but for {@link #run}.
+ * Graph nodes that call the guest. The guest reuses their ids: each launch sends exactly one CALLBACK for each of its
+ * nodes. The worker sends it when the node is executed, or with an error when the node never will be. A copy with the
+ * guest's own memory keeps its bytes in staging memory. The guest fills or reads that memory before it acknowledges the
+ * CALLBACK. Session thread, except for {@link #run}.
  */
 public final class GraphCallbacks {
-    /** Nodes and executable nodes may share an id; each id costs memory here. */
+    /** Ids of a session; each costs memory here. Nodes and executable nodes may share an id. */
     public static final int MAX_IDS = 1 << 20;
-    /** Staging memory of one node: what a copy of a graph may be long. */
+    /** Staging memory of one node, which bounds the length of a graph's copy. */
     public static final long MAX_COPY_BYTES = 256L << 20;
-    /** Staging memory of a session's graphs, in use or kept for reuse, which a guest could make without end. */
+    /**
+     * Staging memory of a session's graphs, in use or kept for reuse; stops a guest that would allocate without end.
+     */
     public static final long MAX_STAGING_BYTES = 512L << 20;
 
     private static final long SMALLEST_STAGING_BYTES = 4096;
@@ -37,27 +39,28 @@ public final class GraphCallbacks {
     private final Set<CountDownLatch> waiting = ConcurrentHashMap.newKeySet();
     private volatile boolean cancelled;
     /**
-     * The backend's, pinned where the GPU wants it so: NVIDIA's driver does copies with other memory inside of the
-     * launch, on the thread that is to take the guest's answer, and waits there for the host node before them.
+     * Allocates memory of the backend, pinned if the GPU needs that. With other memory, NVIDIA's driver copies inside
+     * the launch call and waits there for the host node before the copy. The launch call runs on the session thread,
+     * which alone can take the guest's acknowledgement, so it would never return.
      */
     private final LongFunction<MemorySegment> allocate;
     private final Consumer<MemorySegment> free;
     private final List<MemorySegment> allocated = new ArrayList<>();
     private final Map<Long, ArrayDeque<MemorySegment>> idle = new HashMap<>(); // by length, powers of two
-    private long stagingBytes; // of all that is allocated
-    private int running; // launches that call the guest
-    private Runnable whenFreed; // not null once nothing more is launched
+    private long stagingBytes; // all allocated staging memory
+    private int running; // running launches that call the guest
+    private Runnable whenFreed; // not null once the session is over and launches nothing more
 
-    /** What is known of one id. */
+    /** The state of one id. */
     private static final class State {
         final long id;
         final boolean toDevice;
         final long bytes; // 0: a host function
-        MemorySegment staging = MemorySegment.NULL; // a power of two, at least as long
+        MemorySegment staging = MemorySegment.NULL; // its length is a power of two, at least bytes
         int users;
-        int unstarted; // launched, and neither executed nor given up
+        int unstarted; // launched, but neither executed nor given up yet
         final ArrayDeque<Gates.Gate> gates = new ArrayDeque<>();
-        final ArrayDeque<Request> queue = new ArrayDeque<>(); // the first one is sent
+        final ArrayDeque<Request> queue = new ArrayDeque<>(); // the CALLBACK of the first one has been sent
 
         State(long id, boolean toDevice, long bytes) {
             this.id = id;
@@ -66,17 +69,17 @@ public final class GraphCallbacks {
         }
     }
 
-    /** A CALLBACK that was asked for; without a latch when nothing waits for it. */
+    /** A CALLBACK for the guest; {@code done} is null when no node waits for the acknowledgement. */
     private record Request(int status, CountDownLatch done) { }
 
     /**
      * Starts without ids.
      *
-     * @param completions brings what nodes say to the session thread.
+     * @param completions passes events of nodes to the session thread.
      * @param outbox takes the requests to the guest.
-     * @param gates told of what waits for the guest.
-     * @param allocate gives staging memory of so many bytes, null when there is none; must not wait for the device.
-     * @param free takes it back.
+     * @param gates records which work waits for the guest.
+     * @param allocate allocates staging memory of so many bytes, null when none is left; must not wait for the device.
+     * @param free frees it.
      */
     GraphCallbacks(Completions completions, Outbox outbox, Gates gates, LongFunction<MemorySegment> allocate,
             Consumer<MemorySegment> free) {
@@ -88,12 +91,12 @@ public final class GraphCallbacks {
     }
 
     /**
-     * Takes a share of an id, for a node or an executable one.
+     * Adds a user of an id: a node or an executable node.
      *
-     * @param id the guest's.
-     * @param bytes length of the copy's bytes; 0 for a host function.
-     * @param toDevice whether the copy goes there.
-     * @return 0; a CUresult when there is no memory; -1 when the id stands for another kind or length.
+     * @param id the guest's id.
+     * @param bytes length of the copy; 0 for a host function.
+     * @param toDevice whether the copy is to the device.
+     * @return 0; a CUresult when no memory is left; -1 when the id is in use for another kind or length.
      */
     public int share(long id, long bytes, boolean toDevice) {
         State state = states.get(id);
@@ -132,9 +135,9 @@ public final class GraphCallbacks {
     }
 
     /**
-     * Gives a share back; no launch of what had it is running.
+     * Removes a user of an id. No launch of that user may be running.
      *
-     * @param id with a share.
+     * @param id an id with a user.
      */
     public void release(long id) {
         State state = states.get(id);
@@ -152,10 +155,10 @@ public final class GraphCallbacks {
     }
 
     /**
-     * Staging memory of an id with a share.
+     * Staging memory of an id.
      *
-     * @param id of a copy.
-     * @return as long as the copy's bytes.
+     * @param id an id with a user, of a copy.
+     * @return as long as the copy.
      */
     public MemorySegment staging(long id) {
         State state = states.get(id);
@@ -163,11 +166,12 @@ public final class GraphCallbacks {
     }
 
     /**
-     * Staging memory that the guest may fill or read now.
+     * Staging memory that the guest may access now.
      *
-     * @param id the guest's.
-     * @param toDevice which of the two it wants.
-     * @return the memory, or null without an unanswered CALLBACK of such a copy.
+     * @param id the guest's id.
+     * @param toDevice true when the guest wants to fill the memory of a copy to the device, false when it wants to
+     *     read.
+     * @return the memory, or null when no CALLBACK of such a copy is unacknowledged.
      */
     public MemorySegment unanswered(long id, boolean toDevice) {
         State state = states.get(id);
@@ -175,41 +179,41 @@ public final class GraphCallbacks {
             : state.staging.asSlice(0, state.bytes);
     }
 
-    /** A launch begins that calls the guest. */
-    void begins() {
+    /** Counts the start of a launch that calls the guest. */
+    void launchBegins() {
         running++;
     }
 
-    /** It has ended. */
-    void ends() {
+    /** Counts the end of such a launch. */
+    void launchEnds() {
         running--;
-        freeWhenQuiet();
+        freeIfUnused();
     }
 
     /**
-     * Gives staging memory back to the backend, as soon as no launch can use it. The session is over.
+     * Frees the staging memory as soon as no launch can use it. The session is over.
      *
-     * @param whenAllIsBack run once then, perhaps at once.
+     * @param whenAllIsBack runs once afterwards; possibly during this call.
      */
     void freeStaging(Runnable whenAllIsBack) {
         whenFreed = whenAllIsBack;
-        freeWhenQuiet();
+        freeIfUnused();
     }
 
-    private void freeWhenQuiet() {
+    private void freeIfUnused() {
         if (whenFreed != null && running == 0) {
-            Runnable told = whenFreed;
+            Runnable action = whenFreed;
             whenFreed = null;
             allocated.forEach(free);
             allocated.clear();
-            told.run();
+            action.run();
         }
     }
 
     /**
-     * A launch will execute the node.
+     * Counts an execution of the node that a launch will bring.
      *
-     * @param id with a share.
+     * @param id an id with a user.
      */
     public void launched(long id) {
         State state = states.get(id);
@@ -218,29 +222,29 @@ public final class GraphCallbacks {
     }
 
     /**
-     * A launch has failed; if it has not executed the node it never will.
+     * Handles the failure of a launch: if it has not executed the node, it never will.
      *
-     * @param id with a share.
+     * @param id an id with a user.
      * @param status CUresult, not 0.
      */
     public void failed(long id, int status) {
         State state = states.get(id);
-        // Launches that are on their way at once are not told apart: each is counted once, here or when it executes.
+        // Concurrent launches cannot be distinguished, so each execution is only counted: here or when the node runs.
         if (state.unstarted > 0) {
             state.unstarted--;
-            ask(state, new Request(status, null));
+            enqueue(state, new Request(status, null));
         }
     }
 
     /**
-     * A node is executed: asks the guest and waits for its answer. Any thread.
+     * Executes a node: sends a CALLBACK to the guest and waits for its acknowledgement. Any thread.
      *
-     * @param id of the node.
+     * @param id the node's id.
      */
     public void run(long id) {
         CountDownLatch done = new CountDownLatch(1);
         waiting.add(done);
-        if (cancelled) { // pairs with cancel(): it sees the latch, or this sees that it has been
+        if (cancelled) { // pairs with cancel(): either cancel() sees the latch, or this thread sees cancelled
             waiting.remove(done);
             return;
         }
@@ -248,7 +252,7 @@ public final class GraphCallbacks {
         try {
             done.await();
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // the backend is being closed: let its thread end
+            Thread.currentThread().interrupt(); // the backend is closing; let its thread end
         }
         waiting.remove(done);
     }
@@ -256,14 +260,14 @@ public final class GraphCallbacks {
     private void started(long id, CountDownLatch done) {
         State state = states.get(id);
         if (state == null || state.unstarted == 0 || cancelled) {
-            done.countDown(); // disabled, or given up before
+            done.countDown(); // the node is disabled, or its launch was given up before
             return;
         }
         state.unstarted--;
-        ask(state, new Request(0, done));
+        enqueue(state, new Request(0, done));
     }
 
-    private void ask(State state, Request request) {
+    private void enqueue(State state, Request request) {
         state.queue.add(request);
         if (state.queue.size() == 1) {
             send(state);
@@ -277,12 +281,12 @@ public final class GraphCallbacks {
     }
 
     /**
-     * Takes an acknowledgement.
+     * Takes the guest's acknowledgement.
      *
-     * @param id the guest's.
-     * @return false when no graph's node has asked for it.
+     * @param id the guest's id.
+     * @return false when no CALLBACK of a graph's node with this id is unacknowledged.
      */
-    boolean done(long id) {
+    boolean acknowledge(long id) {
         State state = states.get(id);
         if (state == null || state.queue.isEmpty()) {
             return false;
@@ -300,7 +304,7 @@ public final class GraphCallbacks {
         return true;
     }
 
-    /** Lets every node go on: the session is over. */
+    /** Releases every waiting node: the session is over. */
     void cancel() {
         cancelled = true;
         waiting.forEach(CountDownLatch::countDown);

@@ -5,9 +5,9 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What a session knows of an executable graph. Session thread only. */
+/** A session's record of an executable graph. Session thread only. */
 public final class GraphExecState {
-    /** A node in it. */
+    /** A node of the executable graph. */
     private static final class ExecNode {
         final GraphState.Node node;
         GraphParameters parameters;
@@ -27,18 +27,18 @@ public final class GraphExecState {
     private final List<GraphMemory.Block> allocates = new ArrayList<>();
     private final List<GraphMemory.Block> frees = new ArrayList<>();
     private long[] callbackIds = {};
-    private List<Long> retired = new ArrayList<>(); // shares that launches on their way may still need
+    private List<Long> retired = new ArrayList<>(); // ids that running launches may still use; released after them
     private int running;
     private boolean isDestroyed;
     private long checkedRemovals = -1;
 
     /**
-     * Takes a picture of a graph that has been made executable.
+     * Records a graph that the backend has made executable.
      *
-     * @param nativeHandle the backend's.
-     * @param graph whole.
-     * @param callbacks of the session.
-     * @param memory of the session.
+     * @param nativeHandle the backend's handle.
+     * @param graph the complete graph.
+     * @param callbacks the session's callbacks.
+     * @param memory the session's memory of graphs.
      */
     public GraphExecState(long nativeHandle, GraphState graph, GraphCallbacks callbacks, GraphMemory memory) {
         this.nativeHandle = nativeHandle;
@@ -75,7 +75,7 @@ public final class GraphExecState {
                 isCopy ? callbacks.staging(parameters.callbackId()).byteSize() : 0,
                 parameters.form() == GraphParameters.Form.WRITE);
             if (shared != 0) {
-                throw new IllegalStateException("a node of the graph has a share already: " + shared);
+                throw new IllegalStateException("a node of the graph must already be a user of its id: " + shared);
             }
         }
     }
@@ -92,10 +92,10 @@ public final class GraphExecState {
     }
 
     /**
-     * What a node does in it.
+     * The current parameters of a node.
      *
-     * @param node of the graph that it was made from, or of one inside.
-     * @return null when the node is not in it.
+     * @param node a node of the original graph, or of a graph inside it.
+     * @return null when the executable graph does not have the node.
      */
     public GraphParameters parameters(GraphState.Node node) {
         ExecNode mine = byNode.get(node);
@@ -103,10 +103,10 @@ public final class GraphExecState {
     }
 
     /**
-     * Notes that a node does something else from the next launch on.
+     * Replaces the parameters of a node for later launches.
      *
-     * @param node in it.
-     * @param parameters whose share of a callback is this one's from now on.
+     * @param node a node of this executable graph.
+     * @param parameters the new ones; this object takes over their use of a callback id.
      */
     public void set(GraphState.Node node, GraphParameters parameters) {
         ExecNode mine = byNode.get(node);
@@ -116,9 +116,9 @@ public final class GraphExecState {
     }
 
     /**
-     * Takes over the parameters of a graph of the same form.
+     * Takes over the parameters of a graph with the same topology.
      *
-     * @param graph whose nodes pair with those here in their order.
+     * @param graph its nodes correspond to the nodes here, in order.
      */
     public void update(GraphState graph) {
         List<ExecNode> others = new ArrayList<>();
@@ -143,10 +143,10 @@ public final class GraphExecState {
     }
 
     /**
-     * Has a node executed, or not.
+     * Enables or disables a node.
      *
-     * @param node in it.
-     * @param isEnabled whether it is.
+     * @param node a node of this executable graph.
+     * @param isEnabled whether launches execute it.
      */
     public void enable(GraphState.Node node, boolean isEnabled) {
         byNode.get(node).isEnabled = isEnabled;
@@ -154,11 +154,11 @@ public final class GraphExecState {
     }
 
     /**
-     * Whether all that its copies and fills touch is still the session's; looked at when something has been freed since
-     * the last time.
+     * Whether the session still owns all memory that the graph's copies and fills use. Checks again only after a
+     * removal.
      *
      * @param allocations the session's table.
-     * @return whether it may be launched.
+     * @return whether the graph may be launched.
      */
     public boolean isAllowed(AllocationMap allocations) {
         if (checkedRemovals == allocations.removals()) {
@@ -174,35 +174,35 @@ public final class GraphExecState {
     }
 
     /**
-     * Notes a launch, before it.
+     * Records the start of a launch, before it is issued.
      *
-     * @return the ids by which it calls the guest, to be passed to {@link #ended}; null when nothing waits for its end.
+     * @return the ids by which it calls the guest, for {@link #endLaunch}; null when the caller need not call that.
      */
-    public long[] launches() {
+    public long[] beginLaunch() {
         if (callbackIds.length == 0) {
             return null;
         }
         running++;
-        callbacks.begins();
+        callbacks.launchBegins();
         for (long id : callbackIds) {
             callbacks.launched(id);
         }
         return callbackIds;
     }
 
-    /** Notes what a launch that was issued allocates and frees. */
-    public void launched() {
+    /** Records the memory that an issued launch allocates and frees. */
+    public void recordMemory() {
         allocates.forEach(memory::allocated);
         frees.forEach(memory::freed);
     }
 
     /**
-     * Notes the end of a launch.
+     * Records the end of a launch.
      *
-     * @param ids of {@link #launches}.
+     * @param ids result of {@link #beginLaunch}.
      * @param status CUresult.
      */
-    public void ended(long[] ids, int status) {
+    public void endLaunch(long[] ids, int status) {
         for (long id : ids) {
             if (status != 0) {
                 callbacks.failed(id, status);
@@ -214,11 +214,11 @@ public final class GraphExecState {
             retired = new ArrayList<>();
             released.forEach(callbacks::release);
         }
-        callbacks.ends();
+        callbacks.launchEnds();
     }
 
-    /** Gives back what it holds, when its launches are over. */
-    public void destroyed() {
+    /** Releases its callbacks and memory, the callbacks after its running launches. */
+    public void release() {
         if (isDestroyed) {
             return;
         }

@@ -9,13 +9,13 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Memory of allocating nodes. Drivers give nodes of one graph whose lifetimes do not meet the same addresses, whole or
- * in part. A node's memory stays known until its graph and the executable graphs of it are gone, and while a launch's
- * allocation has not been freed. Memory that several nodes share is one range of the session's table, and costs the
- * quota once. Session thread only.
+ * Memory of graph nodes that allocate. When the lifetimes of two nodes' memory in one graph do not overlap, drivers may
+ * give both the same addresses, in whole or in part. A node's memory stays recorded until its graph and all executable
+ * graphs made from it are gone and no launch's allocation is left unfreed. Memory that several nodes share is one range
+ * of the session's table, and is charged once. Session thread only.
  */
 public final class GraphMemory {
-    /** What one node allocates. */
+    /** The memory of one node. */
     public static final class Block {
         private final Span span;
         private final Handle context;
@@ -28,18 +28,18 @@ public final class GraphMemory {
             this.context = context;
         }
 
-        /** Where it begins. */
+        /** Its first address. */
         public long address() {
             return span.start;
         }
 
-        /** The context that it goes with. */
+        /** Its context. */
         public Handle context() {
             return context;
         }
     }
 
-    /** Addresses, the end outside. */
+    /** A range of addresses; the end is exclusive. */
     private record Span(long start, long end) implements Comparable<Span> {
         @Override
         public int compareTo(Span other) {
@@ -47,7 +47,7 @@ public final class GraphMemory {
             return first != 0 ? first : Long.compareUnsigned(end, other.end);
         }
 
-        boolean meets(Span other) {
+        boolean overlaps(Span other) {
             return Long.compareUnsigned(start, other.end) < 0 && Long.compareUnsigned(other.start, end) < 0;
         }
 
@@ -61,12 +61,12 @@ public final class GraphMemory {
         }
     }
 
-    /** Blocks that overlap, directly or by others: one range of the session's table. */
+    /** Blocks that overlap, directly or through others. They form one range of the session's table. */
     private static final class Extent {
         final Span span;
         final Handle context;
         final MemoryQuota.Charge charge;
-        final TreeMap<Span, Integer> blocks = new TreeMap<>(); // how many have the same addresses
+        final TreeMap<Span, Integer> blocks = new TreeMap<>(); // number of blocks for each span
 
         Extent(Span span, Handle context, MemoryQuota.Charge charge) {
             this.span = span;
@@ -77,10 +77,10 @@ public final class GraphMemory {
 
     private final AllocationMap allocations;
     private final TreeMap<Long, Extent> extents = new TreeMap<>(Comparator.comparing(a -> a, Long::compareUnsigned));
-    private final Map<Long, LinkedHashSet<Block>> blocks = new HashMap<>(); // by address, the newest last
+    private final Map<Long, LinkedHashSet<Block>> blocks = new HashMap<>(); // by first address, the newest last
 
     /**
-     * Starts with nothing.
+     * Starts empty.
      *
      * @param allocations the session's table.
      */
@@ -88,10 +88,10 @@ public final class GraphMemory {
         this.allocations = allocations;
     }
 
-    private List<Extent> meeting(Span span) {
+    private List<Extent> overlapping(Span span) {
         List<Extent> found = new ArrayList<>();
         Map.Entry<Long, Extent> before = extents.lowerEntry(span.start);
-        if (before != null && before.getValue().span.meets(span)) {
+        if (before != null && before.getValue().span.overlaps(span)) {
             found.add(before.getValue());
         }
         found.addAll(extents.subMap(span.start, span.end).values());
@@ -99,17 +99,17 @@ public final class GraphMemory {
     }
 
     /**
-     * How much of some memory no other node has.
+     * The part of some memory that no recorded node has.
      *
-     * @param address from the backend.
+     * @param address address from the backend.
      * @param bytes its length.
-     * @return what it adds to what the nodes have together.
+     * @return bytes that it would add to the memory of all nodes.
      */
     public long newBytes(long address, long bytes) {
         Span span = new Span(address, address + bytes);
         Span merged = span;
         long known = 0;
-        for (Extent extent : meeting(span)) {
+        for (Extent extent : overlapping(span)) {
             merged = merged.with(extent.span);
             known += extent.span.bytes();
         }
@@ -117,17 +117,17 @@ public final class GraphMemory {
     }
 
     /**
-     * Adds what a node allocates, which holds it.
+     * Adds the memory of a node, which holds it.
      *
-     * @param address from the backend.
+     * @param address address from the backend.
      * @param bytes its length.
-     * @param context that it goes with.
-     * @param charge at least {@link #newBytes}; this gives the rest back.
-     * @return null, with nothing changed, when memory of another kind or context is there.
+     * @param context its context.
+     * @param charge a charge of at least {@link #newBytes}; this method gives the excess back.
+     * @return null, with nothing changed, when it overlaps memory of another kind or context.
      */
     public Block add(long address, long bytes, Handle context, MemoryQuota.Charge charge) {
         Span span = new Span(address, address + bytes);
-        List<Extent> others = meeting(span);
+        List<Extent> others = overlapping(span);
         Span merged = span;
         for (Extent other : others) {
             merged = merged.with(other.span);
@@ -155,40 +155,40 @@ public final class GraphMemory {
     }
 
     /**
-     * What begins at an address.
+     * The block that begins at an address.
      *
-     * @param address of the device.
-     * @return the newest, since a driver gives an address again only when the memory before is freed; null when no
-     *     allocating node's memory begins there.
+     * @param address device address.
+     * @return the newest one, because a driver reuses an address only after the earlier memory has been freed; null
+     *     when none begins there.
      */
     public Block at(long address) {
         LinkedHashSet<Block> here = blocks.get(address);
         return here == null ? null : here.getLast();
     }
 
-    /** An executable graph may allocate it, too. */
+    /** Adds a holder: an executable graph that may allocate the block. */
     public void hold(Block block) {
         block.holders++;
     }
 
-    /** A node or an executable graph is gone. */
+    /** Removes a holder: a node or an executable graph. */
     public void release(Block block) {
         block.holders--;
         settle(block);
     }
 
-    /** A launch allocates it. */
+    /** Records that a launch allocates the block. */
     public void allocated(Block block) {
         block.isLive = true;
     }
 
-    /** It has been freed, by a node or by the guest. */
+    /** Records that a node or the guest has freed the block. */
     public void freed(Block block) {
         block.isLive = false;
         settle(block);
     }
 
-    /** Forgets what went with a context, which has ended and whose charges are given back. */
+    /** Drops all blocks of a context, which has ended and whose charges have been given back. */
     void forget(Handle context) {
         extents.values().removeIf(extent -> extent.context == context);
         blocks.values().removeIf(here -> {
@@ -217,11 +217,11 @@ public final class GraphMemory {
         }
     }
 
-    /** Leaves of an extent what its blocks still have, in as many as there are gaps. */
+    /** Reduces an extent to its remaining blocks, and splits it at gaps. */
     private void shrink(Extent extent) {
         List<Extent> parts = new ArrayList<>();
         for (Map.Entry<Span, Integer> entry : extent.blocks.entrySet()) {
-            boolean goesOn = !parts.isEmpty() && parts.getLast().span.meets(entry.getKey());
+            boolean goesOn = !parts.isEmpty() && parts.getLast().span.overlaps(entry.getKey());
             Extent before = goesOn ? parts.removeLast() : null;
             Extent part = new Extent(goesOn ? before.span.with(entry.getKey()) : entry.getKey(), extent.context, null);
             if (goesOn) {

@@ -5,49 +5,49 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * What a node of a guest's graph does, checked, as the backend is to be told. A copy with the guest's own memory
- * becomes two nodes: one calls the guest, one copies to or from staging memory.
+ * The checked parameters of a node of a guest's graph, in the backend's form. A copy with the guest's own memory
+ * becomes two nodes: one calls the guest, the other copies to or from staging memory.
  *
- * @param type CUgraphNodeType, as the guest has it.
- * @param context in which it runs; null for none in particular.
- * @param node the backend's; of the two, the copy.
- * @param callbackId what the guest is called by; meaningless unless {@link #callsGuest}.
- * @param form what becomes of it.
- * @param ranges device memory that a copy or fill touches.
+ * @param type the guest's CUgraphNodeType.
+ * @param context context of the node; null for none.
+ * @param node the backend's parameters; of two nodes, the copy's.
+ * @param callbackId id by which the guest is called; unused unless {@link #callsGuest}.
+ * @param form the backend's nodes for it.
+ * @param ranges device memory that a copy or fill uses.
  */
 public record GraphParameters(int type, Handle context, GraphNode node, long callbackId, Form form,
         List<Range> ranges) {
-    /** What becomes of a node. */
+    /** The nodes that the backend gets for one of the guest's. */
     public enum Form {
         /** One node. */
         PLAIN,
         /** A node that calls the guest. */
         HOST,
-        /** One that calls the guest for bytes, and a copy behind it. */
+        /** A node that gets the bytes from the guest, and a copy after it. */
         WRITE,
-        /** A copy, and one behind it that calls the guest to fetch the bytes. */
+        /** A copy, and a node after it that calls the guest to fetch the bytes. */
         READ
     }
 
     /**
      * Device memory.
      *
-     * @param address of the first byte.
-     * @param bytes how many.
+     * @param address first address.
+     * @param bytes its length.
      */
     public record Range(long address, long bytes) { }
 
-    /** Whether executing it calls the guest. */
+    /** Whether its execution calls the guest. */
     public boolean callsGuest() {
         return form != Form.PLAIN;
     }
 
-    /** The node that calls the guest. */
+    /** Parameters of the node that calls the guest. */
     public GraphNode.Host host() {
         return new GraphNode.Host(callbackId);
     }
 
-    /** The same, with memory of its own for what lies in a record. */
+    /** The same parameters without pointers into the guest's record. */
     public GraphParameters owned() {
         if (!(node instanceof GraphNode.Kernel k)) {
             return this;
@@ -57,7 +57,7 @@ public record GraphParameters(int type, Handle context, GraphNode node, long cal
             callbackId, form, ranges);
     }
 
-    /** Whether what it touches is still the session's. */
+    /** Whether the session still owns all memory that it uses. */
     public boolean isAllowed(AllocationMap allocations) {
         for (Range range : ranges) {
             if (!allocations.contains(range.address, range.bytes)) {

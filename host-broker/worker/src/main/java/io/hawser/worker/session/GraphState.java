@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 
-/** The mirror of a guest's graph. Session thread only. */
+/** The worker's mirror of a guest's graph. Session thread only. */
 public final class GraphState {
-    /** One of its nodes. */
+    /** A node of the graph. */
     public static final class Node {
         private final GraphState graph;
         private final int index;
@@ -24,10 +24,10 @@ public final class GraphState {
         private GraphMemory.Block frees;
 
         /**
-         * Makes a node that is in the graph's table only.
+         * Makes a node that only the graph's table has.
          *
-         * @param graph of the node.
-         * @param index the guest's name of it.
+         * @param graph the node's graph.
+         * @param index the guest's number of the node.
          */
         public Node(GraphState graph, int index) {
             this.graph = graph;
@@ -39,32 +39,32 @@ public final class GraphState {
             return graph;
         }
 
-        /** The guest's name of it. */
+        /** The guest's number of the node. */
         public int index() {
             return index;
         }
 
-        /** What it goes after, with the CUgraphEdgeData of each as a number. */
+        /** The nodes that it depends on, each with its CUgraphEdgeData as a number. */
         public Map<Node, Long> before() {
             return before;
         }
 
-        /** What goes after it. */
+        /** The nodes that depend on it. */
         public Set<Node> after() {
             return after;
         }
 
-        /** What it does; null when it could not be made. */
+        /** Its parameters; null when its creation failed. */
         public GraphParameters parameters() {
             return parameters;
         }
 
-        /** The backend's node on which others' dependencies begin; 0 when it could not be made. */
+        /** The backend's node that takes the node's own dependencies; 0 when its creation failed. */
         public long first() {
             return first;
         }
 
-        /** The backend's node on which others depend. */
+        /** The backend's node that dependent nodes depend on. */
         public long last() {
             return last;
         }
@@ -74,12 +74,12 @@ public final class GraphState {
             return parameters.form() == GraphParameters.Form.WRITE ? last : first;
         }
 
-        /** The graph inside, or null. */
+        /** The graph inside the node, or null. */
         public GraphState child() {
             return child;
         }
 
-        /** What an allocating node gives, or null. */
+        /** The memory of an allocating node, or null. */
         public GraphMemory.Block memory() {
             return memory;
         }
@@ -89,24 +89,24 @@ public final class GraphState {
             return frees;
         }
 
-        /** Whether the backend has it. */
+        /** Whether the backend has the node. */
         public boolean isMade() {
             return first != 0;
         }
 
-        /** Notes what it does and the backend's nodes for it. */
+        /** Sets its parameters and the backend's nodes. */
         public void made(GraphParameters made, long firstNode, long lastNode) {
             parameters = made.owned();
             first = firstNode;
             last = lastNode;
         }
 
-        /** Notes that it does something else. */
+        /** Replaces its parameters. */
         public void parameters(GraphParameters changed) {
             parameters = changed.owned();
         }
 
-        /** Notes the graph inside. */
+        /** Sets the graph inside the node. */
         public void child(GraphState inside) {
             child = inside;
             inside.outer = this;
@@ -115,13 +115,13 @@ public final class GraphState {
             }
         }
 
-        /** Notes what it allocates. */
+        /** Sets the memory that it allocates. */
         public void memory(GraphMemory.Block block) {
             memory = block;
             graph.markMemory();
         }
 
-        /** Notes what it frees. */
+        /** Sets the memory that it frees. */
         public void frees(GraphMemory.Block block) {
             frees = block;
             graph.markMemory();
@@ -141,15 +141,15 @@ public final class GraphState {
     /**
      * Makes the mirror of an empty graph.
      *
-     * @param id the guest's name of it.
-     * @param nativeHandle the backend's.
+     * @param id the guest's id of the graph.
+     * @param nativeHandle the backend's handle.
      */
     public GraphState(long id, long nativeHandle) {
         this.id = id;
         this.nativeHandle = nativeHandle;
     }
 
-    /** The guest's name of it. */
+    /** The guest's id of the graph. */
     public long id() {
         return id;
     }
@@ -164,12 +164,15 @@ public final class GraphState {
         return nodes;
     }
 
-    /** The node that it is inside of, or null. */
+    /** The node that contains this graph, or null. */
     public Node outer() {
         return outer;
     }
 
-    /** Whether nodes of the graph, or of one inside, allocate or free memory: CUDA removes no node of such a graph. */
+    /**
+     * Whether nodes of this graph, or of a graph inside it, allocate or free memory. CUDA removes no node of such a
+     * graph.
+     */
     public boolean usesMemory() {
         return usesMemory;
     }
@@ -180,12 +183,12 @@ public final class GraphState {
         }
     }
 
-    /** Whether nodes free memory, so that an allocating node may be given memory that others have. */
+    /** Whether nodes free memory. An allocating node may then get memory that other nodes have too. */
     public boolean freesMemory() {
         return freesMemory;
     }
 
-    /** Whether a graph is this one or inside of it. */
+    /** Whether a graph is this one or inside it. */
     public boolean holds(GraphState other) {
         for (GraphState graph = other; graph != null; graph = graph.outer == null ? null : graph.outer.graph) {
             if (graph == this) {
@@ -195,32 +198,32 @@ public final class GraphState {
         return false;
     }
 
-    /** The first CUresult that a part of the graph could not be made for; 0 when it is whole. */
+    /** The first CUresult from a failed creation of one of the graph's parts; 0 when all succeeded. */
     public int error() {
         return error;
     }
 
-    /** Notes that a part could not be made. */
+    /** Records that the creation of a part failed. */
     public void failed(int cuResult) {
         error = error == 0 ? cuResult : error;
     }
 
-    /** Whether it has been destroyed. */
+    /** Whether the graph has been destroyed. */
     public boolean isGone() {
         return isGone;
     }
 
-    /** Notes that it has been destroyed, or was inside of what has been. */
-    public void gone() {
+    /** Records that the graph, or a graph that contains it, has been destroyed. */
+    public void markGone() {
         isGone = true;
         nodes.clear();
     }
 
     /**
-     * The node that the backend means.
+     * Finds the node for one of the backend's nodes.
      *
-     * @param node the backend's, 0 for none.
-     * @return the node of this graph or of one inside; null when there is none.
+     * @param node the backend's node, 0 for none.
+     * @return the node of this graph or of a graph inside it; null when there is none.
      */
     public Node find(long node) {
         for (Node mine : nodes.values()) {
@@ -235,7 +238,7 @@ public final class GraphState {
         return null;
     }
 
-    /** Destroys at the end of a session what is left. */
+    /** Destroys the remaining graphs at the end of a session. */
     static void closeAll(HandleTable handles, GraphBackend backend) {
         for (Handle exec : handles.all(HandleKind.GRAPH_EXEC)) {
             if (!exec.isFailed()) {

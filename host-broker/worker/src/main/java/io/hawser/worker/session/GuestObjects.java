@@ -5,9 +5,9 @@ import io.hawser.cuda.generated.HandleKind;
 import java.util.IdentityHashMap;
 import java.util.Map;
 
-/** What a guest has made: handles, memory, images; and which context is current. Session thread only. */
+/** The objects of a guest: handles, memory and images; and the current context. Session thread only. */
 public final class GuestObjects {
-    /** CU_LIMIT_STACK_SIZE; it and the next four take device memory. */
+    /** CU_LIMIT_STACK_SIZE. This limit and the four after it take device memory. */
     public static final int STACK_LIMIT = 0;
     private static final int COSTLY_LIMITS = 5; // up to CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
 
@@ -25,10 +25,10 @@ public final class GuestObjects {
     private int currentContextId;
     private int pendingFrees;
 
-    /** What is kept with a context. */
+    /** The session's record of a context. */
     private static final class ContextInfo {
         private final int device;
-        private final long[] limits = new long[COSTLY_LIMITS]; // device memory that has been claimed, by CUlimit
+        private final long[] limits = new long[COSTLY_LIMITS]; // claimed device memory, by CUlimit
 
         ContextInfo(int device) {
             this.device = device;
@@ -36,12 +36,12 @@ public final class GuestObjects {
     }
 
     /**
-     * Starts with nothing.
+     * Starts without objects.
      *
      * @param backend the GPU.
      * @param work the session's streams.
      * @param perThreadStreams makes per-thread default streams.
-     * @param quota of device memory.
+     * @param quota quota of device memory.
      */
     GuestObjects(GpuBackend backend, StreamWork work, StreamTable.Maker perThreadStreams, MemoryQuota quota) {
         this.backend = backend;
@@ -70,7 +70,7 @@ public final class GuestObjects {
     }
 
     /**
-     * Memory of graphs' allocating nodes.
+     * Memory of allocating graph nodes.
      *
      * @return never null.
      */
@@ -97,7 +97,7 @@ public final class GuestObjects {
     }
 
     /**
-     * The context of the guest thread whose call is being served.
+     * The context of the guest thread whose call is in service.
      *
      * @return its handle, or null when it has none.
      */
@@ -105,7 +105,7 @@ public final class GuestObjects {
         return currentContext;
     }
 
-    /** Makes the calling guest thread's context current; false when the call has been ended. */
+    /** Makes the calling guest thread's context current; false when this has ended the call. */
     boolean switchContext(Call call, int contextId) {
         if (contextId == currentContextId) {
             return true;
@@ -116,7 +116,7 @@ public final class GuestObjects {
             call.fatal("a record's context must have been created: context=" + Integer.toUnsignedString(contextId));
             return false;
         }
-        // A destroyed one counts as none: calls that need a context fail with CUDA_ERROR_INVALID_CONTEXT.
+        // A destroyed context counts as none: calls that need a context fail with CUDA_ERROR_INVALID_CONTEXT.
         boolean usable = context != null && !context.isFailed();
         int result = backend.setCurrent(usable ? context.nativeHandle() : 0);
         if (result != 0) {
@@ -129,7 +129,7 @@ public final class GuestObjects {
     }
 
     /**
-     * Makes a context current on the backend outside of a guest's call; the next call switches again.
+     * Makes a context current on the backend outside a guest's call; the next call switches again.
      *
      * @param context a live one.
      * @return CUresult.
@@ -139,7 +139,7 @@ public final class GuestObjects {
             return 0;
         }
         currentContext = context;
-        currentContextId = -1; // no guest thread's: ids of contexts are below 2^31 in any real program
+        currentContextId = -1; // matches no guest thread: real programs have fewer than 2^31 contexts
         return backend.setCurrent(context.nativeHandle());
     }
 
@@ -154,12 +154,12 @@ public final class GuestObjects {
     }
 
     /**
-     * Adds a handle that goes with the current context, or with none if it is a context.
+     * Adds a handle. The current context owns it, unless it is a context itself.
      *
-     * @param call that made it; fatal when the id cannot be used.
+     * @param call the creating call; becomes fatal when the id cannot be used.
      * @param kind its kind.
-     * @param id the guest's name of it.
-     * @param nativeHandle the backend's, 0 when its creation failed.
+     * @param id the guest's id.
+     * @param nativeHandle the backend's handle, 0 when its creation failed.
      */
     void register(Call call, HandleKind kind, long id, long nativeHandle) {
         Object info = kind == HandleKind.STREAM && nativeHandle != 0
@@ -170,12 +170,12 @@ public final class GuestObjects {
     /**
      * Adds a handle.
      *
-     * @param call that made it; fatal when the id cannot be used.
+     * @param call the creating call; becomes fatal when the id cannot be used.
      * @param kind its kind.
-     * @param id the guest's name of it.
-     * @param nativeHandle the backend's, 0 when its creation failed.
-     * @param owner with which it goes.
-     * @param info what is kept with it.
+     * @param id the guest's id.
+     * @param nativeHandle the backend's handle, 0 when its creation failed.
+     * @param owner the handle that it ends with.
+     * @param info the session's record of it.
      */
     public void register(Call call, HandleKind kind, long id, long nativeHandle, Handle owner, Object info) {
         if (!handles.add(new Handle(kind, id, nativeHandle, owner, info))) {
@@ -187,11 +187,11 @@ public final class GuestObjects {
     /**
      * Adds a context.
      *
-     * @param call that made it; fatal when the id cannot be used.
-     * @param id the guest's name of it.
-     * @param nativeHandle the backend's.
+     * @param call the creating call; becomes fatal when the id cannot be used.
+     * @param id the guest's id.
+     * @param nativeHandle the backend's handle.
      * @param device number of its device.
-     * @param charge what it costs.
+     * @param charge its charge on the quota.
      */
     public void registerContext(Call call, long id, long nativeHandle, int device, MemoryQuota.Charge charge) {
         register(call, HandleKind.CONTEXT, id, nativeHandle, null, new ContextInfo(device));
@@ -201,11 +201,11 @@ public final class GuestObjects {
     }
 
     /**
-     * Claims what a limit of the current context takes of its device; what was claimed for a higher one stays, since
-     * drivers keep it.
+     * Claims the device memory that a limit of the current context takes. Lowering a limit releases nothing, because
+     * drivers keep the memory.
      *
      * @param limit a CUlimit.
-     * @param value of it.
+     * @param value its value.
      * @return CUresult: CUDA_ERROR_OUT_OF_MEMORY when the quota does not allow it.
      */
     public int claimLimit(int limit, long value) {
@@ -213,7 +213,7 @@ public final class GuestObjects {
             return CudaResult.INVALID_CONTEXT;
         }
         return limit < 0 || limit >= COSTLY_LIMITS
-            || holdsLimit(limit, backend.limitBytes(deviceOf(currentContext), limit, value)) ? 0
+            || claimLimitBytes(limit, backend.limitBytes(deviceOf(currentContext), limit, value)) ? 0
             : CudaResult.OUT_OF_MEMORY;
     }
 
@@ -229,10 +229,10 @@ public final class GuestObjects {
     }
 
     /**
-     * Gives back what {@link #claimLimit} claimed for a limit that the driver has refused.
+     * Undoes {@link #claimLimit} after the driver has rejected the limit.
      *
      * @param limit a CUlimit.
-     * @param bytes {@link #claimedFor} before.
+     * @param bytes result of {@link #claimedFor} before.
      */
     public void unclaimLimit(int limit, long bytes) {
         long more = claimedFor(limit) - bytes;
@@ -243,16 +243,16 @@ public final class GuestObjects {
     }
 
     /**
-     * Whether a kernel's local memory has been claimed in the current context, now if not before.
+     * Claims a kernel's local memory in the current context, unless enough is claimed already.
      *
-     * @param bytes of the device, as the backend says of a limit on the stack; over 0.
+     * @param bytes device memory, as the backend computes it for a limit on the stack; over 0.
      * @return false when the quota does not allow it.
      */
-    public boolean holdsStack(long bytes) {
-        return currentContext == null || holdsLimit(STACK_LIMIT, bytes);
+    public boolean claimStack(long bytes) {
+        return currentContext == null || claimLimitBytes(STACK_LIMIT, bytes);
     }
 
-    private boolean holdsLimit(int limit, long bytes) {
+    private boolean claimLimitBytes(int limit, long bytes) {
         long[] limits = currentContext.info(ContextInfo.class).limits;
         if (bytes <= limits[limit]) {
             return true;
@@ -277,10 +277,10 @@ public final class GuestObjects {
     }
 
     /**
-     * Forgets a handle that the backend has destroyed, and those that went with it.
+     * Removes a handle that the backend has destroyed, and the handles that it owns.
      *
      * @param kind its kind.
-     * @param id the guest's name of it.
+     * @param id the guest's id.
      */
     public void drop(HandleKind kind, long id) {
         Handle handle = handles.find(kind, id);
@@ -313,7 +313,7 @@ public final class GuestObjects {
         }
     }
 
-    /** Forgets the variables that libraries, which belong to no context, have in one that has ended. */
+    /** Removes the variables that libraries have in a context that has ended. Libraries belong to no context. */
     private void forgetLibraries(Handle context) {
         for (Handle module : handles.all(HandleKind.MODULE)) {
             if (module.owner() == null && module.info(LibraryVariables.class) != null) {
@@ -322,7 +322,7 @@ public final class GuestObjects {
         }
     }
 
-    /** Destroys all that is left, context by context. */
+    /** Destroys all remaining objects, context by context. */
     void close() {
         if (backend.graphs() != null) {
             GraphState.closeAll(handles, backend.graphs());
@@ -349,20 +349,20 @@ public final class GuestObjects {
     }
 
     /**
-     * Keeps what an object without an address costs; given back when its handle is dropped, unless taken before.
+     * Keeps the charge of an object without an address. Dropping the handle gives it back, unless it was taken before.
      *
-     * @param handle a registered one.
-     * @param charge what it costs.
+     * @param handle a registered handle.
+     * @param charge its charge.
      */
     public void keepCharge(Handle handle, MemoryQuota.Charge charge) {
         charges.put(handle, charge);
     }
 
     /**
-     * What an object costs, to be given back once its memory is freed.
+     * Takes the charge of an object; the caller gives it back once the memory is freed.
      *
-     * @param handle which.
-     * @return null when it costs nothing, or that was taken before.
+     * @param handle the object's handle.
+     * @return null when it has none, or that was taken before.
      */
     public MemoryQuota.Charge takeCharge(Handle handle) {
         return charges.remove(handle);
@@ -371,7 +371,8 @@ public final class GuestObjects {
     /**
      * Device memory that the session holds.
      *
-     * @return bytes, of allocations, of those whose free waits for running work, and of what a driver keeps for it.
+     * @return bytes of allocations, of memory whose free waits for running work, and of memory that a driver keeps for
+     *     it.
      */
     public long usedBytes() {
         return quota.heldBytes();
@@ -387,15 +388,15 @@ public final class GuestObjects {
         return handles.find(HandleKind.CONTEXT, context.id()) == context;
     }
 
-    /** Notes that memory is to be freed when running work is done. */
+    /** Counts memory that will be freed when running work is done. */
     public void freeBegins() {
         pendingFrees++;
     }
 
     /**
-     * Notes that such memory has been freed.
+     * Records that such memory has been freed.
      *
-     * @param charge what it costs; null for nothing.
+     * @param charge its charge; null for none.
      */
     public void freeEnds(MemoryQuota.Charge charge) {
         pendingFrees--;
@@ -405,7 +406,8 @@ public final class GuestObjects {
     }
 
     /**
-     * Whether memory is still on its way back, so that an allocation that found none should wait for it.
+     * Whether memory is still about to be freed. An allocation that failed for lack of memory should then wait and
+     * retry.
      *
      * @return true after {@link #freeBegins} and before the last {@link #freeEnds}.
      */

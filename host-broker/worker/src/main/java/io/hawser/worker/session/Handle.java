@@ -2,7 +2,7 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.generated.HandleKind;
 
-/** One object that the guest has made. */
+/** One object that the guest has created. */
 public final class Handle {
     private final HandleKind kind;
     private final long id;
@@ -13,11 +13,11 @@ public final class Handle {
     /**
      * Describes an object.
      *
-     * @param kind what it is.
-     * @param id the guest's name of it.
-     * @param nativeHandle the backend's handle; 0 when its creation has failed.
-     * @param owner the object that it goes with: a function's module, else a context; null for none.
-     * @param info what the session keeps with it, or null.
+     * @param kind its kind.
+     * @param id the guest's id.
+     * @param nativeHandle the backend's handle; 0 when its creation failed.
+     * @param owner the object that it ends with: a function's module, else a context; null for none.
+     * @param info the session's record of it, or null.
      */
     Handle(HandleKind kind, long id, long nativeHandle, Handle owner, Object info) {
         this.kind = kind;
@@ -28,16 +28,16 @@ public final class Handle {
     }
 
     /**
-     * What it is.
+     * Its kind.
      *
-     * @return its kind.
+     * @return the kind.
      */
     public HandleKind kind() {
         return kind;
     }
 
     /**
-     * The guest's name of it.
+     * The guest's id.
      *
      * @return {@code kind << 40 | number}.
      */
@@ -48,14 +48,14 @@ public final class Handle {
     /**
      * The backend's handle.
      *
-     * @return 0 when its creation has failed.
+     * @return 0 when its creation failed.
      */
     public long nativeHandle() {
         return nativeHandle;
     }
 
     /**
-     * The object that it goes with.
+     * The object that it ends with.
      *
      * @return its owner, or null.
      */
@@ -64,18 +64,18 @@ public final class Handle {
     }
 
     /**
-     * What the session keeps with it.
+     * The session's record of the object.
      *
      * @param <T> its type.
-     * @param type the type that this kind of handle has.
-     * @return the information, or null.
+     * @param type the type for this kind of handle.
+     * @return the record, or null.
      */
     public <T> T info(Class<T> type) {
         return type.cast(info);
     }
 
     /**
-     * Whether its creation failed without the guest waiting for it.
+     * Whether its creation failed and no reply reported that to the guest.
      *
      * @return true when calls with it must fail.
      */

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The guest's handles by kind. Guests number the handles of a kind upwards, so a number up to the highest that was seen
- * and not in the table was destroyed. Session thread only.
+ * The guest's handles by kind. Guests number the handles of a kind upwards. So a number that is not in the table, but
+ * not above the highest seen, belongs to a destroyed handle. Session thread only.
  */
 public final class HandleTable {
     /** Objects of one kind in one session; each costs memory here and in the backend. */
@@ -33,18 +33,18 @@ public final class HandleTable {
      *
      * @param kind its kind.
      * @param number its number, unsigned.
-     * @return what travels.
+     * @return the id on the wire.
      */
     public static long id(HandleKind kind, int number) {
         return (long) kind.number() << KIND_SHIFT | Integer.toUnsignedLong(number);
     }
 
     /**
-     * Whether an id is one that this kind can have.
+     * Whether an id can belong to a kind.
      *
-     * @param kind what is wanted.
-     * @param id what the guest sent.
-     * @return false when no honest guest sends it.
+     * @param kind the expected kind.
+     * @param id id from the guest.
+     * @return false when no correct guest sends it.
      */
     public static boolean isOfKind(HandleKind kind, long id) {
         return id >>> KIND_SHIFT == kind.number() && (id & NUMBER_MASK) != 0;
@@ -53,8 +53,8 @@ public final class HandleTable {
     /**
      * Finds a handle.
      *
-     * @param kind what is wanted.
-     * @param id what the guest sent.
+     * @param kind the expected kind.
+     * @param id id from the guest.
      * @return the handle, or null when there is none.
      */
     public Handle find(HandleKind kind, long id) {
@@ -62,11 +62,11 @@ public final class HandleTable {
     }
 
     /**
-     * Whether an id that is not in the table may have been there.
+     * Whether an id that is not in the table may have been in it before.
      *
-     * @param kind what is wanted.
-     * @param id what the guest sent.
-     * @return true for a destroyed handle, false for one that never was.
+     * @param kind the expected kind.
+     * @param id id from the guest.
+     * @return true for a destroyed handle, false for one that never existed.
      */
     public boolean wasCreated(HandleKind kind, long id) {
         return isOfKind(kind, id) && (id & NUMBER_MASK) <= highest[kind.ordinal()];
@@ -75,8 +75,8 @@ public final class HandleTable {
     /**
      * Adds a handle.
      *
-     * @param handle with an id of its kind.
-     * @return false, with nothing changed, when its id is in use, not of its kind, or the kind has too many.
+     * @param handle a handle with an id of its kind.
+     * @return false, with nothing changed, when its id is in use or not of its kind, or the kind has too many handles.
      */
     public boolean add(Handle handle) {
         LongObjectHashMap<Handle> ofKind = live.get(handle.kind());
@@ -90,11 +90,11 @@ public final class HandleTable {
     }
 
     /**
-     * Removes a handle, and those that it owns: with a context go its streams, events, modules and arrays, with a
-     * module its functions, with a mipmapped array its levels.
+     * Removes a handle and the handles that it owns. A context owns its streams, events, modules and arrays; a module
+     * its functions; a mipmapped array its levels.
      *
-     * @param handle in the table.
-     * @return all that went, the given one first.
+     * @param handle a handle in the table.
+     * @return all removed handles, the given one first.
      */
     public List<Handle> remove(Handle handle) {
         List<Handle> gone = new ArrayList<>();
@@ -123,7 +123,7 @@ public final class HandleTable {
     /**
      * The handles of a kind.
      *
-     * @param kind which.
+     * @param kind the kind.
      * @return a copy.
      */
     public List<Handle> all(HandleKind kind) {

@@ -11,35 +11,37 @@ import java.util.Set;
 import java.util.function.Consumer;
 
 /**
- * Whole records that cannot be served yet ({@link RecordOrder}): a queue of those that wait for one another, and those
- * that were set aside alone. Credited ones are bounded by their credit, the others here. Session thread only.
+ * Complete records that cannot be served yet ({@link RecordOrder}): a queue of records that wait for one another, and
+ * records set aside that wait alone. Credit limits the credited records; this class limits the others. Session thread
+ * only.
  */
 final class HeldRecords {
-    /** What a guest may have waiting without credit: it sends a million such calls only to do harm. */
+    /**
+     * Waiting bytes of a guest's records without credit: about a million calls. Stops a guest that fills the worker's
+     * memory.
+     */
     static final long MAX_UNCREDITED_BYTES = 64L << 20;
 
     private static final int BLOCK_BYTES = 64 * 1024;
 
     private final ArrayDeque<Held> queue = new ArrayDeque<>();
     private final Set<Held> aside = new LinkedHashSet<>();
-    private MemorySegment block = MemorySegment.NULL; // freed when no record lies in it any more
+    private MemorySegment block = MemorySegment.NULL; // the garbage collector frees it when no record in it is left
     private long blockUsed;
     private long uncreditedBytes;
 
     /**
-     * A record.
+     * A held record.
      *
      * @param opcode its opcode.
-     * @param bytes where it lies, from the start.
+     * @param bytes memory that begins with the record.
      * @param lengthBytes its length.
-     * @param isCredited whether it has been charged.
-     * @param memory its own, or null when it lies among others.
+     * @param isCredited whether credit was charged for it.
+     * @param memory its own memory, or null when it shares a block.
      */
     record Held(int opcode, MemorySegment bytes, int lengthBytes, boolean isCredited, Staging memory) { }
 
-    /**
-     * Copies a record, or takes its memory when credit bounds that; it is held until {@link #release}.
-     */
+    /** Holds a record until {@link #release}: copies it, or keeps its memory when credit limits that. */
     Held hold(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
         int length = header.lengthBytes();
         if (!header.isCredited()) {
@@ -62,44 +64,44 @@ final class HeldRecords {
         queue.add(held);
     }
 
-    /** Keeps a record that waits for no other. */
+    /** Keeps a record that waits alone. */
     void setAside(Held held) {
         aside.add(held);
     }
 
-    /** Whether the queue has none. */
+    /** Whether the queue is empty. */
     boolean isEmpty() {
         return queue.isEmpty();
     }
 
-    /** Whether more is held than any honest guest sends. */
-    boolean isTooMuch() {
+    /** Whether more is held than any correct guest sends. */
+    boolean isOverLimit() {
         return uncreditedBytes > MAX_UNCREDITED_BYTES;
     }
 
-    /** Opcode of the first of the queue. */
+    /** Opcode of the queue's first record. */
     int nextOpcode() {
         return queue.element().opcode;
     }
 
-    /** Takes the first of the queue. */
+    /** Removes the queue's first record. */
     Held next() {
         return queue.remove();
     }
 
-    /** Takes one that was set aside; false when it is gone. */
+    /** Removes a record that was set aside; false when it is not there any more. */
     boolean take(Held held) {
         return aside.remove(held);
     }
 
-    /** A record is about to be served. */
+    /** Subtracts a record that is about to be served. */
     void release(Held held) {
         if (!held.isCredited) {
             uncreditedBytes -= held.lengthBytes;
         }
     }
 
-    /** Hands all over that is left. */
+    /** Passes all remaining records to {@code to}, and removes them. */
     void drop(Consumer<Held> to) {
         queue.forEach(to);
         aside.forEach(to);

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a library has in contexts: each has its own variables, which go with it, and each costs. Session thread only.
+ * The variables and charges of a library in each context that uses it. They end with the context. Session thread only.
  */
 public final class LibraryVariables {
     private record Variable(Handle context, long address) { }
@@ -16,9 +16,9 @@ public final class LibraryVariables {
     private final long bytes;
 
     /**
-     * Has nothing in any context.
+     * Starts without contexts.
      *
-     * @param bytes that it takes in each that uses it.
+     * @param bytes device memory that the library takes in each context that uses it.
      */
     public LibraryVariables(long bytes) {
         this.bytes = bytes;
@@ -34,7 +34,7 @@ public final class LibraryVariables {
     }
 
     /**
-     * Whether a context's part has been claimed.
+     * Whether the memory in a context has been claimed.
      *
      * @param context a live one.
      * @return true after {@link #keepCharge}.
@@ -44,19 +44,19 @@ public final class LibraryVariables {
     }
 
     /**
-     * Keeps what a context's part costs.
+     * Keeps the charge for a context.
      *
-     * @param context that uses it.
-     * @param charge its cost.
+     * @param context the context.
+     * @param charge the charge.
      */
     public void keepCharge(Handle context, MemoryQuota.Charge charge) {
         charges.put(context, charge);
     }
 
     /**
-     * What it costs in all contexts, to be given back once it is unloaded.
+     * Takes the charges for all contexts; the caller gives them back once the library is unloaded.
      *
-     * @return charges that are kept here no more.
+     * @return the charges.
      */
     public List<MemoryQuota.Charge> takeCharges() {
         List<MemoryQuota.Charge> taken = List.copyOf(charges.values());
@@ -65,16 +65,16 @@ public final class LibraryVariables {
     }
 
     /**
-     * Notes a variable.
+     * Adds a variable.
      *
-     * @param context in which it is.
-     * @param address its first byte, in the table of memory with the library's handle as its owner.
+     * @param context its context.
+     * @param address its first byte, which the table of memory has with the library's handle as its owner.
      */
     public void add(Handle context, long address) {
         variables.add(new Variable(context, address));
     }
 
-    /** Takes those of a context that has ended out of the table of memory. */
+    /** Removes the variables of a context that has ended, and gives its charge back. */
     void forget(Handle context, AllocationMap allocations) {
         MemoryQuota.Charge charge = charges.remove(context);
         if (charge != null) {

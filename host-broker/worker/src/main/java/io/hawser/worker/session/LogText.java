@@ -1,6 +1,6 @@
 package io.hawser.worker.session;
 
-/** Text of a guest, made fit for a log: one line, no control characters, bounded. */
+/** Makes text of a guest safe for a log: one line, no control characters, bounded. */
 public final class LogText {
     private static final int MAX_CHARACTERS = 500; // a guest could fill the log otherwise
 
@@ -9,8 +9,8 @@ public final class LogText {
     /**
      * Cleans a text.
      *
-     * @param text what a guest has said, or a reason that quotes it.
-     * @return what may be logged.
+     * @param text text from a guest, or a reason that quotes it.
+     * @return text that is safe to log.
      */
     public static String clean(String text) {
         String cut = text.length() <= MAX_CHARACTERS ? text : text.substring(0, MAX_CHARACTERS) + "...";

@@ -8,61 +8,61 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Device memory of a session, GPU by GPU, as it counts against the quota of its vGPU, which all sessions of that share.
- * What is to be allocated is claimed first and given back after it has been freed, by one {@link Charge} each. Session
- * thread only.
+ * Device memory of a session on each GPU, counted against the quota that all sessions of its vGPU share. A caller
+ * claims memory before it allocates, and gives it back after it has freed, with one {@link Charge} for each allocation.
+ * Session thread only.
  */
 public final class MemoryQuota {
     /**
-     * What a driver's pools may hold back on a GPU at no charge: they take memory in pieces of this size, and the first
-     * byte would cost as much. NVIDIA's driver 580.
+     * Bytes that a driver's pools may keep on a GPU without charge. The pools allocate in pieces of this size, so
+     * otherwise the first byte would cost a whole piece. Measured with NVIDIA's driver 580.
      */
     private static final long FREE_POOL_BYTES = 32L << 20;
 
     private final LedgerAccount account;
     private final int[] columns;
     private final long[] contextBytes;
-    private final List<Store> stores = new ArrayList<>();
+    private final List<KeptMemory> keptMemories = new ArrayList<>();
 
-    /** Something of a driver that keeps memory when the guest has freed it. Session thread. */
+    /** Part of a driver that keeps memory after the guest has freed it. Session thread. */
     public interface Keeper {
-        /** What it has of a device's memory, in use or not. */
+        /** The device memory that it has, in use or not. */
         long reservedBytes(int device);
 
-        /** Makes it give back what it can now; waits for nothing. */
+        /** Makes it release all memory that it can release now; does not wait. */
         void trim(int device);
 
-        /** Makes it give back what it keeps longer than CUDA does, which takes it when a program synchronises. */
+        /** Makes it release memory that CUDA would have released at the program's last synchronisation. */
         default void relax(int device) {
         }
     }
 
-    /** Memory that is counted until it is given back. */
+    /** Memory that counts until it is given back. */
     public final class Charge {
         private final int device;
-        private final Store store; // null for memory that no keeper keeps
+        private final KeptMemory kept; // null for memory that no keeper keeps
         private long bytes;
 
-        private Charge(int device, long bytes, Store store) {
+        private Charge(int device, long bytes, KeptMemory kept) {
             this.device = device;
             this.bytes = bytes;
-            this.store = store;
+            this.kept = kept;
         }
 
-        /** What is counted: 0 once it has been given back. */
+        /** The bytes that count; 0 once given back. */
         public long bytes() {
             return bytes;
         }
 
-        /** Whether its memory goes back to a keeper that counts it as long as it has it. */
+        /** Whether freeing returns the memory to a keeper, which counts it as long as it has it. */
         public boolean isKept() {
-            return store != null;
+            return kept != null;
         }
 
         /**
-         * Claims more, for memory whose length is known only with it. Not for what is kept.
+         * Claims more, for memory whose length is known only after its allocation. Not for memory of a keeper.
          *
-         * @param whole what is to be counted in all, no less than now.
+         * @param whole the new total, not less than now.
          * @return false, with nothing changed, when the quota does not allow it.
          */
         public boolean grow(long whole) {
@@ -74,61 +74,66 @@ public final class MemoryQuota {
         }
 
         /**
-         * Counts what another counts, which then counts nothing.
+         * Takes over the bytes of another charge, which then counts nothing.
          *
-         * @param other of the same device and keeper.
+         * @param other a charge of the same device and keeper.
          */
         void absorb(Charge other) {
-            checkKin(other);
+            checkSameKeeper(other);
             bytes += other.bytes;
             other.bytes = 0;
         }
 
         /**
-         * Counts less; the result counts the rest.
+         * Moves a part of the bytes to a new charge.
          *
-         * @param part at least 0, at most what is counted.
+         * @param part 0..{@link #bytes}.
+         * @return the new charge, with that part.
          */
         Charge split(long part) {
             if (part < 0 || part > bytes) {
-                throw new IllegalArgumentException("a part of a charge is inside it: part=" + part + " bytes=" + bytes);
+                throw new IllegalArgumentException("a part of a charge must be 0..bytes: part=" + part
+                    + " bytes=" + bytes);
             }
             bytes -= part;
-            return new Charge(device, part, store);
+            return new Charge(device, part, kept);
         }
 
-        private void checkKin(Charge other) {
-            if (other.device != device || other.store != store) {
-                throw new IllegalArgumentException("charges are joined on one device: device=" + device + " other="
-                    + other.device);
+        private void checkSameKeeper(Charge other) {
+            if (other.device != device || other.kept != kept) {
+                throw new IllegalArgumentException("charges must have the same device and keeper: device=" + device
+                    + " other=" + other.device);
             }
         }
 
-        /** The memory has been freed, at the first call. */
+        /** Gives the charge back, because the memory has been freed. Later calls have no effect. */
         public void giveBack() {
             long given = bytes;
             bytes = 0;
-            if (store != null) {
-                store.giveBack(device, given);
+            if (kept != null) {
+                kept.giveBack(device, given);
             } else {
                 account.giveBack(columns[device], given);
             }
         }
     }
 
-    /** Memory that goes through a {@link Keeper}: what that has counts, and at least what the guest has of it. */
-    public final class Store {
+    /**
+     * Memory that goes through a {@link Keeper}. It counts all memory that the keeper has, and at least the guest's
+     * part.
+     */
+    public final class KeptMemory {
         private final Keeper keeper;
         private final boolean[] isUsed = new boolean[columns.length];
         private final long[] live = new long[columns.length];
         private final long[] counted = new long[columns.length];
 
-        private Store(Keeper keeper) {
+        private KeptMemory(Keeper keeper) {
             this.keeper = keeper;
         }
 
         /**
-         * Claims memory that the keeper is about to be asked for.
+         * Claims memory that the keeper is about to allocate.
          *
          * @return null when the quota does not allow it.
          */
@@ -149,7 +154,8 @@ public final class MemoryQuota {
             if (bytes < 0 || bytes > Long.MAX_VALUE - live[device]) {
                 return false;
             }
-            long more = Math.max(0, live[device] + bytes - counted[device]); // the rest it has already
+            // Excludes memory that the keeper already has.
+            long more = Math.max(0, live[device] + bytes - counted[device]);
             if (!account.claim(columns[device], more)) {
                 return false;
             }
@@ -158,9 +164,9 @@ public final class MemoryQuota {
         }
 
         /**
-         * Counts what the keeper has taken for a claim, which may be more.
+         * Counts the memory that the keeper has allocated for a claim, which may be more.
          *
-         * @return false when that is over the quota: the memory must be freed again.
+         * @return false when that exceeds the quota: the caller must free the memory again.
          */
         public boolean settle(int device) {
             refresh(device);
@@ -175,7 +181,7 @@ public final class MemoryQuota {
             refresh(device);
         }
 
-        /** Counts what the keeper has now. */
+        /** Counts the memory that the keeper has now. */
         void refresh(int device) {
             if (!isUsed[device]) {
                 return;
@@ -208,9 +214,9 @@ public final class MemoryQuota {
     /**
      * Counts in a ledger.
      *
-     * @param account the session's.
-     * @param columns the ledger's, by the number of the device.
-     * @param contextBytes what a context costs, by the number of the device.
+     * @param account the session's account.
+     * @param columns the ledger's columns, by device number.
+     * @param contextBytes memory that a context costs, by device number.
      */
     public MemoryQuota(LedgerAccount account, int[] columns, long[] contextBytes) {
         this.account = account;
@@ -219,10 +225,10 @@ public final class MemoryQuota {
     }
 
     /**
-     * A quota that no other session shares.
+     * Makes a quota that no other session shares.
      *
-     * @param devices how many there are.
-     * @param limitBytes of each; 0 for what the device has.
+     * @param devices number of devices.
+     * @param limitBytes limit for each; 0 for no limit but the device's.
      */
     public static MemoryQuota alone(int devices, long limitBytes) {
         Ledger ledger = new Ledger(Arena.ofAuto().allocate(LedgerLayout.bytes(1), Long.BYTES), 1);
@@ -236,23 +242,23 @@ public final class MemoryQuota {
     }
 
     /**
-     * Counts what a keeper has.
+     * Adds a keeper whose memory counts.
      *
-     * @param keeper asked on the session thread.
-     * @return through which its memory is claimed.
+     * @param keeper the keeper, called on the session thread.
+     * @return claims the keeper's memory.
      */
-    public Store store(Keeper keeper) {
-        Store store = new Store(keeper);
-        stores.add(store);
-        return store;
+    public KeptMemory addKeeper(Keeper keeper) {
+        KeptMemory kept = new KeptMemory(keeper);
+        keptMemories.add(kept);
+        return kept;
     }
 
     /**
      * Claims memory that is about to be allocated.
      *
      * @param device its number.
-     * @param bytes how much.
-     * @return null when the quota does not allow it, or the number is negative.
+     * @param bytes the amount.
+     * @return null when the quota does not allow it, or the amount is negative.
      */
     public Charge claim(int device, long bytes) {
         return claimBytes(device, bytes) ? new Charge(device, bytes, null) : null;
@@ -270,24 +276,24 @@ public final class MemoryQuota {
     }
 
     private void relieve(int device) {
-        stores.forEach(store -> store.trim(device));
+        keptMemories.forEach(kept -> kept.trim(device));
     }
 
-    /** Counts again what keepers have, and makes them give back what nobody asked them to keep. */
+    /** Counts the keepers' memory again. Makes them release memory that the guest has not asked them to keep. */
     public void refresh() {
-        for (Store store : stores) {
+        for (KeptMemory kept : keptMemories) {
             for (int device = 0; device < columns.length; device++) {
-                store.relax(device);
+                kept.relax(device);
             }
         }
     }
 
-    /** What one more context costs on a device; 0 where that is not known. */
+    /** Memory that one more context costs on a device; 0 where that is not known. */
     public long contextBytes(int device) {
         return contextBytes[device];
     }
 
-    /** What the session holds of all devices. */
+    /** Memory that the session holds on all devices. */
     public long heldBytes() {
         long sum = 0;
         for (int column : columns) {
@@ -297,18 +303,18 @@ public final class MemoryQuota {
     }
 
     /**
-     * What a guest is told that a device has.
+     * Total memory of a device, as the guest sees it.
      *
-     * @param deviceBytes what there is in truth.
+     * @param deviceBytes the device's total.
      */
     public long totalBytes(int device, long deviceBytes) {
         return Math.min(deviceBytes, account.ledger().totalBytes(columns[device]));
     }
 
     /**
-     * What a guest is told that a device has left.
+     * Free memory of a device, as the guest sees it.
      *
-     * @param deviceBytes what is left in truth.
+     * @param deviceBytes the device's free memory.
      */
     public long freeBytes(int device, long deviceBytes) {
         return Math.min(deviceBytes, account.freeBytes(columns[device]));

@@ -6,20 +6,20 @@ import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 
 /**
- * The order in which records are served: as they come, unless one must wait for host functions to end ({@link Gates})
- * or a launch for its turn ({@link Turns}); then those behind it wait with it, but for what lets host functions end.
- * Session thread only.
+ * Decides the order in which records are served. Records are served as they arrive, unless one must wait for host
+ * functions to end ({@link Gates}) or for a turn to launch ({@link Turns}). Later records then wait behind it, except
+ * those that let host functions end. Session thread only.
  */
 final class RecordOrder {
     /** Serves records. */
     interface Server {
-        /** As {@link io.hawser.worker.channel.RecordHandler#record}. */
+        /** See {@link io.hawser.worker.channel.RecordHandler#record}. */
         boolean serve(RecordHeader header, MemorySegment bytes, long offset, Staging memory);
 
         /** Whether the session has ended. */
         boolean isOver();
 
-        /** Ends it for what no honest guest sends. */
+        /** Ends the session because of a record that no correct guest sends. */
         void refuse(String reason);
     }
 
@@ -38,18 +38,18 @@ final class RecordOrder {
         this.turns = turns;
     }
 
-    /** Says what requests are. Before the first record. */
+    /** Sets the dispatcher, which classifies requests. Call it before the first record. */
     void use(CallDispatcher described) {
         dispatcher = described;
     }
 
-    /** Serves a record or holds it; whether its memory is kept. */
+    /** Serves a record or holds it; returns whether its memory is kept. */
     boolean record(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
         return gates.isOpen() || !held.isEmpty() || !mayLaunch(header.opcode())
             ? serveOrHold(header, bytes, offset, memory) : server.serve(header, bytes, offset, memory);
     }
 
-    /** Whether it is no launch, or one whose turn it is. */
+    /** Whether a record with this opcode may be served now: it launches nothing, or the session may launch. */
     private boolean mayLaunch(int opcode) {
         return !dispatcher.isLaunch(opcode) || turns.mayLaunch();
     }
@@ -60,25 +60,25 @@ final class RecordOrder {
         if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
             return server.serve(header, bytes, offset, memory);
         }
-        boolean mayGo = held.isEmpty() && !gates.holdRecords() && mayLaunch(opcode);
+        boolean mayGo = held.isEmpty() && !gates.mustHoldRecords() && mayLaunch(opcode);
         if (mayGo && (isControl || !dispatcher.mayWaitForDevice(opcode))) {
             gates.issued(1);
             return server.serve(header, bytes, offset, memory);
         }
         HeldRecords.Held record = held.hold(header, bytes, offset, memory);
         if (mayGo) {
-            putOff(record);
+            postpone(record);
         } else {
             held.add(record);
         }
-        if (held.isTooMuch()) {
-            server.refuse("a guest must not send so much behind a host function or a launch that waits: limitBytes="
+        if (held.isOverLimit()) {
+            server.refuse("records behind a waiting host function or launch must stay within a limit: limitBytes="
                 + HeldRecords.MAX_UNCREDITED_BYTES);
         }
         return record.memory() != null;
     }
 
-    private void putOff(HeldRecords.Held record) {
+    private void postpone(HeldRecords.Held record) {
         held.setAside(record);
         gates.whenClosed(() -> {
             if (held.take(record)) {
@@ -95,16 +95,16 @@ final class RecordOrder {
         }
     }
 
-    /** Does what has waited, as far as it can be done now. */
+    /** Serves held records and postponed actions that are no longer blocked. */
     void settle() {
         boolean any = true;
         while (any && !server.isOver()) {
             any = gates.runWaiting();
-            while (!server.isOver() && !held.isEmpty() && !gates.holdRecords() && mayLaunch(held.nextOpcode())) {
+            while (!server.isOver() && !held.isEmpty() && !gates.mustHoldRecords() && mayLaunch(held.nextOpcode())) {
                 HeldRecords.Held next = held.next();
                 if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
                         && dispatcher.mayWaitForDevice(next.opcode())) {
-                    putOff(next);
+                    postpone(next);
                 } else {
                     gates.issued(1);
                     serve(next);
@@ -114,7 +114,7 @@ final class RecordOrder {
         }
     }
 
-    /** Gives up all that waits: the session is over. */
+    /** Drops all held records: the session is over. */
     void drop(CreditWindow credit) {
         gates.cancel();
         held.drop(record -> {

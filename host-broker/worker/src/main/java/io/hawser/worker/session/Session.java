@@ -17,16 +17,16 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 
 /**
- * One guest process: its objects, its calls in order, its end. All of it lives on one thread, its {@link Link}'s;
- * backends report from theirs through {@link Completions}.
+ * A session in the worker: one guest process with its objects, its calls in order, and its end. All of it runs on one
+ * thread, that of its {@link Link}. Backend threads report to it through {@link Completions}.
  */
 public final class Session implements RecordHandler {
     private static final Logger LOG = System.getLogger(Session.class.getName());
 
-    /** Number of the session that a worker holds with itself before it is ready; the log is silent about it. */
+    /** Number of the session that a worker serves as its warm-up; logged at DEBUG only. */
     public static final long WARM_UP = 0;
 
-    /** Calls that wait for their completion; honest threads wait for one each, asynchronous reads for more. */
+    /** Calls that wait for completion. A correct guest has one per waiting thread, and more for asynchronous reads. */
     private static final int MAX_DEFERRED_CALLS = 1 << 18;
 
     private final SessionOptions options;
@@ -44,8 +44,8 @@ public final class Session implements RecordHandler {
     private final GraphCallbacks graphCallbacks;
     private final Gates gates = new Gates();
     private final Turns turns;
-    private TurnSeat seat; // null while nobody gives turns
-    private boolean asks; // the link calls poll()
+    private TurnSeat seat; // null when no broker gives turns
+    private boolean isPolled; // whether the link calls poll() frequently
     private final RecordOrder order;
     private final GuestObjects objects;
     private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
@@ -65,11 +65,11 @@ public final class Session implements RecordHandler {
     /**
      * Prepares a session.
      *
-     * @param options what admission has decided.
-     * @param backend the GPU, this session's alone.
-     * @param link to the guest.
+     * @param options the result of admission.
+     * @param backend the GPU, used only by this session.
+     * @param link the link to the guest.
      * @param perThreadStreams makes per-thread default streams.
-     * @param listener told of the end.
+     * @param listener called at the session's end.
      */
     public Session(SessionOptions options, GpuBackend backend, Link link, StreamTable.Maker perThreadStreams,
             SessionListener listener) {
@@ -90,9 +90,9 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Uses images that other sessions have loaded. Before {@link #start}.
+     * Uses the broker's images of other sessions. Call it before {@link #start}.
      *
-     * @param shared the broker's.
+     * @param shared the broker's images.
      */
     public void useImages(SharedImages shared) {
         images = shared;
@@ -104,9 +104,9 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Takes turns on the GPU. Before {@link #start}.
+     * Takes turns on the GPU. Call it before {@link #start}.
      *
-     * @param given the broker's; stays the caller's to close.
+     * @param given the broker's page and bell; the caller closes it.
      */
     public void useTurns(TurnSeat given) {
         seat = given;
@@ -114,7 +114,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * When the session may launch.
+     * Decides when the session may launch.
      *
      * @return never null.
      */
@@ -122,7 +122,7 @@ public final class Session implements RecordHandler {
         return turns;
     }
 
-    /** What the order of records needs of the rest. */
+    /** Connects the order of records with this session. */
     private final class Serving implements RecordOrder.Server {
         @Override
         public boolean serve(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
@@ -140,7 +140,7 @@ public final class Session implements RecordHandler {
         }
     }
 
-    /** What the turns need of the rest. */
+    /** Connects the turns with this session. */
     private final class TurnSurroundings implements Turns.Surroundings {
         @Override
         public void mark(StreamState stream) {
@@ -148,10 +148,10 @@ public final class Session implements RecordHandler {
         }
 
         @Override
-        public void lookAgain(long delayMs) {
+        public void checkAgain(long delayMs) {
             link.schedule(() -> {
                 if (!ended) {
-                    turns.look();
+                    turns.checkLate();
                     settleAndFlush();
                 }
             }, delayMs);
@@ -164,9 +164,9 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Shares memory with other sessions. Before {@link #start}.
+     * Shares memory with other sessions. Call it before {@link #start}.
      *
-     * @param shared the broker's.
+     * @param shared the broker's names.
      */
     public void useNames(SharedNames shared) {
         names = shared;
@@ -182,29 +182,29 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Begins: greets the guest and takes its records. Session thread.
+     * Begins: sends WELCOME and receives the guest's records. Session thread.
      *
      * @param callDispatcher serves the described functions.
-     * @param descriptionHash of the description that it was made from.
+     * @param descriptionHash hash of the description that it was generated from.
      */
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
         order.use(callDispatcher);
-        backend.polled(false); // until the link says so
+        backend.polled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
         outbox.flush();
         link.open(this);
-        LOG.log(isOwn() ? Level.DEBUG : Level.INFO,
+        LOG.log(isWarmUp() ? Level.DEBUG : Level.INFO,
             "session {0} begins: vgpu={1} peer={2} program={3}", id(), options.vgpu(),
             LogText.clean(options.peer()), LogText.clean(options.program()));
     }
 
-    private boolean isOwn() {
+    private boolean isWarmUp() {
         return options.sessionId() == WARM_UP;
     }
 
-    /** Number of the session, as it is logged. */
+    /** Number of the session, for logs. */
     public String id() {
         return Long.toString(options.sessionId());
     }
@@ -264,7 +264,7 @@ public final class Session implements RecordHandler {
                 dispatcher.failed(header.opcode(), call);
             }
         } catch (RuntimeException | StackOverflowError | LinkageError e) {
-            // Defects of ours, or of a backend that met an image made to cause them.
+            // A defect of the worker, or of a backend that an image made to cause it has triggered.
             LOG.log(Level.ERROR, "session " + id() + ": a call failed inside the worker: opcode=0x"
                 + Integer.toHexString(header.opcode()), e);
             end("internal error: " + e, true, CudaResult.UNKNOWN);
@@ -332,13 +332,13 @@ public final class Session implements RecordHandler {
 
     @Override
     public void polled(boolean polled) {
-        asks = polled;
+        isPolled = polled;
         if (!polled) {
             if (!ended) {
-                turns.markAll(); // what has ended must be known to the broker while this sleeps
+                turns.markAll(); // while this thread sleeps, the broker must learn of launches that end
                 wakeForTurn(true);
             }
-            backend.seal(); // what is asked on this thread alone
+            backend.seal(); // work that only this thread polls gets an event, which another thread polls
         }
         backend.polled(polled);
     }
@@ -347,22 +347,22 @@ public final class Session implements RecordHandler {
         completions.begin();
         do {
             if (completions.isWaiting()) {
-                backend.seal(); // what runs now may issue more
+                backend.seal(); // the actions may issue more work
                 completions.run();
             }
             order.settle();
             if (!ended) {
-                turns.served(asks);
+                turns.served(isPolled);
             }
         } while (completions.isWaiting());
         completions.end();
-        if (!asks && !ended) {
+        if (!isPolled && !ended) {
             wakeForTurn(false);
         }
         flush();
     }
 
-    /** The session thread will not ask: it must be told when it is its turn. */
+    /** Wakes the session thread when its turn has come, because the thread does not poll. */
     private void wakeForTurn(boolean polls) {
         if (turns.isWaiting()) {
             seat.wake(polls && turns.spins(), link, this::settleAndFlush);
@@ -375,7 +375,7 @@ public final class Session implements RecordHandler {
         }
         outbox.flush();
         if (!ended && outbox.unreadBytes() > Outbox.MAX_UNREAD_BYTES) {
-            link.pauseUntilRead(); // a guest that asks and does not read
+            link.pauseUntilRead(); // the guest sends requests but does not read the replies
         }
     }
 
@@ -386,18 +386,18 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Ends the session: nothing more is served, streams that wait for the guest go on, the guest is told.
+     * Ends the session: serves no more records, releases waiting streams, and sends the reason to the guest.
      *
      * @param reason one line.
-     * @param error whether something went wrong.
-     * @param lostResult what the guest's calls get from now on; 0 when there is no guest to tell.
+     * @param error true after a failure.
+     * @param lostResult CUresult that the guest's calls return from now on; 0 when no guest is connected.
      */
     public void end(String reason, boolean error, int lostResult) {
         if (ended) {
             return;
         }
         ended = true;
-        LOG.log(error ? Level.WARNING : isOwn() ? Level.DEBUG : Level.INFO, "session {0} ends: {1}", id(),
+        LOG.log(error ? Level.WARNING : isWarmUp() ? Level.DEBUG : Level.INFO, "session {0} ends: {1}", id(),
             LogText.clean(reason));
         link.discard();
         callbacks.cancel();
@@ -413,9 +413,9 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Frees everything that the session holds. Session thread, after {@link #end}.
+     * Frees all objects of the session. Session thread, after {@link #end}.
      *
-     * @return what is left, which should be nothing.
+     * @return the resources that are left, normally none.
      */
     public Leftovers close() {
         for (Call call : Set.copyOf(deferredCalls)) {
@@ -426,10 +426,10 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Gives the staging memory back to the backend, that of work which still runs as it ends. Session thread, after the
-     * link's end.
+     * Returns the staging memory to the backend; memory of running work follows when that work ends. Session thread,
+     * after the link's end.
      *
-     * @param whenAllIsBack run on the session thread when none is in use any more.
+     * @param whenAllIsBack runs on the session thread when no staging memory is in use any more.
      */
     public void freeStaging(Runnable whenAllIsBack) {
         link.dropPartial();
@@ -437,21 +437,21 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * What a session holds.
+     * Resources that a session holds.
      *
-     * @param handles objects.
-     * @param deviceBytes allocations.
+     * @param handles number of objects.
+     * @param deviceBytes device memory.
      * @param stagingBytes staging memory in use.
-     * @param calls not answered.
-     * @param creditBytes not released.
+     * @param calls number of calls without a reply.
+     * @param creditBytes credit that is not released.
      */
     public record Leftovers(int handles, long deviceBytes, long stagingBytes, int calls, long creditBytes) {
-        /** Nothing. */
+        /** No resources. */
         public static final Leftovers NONE = new Leftovers(0, 0, 0, 0, 0);
     }
 
     /**
-     * What the session holds now.
+     * The resources that the session holds now.
      *
      * @return counts.
      */
@@ -460,7 +460,7 @@ public final class Session implements RecordHandler {
             deferredCalls.size(), credit.outstandingBytes());
     }
 
-    /** Ends a call's business: its reply, or the error that it leaves behind. */
+    /** Finishes a call: sends its reply, or keeps its error for a later call. */
     void finished(Call call, int result) {
         if (ended) {
             return;
@@ -483,7 +483,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Remembers an error that no reply can carry; a later synchronising call delivers the first.
+     * Keeps an error that no reply can carry. A later synchronising call returns the first such error.
      *
      * @param result CUresult, 0 for none.
      */
@@ -494,7 +494,7 @@ public final class Session implements RecordHandler {
         }
     }
 
-    /** The status of a synchronising call: its own error, or the deferred one, which is delivered by this. */
+    /** The result of a synchronising call: its own error, or the deferred one, which it returns only once. */
     int synchronised(int result) {
         if (result != 0) {
             deferredError = deferredError == result ? 0 : deferredError;
@@ -505,7 +505,7 @@ public final class Session implements RecordHandler {
         return delivered;
     }
 
-    /** Takes a deferred call back for use by a later record. */
+    /** Takes a deferred call back, for reuse. */
     void recycle(Call call) {
         deferredCalls.remove(call);
         idleCalls.push(call);
@@ -516,7 +516,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * What the guest has made.
+     * The guest's objects.
      *
      * @return never null.
      */
@@ -534,7 +534,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Host functions.
+     * Host functions of streams.
      *
      * @return never null.
      */
@@ -543,7 +543,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Nodes of graphs that call the guest.
+     * Graph nodes that call the guest.
      *
      * @return never null.
      */
@@ -552,7 +552,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Host functions that are not over, and what must wait for them.
+     * Unfinished host functions, and work that must wait for them.
      *
      * @return never null.
      */
@@ -561,7 +561,7 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Brings the ends of work to the session thread.
+     * Passes ends of work to the session thread.
      *
      * @return never null.
      */

@@ -1,13 +1,13 @@
 package io.hawser.worker.session;
 
-/** Told of a session's end. Session thread. */
+/** Receives the end of a session. Session thread. */
 @FunctionalInterface
 public interface SessionListener {
     /**
-     * The session takes no more calls; its resources are still there.
+     * Called when the session takes no more calls; its resources still exist.
      *
      * @param reason one line.
-     * @param error false when the guest left or the broker ended it.
+     * @param error false when the guest left or the broker ended the session.
      */
     void ended(String reason, boolean error);
 }

@@ -1,14 +1,14 @@
 package io.hawser.worker.session;
 
 /**
- * What admission has decided about a session.
+ * The result of a session's admission.
  *
- * @param sessionId the broker's number of it.
- * @param vgpu name of its share.
- * @param memory device memory that it may allocate, together with other sessions of the share.
+ * @param sessionId the broker's number of the session.
+ * @param vgpu name of its vGPU.
+ * @param memory device memory that it may allocate, shared with other sessions of the vGPU.
  * @param peer the guest's address, for the log.
- * @param program the guest's program as it says, for the log.
- * @param creditWindowBytes work that it may have waiting in streams.
+ * @param program name of the guest's program, chosen by the guest; for the log.
+ * @param creditWindowBytes bytes of its records that may wait in streams.
  */
 public record SessionOptions(long sessionId, String vgpu, MemoryQuota memory, String peer, String program,
     long creditWindowBytes) { }

@@ -18,18 +18,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * Device code that earlier sessions of the same vGPU have loaded, which the broker keeps: asked for by its digest in
- * place of the guest's bytes, and given to the broker when it is new. What comes is checked, since it was written by
- * another session's worker. Session thread, except where a method says otherwise.
+ * Device code of earlier sessions of the same vGPU, which the broker keeps. The worker gets an image by its digest from
+ * the broker instead of the guest, and offers new images to the broker. It checks the content that it gets, because
+ * another session's worker wrote it. Session thread, except where a method names another.
  */
 public final class SharedImages {
-    /** For a session without a broker's images: none is known, none is offered. */
+    /** For a session without a broker: it has no images and offers none. */
     public static final SharedImages NONE = new SharedImages(Set.of(), null, Runnable::run);
 
     private static final Logger LOG = System.getLogger(SharedImages.class.getName());
-    /** The broker ends a worker that says more than 200 things in a second; the rest of them is for others. */
+    /** The broker ends a worker that sends more than 200 messages in a second; other messages get the rest. */
     private static final int MAX_MESSAGES_A_SECOND = 60;
-    private static final int MAX_OFFERS = 1024; // of a session; a guest could make up images for ever
+    private static final int MAX_OFFERS = 1024; // per session; stops a guest that would make up images without end
 
     private record Fetch(MemorySegment target, Consumer<Boolean> done) { }
 
@@ -42,11 +42,11 @@ public final class SharedImages {
     private int messagesInWindow;
 
     /**
-     * Knows what the broker has said with the session.
+     * Starts with the images that the broker listed for the session.
      *
      * @param known digests of the images that it keeps for the vGPU, in lower-case hexadecimal.
-     * @param broker sends it a message, on any thread; null where there is none.
-     * @param session runs on the session thread.
+     * @param broker sends a message to the broker, on any thread; null without a broker.
+     * @param session runs tasks on the session thread.
      */
     public SharedImages(Collection<String> known, Consumer<WorkerMessage> broker, Executor session) {
         this.known = new HashSet<>(known);
@@ -55,21 +55,22 @@ public final class SharedImages {
     }
 
     /**
-     * Whether an image may be had from the broker.
+     * Whether the broker may have an image.
      *
      * @param content its digest.
      * @return false when the guest has to send it.
      */
     boolean has(String content) {
-        return known.contains(content) && !fetching.containsKey(content) && mayTell();
+        return known.contains(content) && !fetching.containsKey(content) && reserveMessages();
     }
 
     /**
-     * Asks for an image that {@link #has} has promised.
+     * Asks the broker for an image, after {@link #has} has returned true.
      *
      * @param content its digest.
-     * @param target receives it, whole; stays valid until it is done.
-     * @param done told on the session thread whether it is there; false when the guest has to send it all the same.
+     * @param target receives the whole image; stays valid until {@code done}.
+     * @param done called on the session thread: true when the image is there, false when the guest has to send it after
+     *     all.
      */
     void fetch(String content, MemorySegment target, Consumer<Boolean> done) {
         fetching.put(content, new Fetch(target, done));
@@ -85,12 +86,12 @@ public final class SharedImages {
     }
 
     /**
-     * The broker's answer: an image. Control thread.
+     * Takes the broker's reply with an image. Control thread.
      *
-     * @param content the digest that was asked for.
-     * @param bytes its length as the broker knows it.
-     * @param descriptor its memory, sealed; closed by this.
-     * @throws IOException if it was not asked for.
+     * @param content the requested digest.
+     * @param bytes its length, as the broker knows it.
+     * @param descriptor its sealed memory; closed by this method.
+     * @throws IOException if the session did not ask for it.
      */
     public void arrived(String content, long bytes, int descriptor) throws IOException {
         try {
@@ -101,7 +102,7 @@ public final class SharedImages {
                 fits = HexFormat.of().formatHex(BlobStore.sha256(fetch.target)).equals(content);
             }
             if (!fits) {
-                LOG.log(Level.WARNING, "an image of the broker is not what was asked for: sha256={0} bytes={1}",
+                LOG.log(Level.WARNING, "an image from the broker has the wrong length or digest: sha256={0} bytes={1}",
                     content, Long.toString(bytes));
                 broker.accept(new WorkerMessage.Unfit(content));
             }
@@ -113,10 +114,10 @@ public final class SharedImages {
     }
 
     /**
-     * The broker's answer: it has the image no more. Control thread.
+     * Takes the broker's reply that it no longer has an image. Control thread.
      *
-     * @param content the digest that was asked for.
-     * @throws IOException if it was not asked for.
+     * @param content the requested digest.
+     * @throws IOException if the session did not ask for it.
      */
     public void missing(String content) throws IOException {
         expected(content);
@@ -126,36 +127,37 @@ public final class SharedImages {
     private Fetch expected(String content) throws IOException {
         Fetch fetch = fetching.get(content);
         if (fetch == null) {
-            throw new IOException("an image comes when it was asked for: sha256=" + content);
+            throw new IOException("an image must have been asked for: sha256=" + content);
         }
         return fetch;
     }
 
     /**
-     * Offers the broker an image that the GPU has taken as code; other bytes of a guest must not fill the store. The
-     * broker answers when it wants the image.
+     * Offers an image to the broker, after the GPU has loaded it as code. Other bytes of a guest must not fill the
+     * store. The broker replies when it wants the image.
      *
      * @param content its digest, in lower-case hexadecimal.
      * @param bytes its length.
      */
     public void offer(String content, long bytes) {
-        if (broker != null && offered.size() < MAX_OFFERS && !known.contains(content) && mayTell()
+        if (broker != null && offered.size() < MAX_OFFERS && !known.contains(content) && reserveMessages()
             && offered.add(content)) {
             broker.accept(new WorkerMessage.Image(content, bytes));
         }
     }
 
     /**
-     * The broker wants an image. Control thread.
+     * Writes an image that the broker wants. Control thread.
      *
      * @param content its digest.
-     * @param descriptor memory of its length to write it to; closed by this.
+     * @param descriptor memory of its length to write to; closed by this method.
      * @param blobs the session's images.
      */
     public void store(String content, int descriptor, BlobStore blobs) {
         session.execute(() -> {
             MemorySegment bytes = offered.contains(content) ? blobs.pin(content) : null;
-            if (bytes == null) { // dropped since; the broker keeps nothing of a worker that says so
+            // The session has dropped the image since; the empty digest makes the broker keep nothing.
+            if (bytes == null) {
                 Descriptors.close(descriptor);
                 broker.accept(new WorkerMessage.Stored(""));
                 return;
@@ -178,13 +180,13 @@ public final class SharedImages {
         broker.accept(new WorkerMessage.Stored(isWritten ? content : ""));
     }
 
-    private boolean mayTell() {
+    private boolean reserveMessages() {
         long now = System.nanoTime();
         if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
             windowNs = now;
             messagesInWindow = 0;
         }
-        messagesInWindow += 2; // what is said first, and what follows from the answer
+        messagesInWindow += 2; // this message, and the one that follows the reply
         return messagesInWindow <= MAX_MESSAGES_A_SECOND;
     }
 }

@@ -15,15 +15,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * Names by which sessions of one vGPU find each other's memory: the broker has the table. What it answers was said by
- * another session's worker. Session thread, except where a method says otherwise.
+ * Names by which sessions of one vGPU find each other's memory. The broker keeps the table; its entries come from other
+ * sessions' workers. Session thread, except where a method names another.
  */
 public final class SharedNames {
-    /** For a session without a broker: nothing is kept, nothing is found. */
+    /** For a session without a broker: it keeps no names and finds none. */
     public static final SharedNames NONE = new SharedNames(null, Runnable::run, (task, delayMs) -> { });
 
-    private static final int MAX_UNANSWERED = 1024; // bounds what a guest's threads make wait here
-    // The broker ends a worker that says more than 200 things in a second; so these are at most 70 of them.
+    private static final int MAX_UNANSWERED = 1024; // limits requests of a guest's threads that wait here
+    // The broker ends a worker that sends more than 200 messages in a second; at most 70 of them are for names.
     private static final long INTERVAL_NS = TimeUnit.MILLISECONDS.toNanos(20);
     private static final int BURST = 20;
 
@@ -31,19 +31,19 @@ public final class SharedNames {
     @FunctionalInterface
     public interface Later {
         /**
-         * As the link's.
+         * See the link's method.
          *
-         * @param task what to do.
-         * @param delayMs when.
+         * @param task the task.
+         * @param delayMs the delay.
          */
         void schedule(Runnable task, long delayMs);
     }
 
     /**
-     * Memory of another session.
+     * Memory of another session. Both values come from that session's worker and may be false.
      *
-     * @param handle as its driver made it, if its worker was honest.
-     * @param bytes length of the allocation, likewise.
+     * @param handle the driver's handle.
+     * @param bytes length of the allocation.
      */
     public record Memory(byte[] handle, long bytes) { }
 
@@ -58,11 +58,11 @@ public final class SharedNames {
     private long earliestNs = System.nanoTime();
 
     /**
-     * Starts with no names.
+     * Starts without names.
      *
-     * @param broker sends it a message, on the session thread; null where there is none.
-     * @param session runs on the session thread.
-     * @param later runs on the session thread as well.
+     * @param broker sends a message to the broker, on the session thread; null without a broker.
+     * @param session runs tasks on the session thread.
+     * @param later runs tasks on the session thread after a delay.
      */
     public SharedNames(Consumer<WorkerMessage> broker, Executor session, Later later) {
         this.broker = broker;
@@ -74,8 +74,8 @@ public final class SharedNames {
      * Lets other sessions find memory.
      *
      * @param name 32 hexadecimal digits.
-     * @param memory what they find.
-     * @param done told whether they can, on the session thread.
+     * @param memory the memory.
+     * @param done called on the session thread: whether other sessions can find it.
      */
     public void share(String name, Memory memory, Consumer<Boolean> done) {
         if (broker == null || unanswered >= MAX_UNANSWERED) {
@@ -86,31 +86,35 @@ public final class SharedNames {
         List<Consumer<Boolean>> asked = sharing.computeIfAbsent(name, key -> new ArrayList<>());
         asked.add(done);
         if (asked.size() == 1) {
-            tell(new WorkerMessage.Share(name, HexFormat.of().formatHex(memory.handle), memory.bytes));
+            enqueue(new WorkerMessage.Share(name, HexFormat.of().formatHex(memory.handle), memory.bytes));
         }
     }
 
     /**
-     * Lets nobody find it any more.
+     * Removes a name, so that no session finds the memory any more.
      *
-     * @param name that has been shared.
+     * @param name a shared name.
      */
     public void unshare(String name) {
-        tell(new WorkerMessage.Unshare(name));
+        enqueue(new WorkerMessage.Unshare(name));
     }
 
-    /** Tells the broker, once, that a fault has ended what the session has on its GPU; {@code result} is a CUresult. */
+    /**
+     * Reports to the broker, once, that a fault has destroyed the session's state on its GPU; {@code result} is a
+     * CUresult.
+     */
     void lost(int result) {
         if (broker != null) {
-            broker.accept(new WorkerMessage.Lost(result)); // not paced as names are: others wait for it
+            // Sent without pacing: under MPS the broker must recover the other sessions at once.
+            broker.accept(new WorkerMessage.Lost(result));
         }
     }
 
     /**
-     * Looks for memory of another session.
+     * Searches for memory of another session.
      *
      * @param name 32 hexadecimal digits.
-     * @param done receives it on the session thread, or null when there is none.
+     * @param done receives the memory on the session thread, or null when there is none.
      */
     public void find(String name, Consumer<Memory> done) {
         if (broker == null || unanswered >= MAX_UNANSWERED) {
@@ -121,18 +125,18 @@ public final class SharedNames {
         List<Consumer<Memory>> asked = finding.computeIfAbsent(name, key -> new ArrayList<>());
         asked.add(done);
         if (asked.size() == 1) {
-            tell(new WorkerMessage.Find(name));
+            enqueue(new WorkerMessage.Find(name));
         }
     }
 
-    private void tell(WorkerMessage message) {
+    private void enqueue(WorkerMessage message) {
         waiting.add(message);
         if (!isScheduled) {
-            tellWaiting();
+            sendWaiting();
         }
     }
 
-    private void tellWaiting() {
+    private void sendWaiting() {
         long now = System.nanoTime();
         while (!waiting.isEmpty() && earliestNs - now <= (BURST - 1) * INTERVAL_NS) {
             earliestNs = Math.max(earliestNs - now, 0) + now + INTERVAL_NS;
@@ -140,27 +144,27 @@ public final class SharedNames {
         }
         isScheduled = !waiting.isEmpty();
         if (isScheduled) {
-            later.schedule(this::tellWaiting, TimeUnit.NANOSECONDS.toMillis(INTERVAL_NS));
+            later.schedule(this::sendWaiting, TimeUnit.NANOSECONDS.toMillis(INTERVAL_NS));
         }
     }
 
     /**
-     * The broker's answer to sharing. Control thread.
+     * Takes the broker's reply to {@link #share}. Control thread.
      *
-     * @param name which.
-     * @param isKept whether it can be found.
+     * @param name the name.
+     * @param isKept whether other sessions can find it.
      */
     public void shared(String name, boolean isKept) {
         session.execute(() -> answer(sharing.remove(name), isKept));
     }
 
     /**
-     * The broker's answer to a search. Control thread.
+     * Takes the broker's reply to {@link #find}. Control thread.
      *
-     * @param name which.
-     * @param handle in hexadecimal.
-     * @param bytes as the other worker said.
-     * @throws IOException if it is no handle.
+     * @param name the name.
+     * @param handle the handle in hexadecimal.
+     * @param bytes length of the allocation, from the other worker.
+     * @throws IOException if the handle is malformed.
      */
     public void found(String name, String handle, long bytes) throws IOException {
         byte[] parsed;
@@ -177,9 +181,9 @@ public final class SharedNames {
     }
 
     /**
-     * The broker's answer to a search. Control thread.
+     * Takes the broker's reply that no memory has a name. Control thread.
      *
-     * @param name of which there is none.
+     * @param name the name.
      */
     public void notFound(String name) {
         session.execute(() -> answer(finding.remove(name), null));
@@ -187,7 +191,7 @@ public final class SharedNames {
 
     private <T> void answer(List<Consumer<T>> asked, T answer) {
         if (asked == null) {
-            throw new IllegalStateException("the broker answers what it was asked");
+            throw new IllegalStateException("a reply of the broker must belong to a request");
         }
         unanswered -= asked.size();
         asked.forEach(done -> done.accept(answer));

@@ -7,11 +7,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a session knows of one stream beside the backend: work whose credit and staging memory have not been put under a
- * marker yet. Session thread only.
+ * A session's record of one stream: credit and staging memory of work that no marker covers yet, and launches. Session
+ * thread only.
  */
 public final class StreamState {
-    /** Small copies are packed into slabs, so that a million of them do not hold a million buffers. */
+    /** Small copies share slabs, so that a million of them do not need a million buffers. */
     static final int SLAB_BYTES = 64 * 1024;
 
     private static final int SLAB_ALIGNMENT = 16;
@@ -23,15 +23,15 @@ public final class StreamState {
     private List<Staging> unmarkedStaging = new ArrayList<>();
     private Staging slab;
     private int slabUsed;
-    private long launches; // of kernels and graphs; this and the next three as Turns has them
-    private long launchesDone; // so many of them are known to be done
-    private long launchesWatched; // so many are known to be done when the last marker is reached
+    private long launches; // launches of kernels and graphs; Turns defines this and the next three fields
+    private long launchesDone; // launches that are known to be done
+    private long launchesWatched; // launches that will be known to be done when the last marker is reached
     private long lastLaunch;
 
     /**
      * Describes a stream.
      *
-     * @param context native context that it belongs to.
+     * @param context its native context.
      * @param stream native stream; 0 is the context's legacy default stream.
      */
     StreamState(long context, long stream) {
@@ -57,7 +57,7 @@ public final class StreamState {
         return stream;
     }
 
-    /** Adds credit that the stream's last work costs. */
+    /** Adds the credit of the stream's last work. */
     void charge(long bytes) {
         unmarkedBytes += bytes;
     }
@@ -67,7 +67,7 @@ public final class StreamState {
         unmarkedStaging.add(staging);
     }
 
-    /** Copies a small piece to memory that lives until the next marker has been reached; null when there is none. */
+    /** Copies a small piece to memory that stays until the next marker is reached; null when no memory is left. */
     MemorySegment pack(MemorySegment source, StagingPool pool) {
         int bytes = Math.toIntExact(source.byteSize());
         if (slab == null || SLAB_BYTES - slabUsed < bytes) {
@@ -93,7 +93,7 @@ public final class StreamState {
         return unmarkedBytes > 0 || !unmarkedStaging.isEmpty();
     }
 
-    /** Counts a launch, by its number in the session. */
+    /** Counts a launch; {@code number} is its number in the session. */
     void launch(long number) {
         launches++;
         lastLaunch = number;
@@ -109,12 +109,12 @@ public final class StreamState {
         return lastLaunch;
     }
 
-    /** Whether there are launches that are not known to be done. */
+    /** Whether some launches are not known to be done. */
     boolean isRunning() {
         return launchesDone < launches;
     }
 
-    /** Whether a marker that is not reached is set behind some of them. */
+    /** Whether a marker that is not reached yet covers some of these launches. */
     boolean isWatched() {
         return launchesWatched > launchesDone;
     }
@@ -124,21 +124,21 @@ public final class StreamState {
         return launches - launchesWatched;
     }
 
-    /** A marker is set behind all launches so far; answers their number. */
+    /** Records a marker behind all launches so far; returns their number. */
     long watch() {
         launchesWatched = launches;
         return launches;
     }
 
-    /** The first {@code count} launches are done; answers how many of them were not known to be. */
+    /** Records that the first {@code count} launches are done; returns how many were not known to be done before. */
     long reach(long count) {
-        long news = Math.max(0, count - launchesDone);
-        launchesDone += news;
+        long newlyDone = Math.max(0, count - launchesDone);
+        launchesDone += newlyDone;
         launchesWatched = Math.max(launchesWatched, launchesDone);
-        return news;
+        return newlyDone;
     }
 
-    /** Takes what a marker that is set now covers. */
+    /** Takes the credit and memory that a new marker covers. */
     Covered cover() {
         Covered covered = new Covered(unmarkedBytes, unmarkedStaging);
         unmarkedBytes = 0;
@@ -148,7 +148,7 @@ public final class StreamState {
     }
 
     /**
-     * What can be given back when a marker is reached.
+     * Resources to give back when a marker is reached.
      *
      * @param bytes credit.
      * @param staging memory.

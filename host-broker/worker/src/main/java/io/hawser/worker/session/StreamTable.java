@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Finds the stream that a call means. The per-thread default stream is a real stream for each guest thread and context,
- * made at its first use. Session thread only.
+ * Finds a call's stream. The per-thread default stream is a real stream for each guest thread and context, created at
+ * its first use. Session thread only.
  */
 public final class StreamTable {
     /** CU_STREAM_LEGACY of cuda.h. */
@@ -19,14 +19,14 @@ public final class StreamTable {
     /** CU_STREAM_PER_THREAD of cuda.h. */
     public static final long PER_THREAD = 2;
 
-    /** Threads of one guest with a default stream of their own; each costs a stream in the backend. */
+    /** Guest threads with a default stream; each costs a stream in the backend. */
     private static final int MAX_THREADS = 4096;
 
-    /** Makes streams in the current context. */
+    /** Creates streams in the current context. */
     @FunctionalInterface
     public interface Maker {
         /**
-         * Makes a stream that synchronises with the legacy default stream.
+         * Creates a stream that synchronises with the legacy default stream.
          *
          * @param out receives the native handle.
          * @return CUresult.
@@ -53,15 +53,15 @@ public final class StreamTable {
     /**
      * Makes an empty table.
      *
-     * @param objects knows the current context.
-     * @param maker makes per-thread streams.
+     * @param objects has the current context.
+     * @param maker creates per-thread streams.
      */
     StreamTable(GuestObjects objects, Maker maker) {
         this.objects = objects;
         this.maker = maker;
     }
 
-    /** Finds a stream; null when the call has been ended. */
+    /** Finds a stream; null when this has ended the call. */
     StreamState resolve(Call call, long id) {
         if (id > PER_THREAD || id < 0) {
             Handle handle = call.object(HandleKind.STREAM, id);
@@ -100,9 +100,9 @@ public final class StreamTable {
     }
 
     /**
-     * Forgets the default streams of a context, which the backend destroys with it.
+     * Removes the default streams of a context, which the backend destroys with it.
      *
-     * @param context whose handle goes.
+     * @param context its handle.
      * @return its default streams.
      */
     List<StreamState> forget(Handle context) {

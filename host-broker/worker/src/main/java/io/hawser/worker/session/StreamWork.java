@@ -19,18 +19,19 @@ import java.util.function.IntConsumer;
 import java.util.function.LongToIntFunction;
 
 /**
- * Work that waits in streams: its credit, its staging memory, and the way of device-to-host data to the guest. Markers
- * ({@link GpuBackend#whenStreamReached}) are set when enough has gathered, not for every call. Session thread only.
+ * Work that waits in streams: its credit, its staging memory, and device-to-host data on its way to the guest. It sets
+ * a marker ({@link GpuBackend#whenStreamReached}) after a certain amount of work, not for every call. Session thread
+ * only.
  */
 public final class StreamWork {
     /**
-     * Copies up to this size are packed together in slabs; larger ones have staging memory of their own. All data of a
-     * short record is packed, since the record's memory cannot be kept.
+     * Copies up to this size share slabs; larger ones have their own staging memory. All data of a short record goes to
+     * a slab, because the record's memory cannot be kept.
      */
     public static final int PACKED_BYTES = RecordCutter.SMALL_RECORD_BYTES;
 
-    private static final int MARKER_FRACTION = 16; // of the window may gather in a stream without a marker
-    private static final int SCARCE_FRACTION = 64; // of the window may gather in all of them when credit is scarce
+    private static final int MARKER_FRACTION = 16; // one stream may use 1/16 of the window without a marker
+    private static final int SCARCE_FRACTION = 64; // if credit is scarce, all streams may use 1/64 without markers
 
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
 
@@ -43,21 +44,21 @@ public final class StreamWork {
     private final Turns turns;
     private final DataBuffers buffers;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
-    private long unmarkedBytes; // credit of all of them
-    private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // for which streams wait
+    private long unmarkedBytes; // credit of all these streams
+    private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
     /**
-     * Starts with nothing waiting.
+     * Starts without work.
      *
      * @param backend does the work.
-     * @param completions brings the ends of work to the session thread.
+     * @param completions passes ends of work to the session thread.
      * @param credit the session's window.
-     * @param pool gives staging memory.
+     * @param pool allocates staging memory.
      * @param outbox takes data for the guest.
-     * @param gates told of what waits for the guest.
-     * @param turns told of the ends of launches.
+     * @param gates records which work waits for the guest.
+     * @param turns receives the ends of launches.
      */
     StreamWork(GpuBackend backend, Completions completions, CreditWindow credit, StagingPool pool, Outbox outbox,
             Gates gates, Turns turns) {
@@ -72,9 +73,9 @@ public final class StreamWork {
     }
 
     /**
-     * Puts a record's credit on a stream: it is released when the work that the record has started is done.
+     * Charges a record's credit to a stream; it is released when the record's work is done.
      *
-     * @param stream where the work went.
+     * @param stream the work's stream.
      * @param bytes the record's length.
      */
     void charge(StreamState stream, long bytes) {
@@ -109,10 +110,10 @@ public final class StreamWork {
     }
 
     /**
-     * Gives up a stream that is about to be destroyed: what it has without a marker is released when all work of its
+     * Gives up a stream that is about to be destroyed. Its resources without a marker are released when all work of its
      * context so far is done.
      *
-     * @param stream whose handle the backend may no longer know.
+     * @param stream the stream; the backend may no longer know its handle.
      */
     void abandon(StreamState stream) {
         unmarked.remove(stream);
@@ -137,10 +138,10 @@ public final class StreamWork {
     }
 
     /**
-     * Runs an action on the session thread once all work issued so far to a stream is done or has failed.
+     * Runs an action on the session thread once all work issued to a stream so far is done or has failed.
      *
      * @param stream the stream.
-     * @param action gets the CUresult.
+     * @param action receives the CUresult.
      */
     public void whenReached(StreamState stream, IntConsumer action) {
         long launches = stream.watch();
@@ -160,8 +161,8 @@ public final class StreamWork {
     /**
      * Copies a record's data to the device in stream order.
      *
-     * @param call whose record holds the data; large data stays where it lies until the copy is done.
-     * @param stream where.
+     * @param call its record holds the data; large data stays in place until the copy is done.
+     * @param stream the stream.
      * @param destination checked device address.
      * @param data part of the call's record.
      * @return CUresult of issuing it.
@@ -173,12 +174,12 @@ public final class StreamWork {
     }
 
     /**
-     * Gives data of a record a place in which it stays until the stream's work so far and the next is done.
+     * Keeps data of a record in memory until the stream's work so far and its next work are done.
      *
-     * @param call whose record holds the data.
-     * @param stream that will read it.
+     * @param call its record holds the data.
+     * @param stream the stream that will read the data.
      * @param data part of the call's record.
-     * @return the data, or null when there is no memory.
+     * @return the data in stable memory, or null when no memory is left.
      */
     public MemorySegment stabilise(Call call, StreamState stream, MemorySegment data) {
         if (data.byteSize() <= PACKED_BYTES) {
@@ -186,7 +187,7 @@ public final class StreamWork {
             return stream.pack(data, pool);
         }
         Staging memory = call.keepMemory();
-        if (memory != null) { // null: the call has several pieces, and the first kept it
+        if (memory != null) { // null: an earlier piece of the same call has kept the memory
             stream.hold(memory);
             unmarked.add(stream);
         }
@@ -196,7 +197,7 @@ public final class StreamWork {
     /**
      * Runs a function in stream order.
      *
-     * @param stream where.
+     * @param stream the stream.
      * @param function may block.
      * @return CUresult of issuing it.
      */
@@ -210,21 +211,21 @@ public final class StreamWork {
         /**
          * Issues the copy of a piece.
          *
-         * @param destination where; exactly the piece's length.
-         * @param offsetBytes of the piece in the copy.
-         * @param stream native stream to issue it to.
+         * @param destination as long as the piece.
+         * @param offsetBytes offset of the piece in the copy.
+         * @param stream native stream.
          * @return CUresult.
          */
         int read(MemorySegment destination, long offsetBytes, long stream);
     }
 
     /**
-     * Sends device memory to the guest in DATA records and then the call's reply. Nothing waits here.
+     * Sends device memory to the guest in DATA records, followed by the call's reply. Does not wait.
      *
-     * @param call the request; deferred by this.
-     * @param stream where.
-     * @param bytes how much, 0 for none.
-     * @param pieceBytes length of each piece but the last; at most MAX_BULK_BYTES.
+     * @param call the request; this method defers it.
+     * @param stream the stream.
+     * @param bytes length, 0 for none.
+     * @param pieceBytes length of each piece except the last; at most MAX_BULK_BYTES.
      * @param reader issues the copies.
      */
     public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
@@ -232,12 +233,12 @@ public final class StreamWork {
         new DeviceRead(this, call, stream, bytes, pieceBytes, reader).begin();
     }
 
-    /** Further work is issued that calls of {@link #whenReached} so far do not mean. */
+    /** Announces further work, which the markers of earlier {@link #whenReached} calls do not cover. */
     void seal() {
         backend.seal();
     }
 
-    /** Sends a piece and gives its buffer back when it has left. */
+    /** Sends a piece, and gives its buffer back once it has been sent. */
     void send(Call call, long offset, DataBuffers.Buffer buffer, int bytes) {
         outbox.data(call.sequence(), offset, buffer.staging(), bytes, () -> buffers.give(buffer));
     }
@@ -250,12 +251,12 @@ public final class StreamWork {
         return completions;
     }
 
-    /** A stream waits for a copy. */
+    /** Opens a gate, because a stream waits for a copy. */
     void opened(DeviceRead read) {
         reads.put(read, gates.open());
     }
 
-    /** It does not any more. */
+    /** Closes the gate, because the stream no longer waits for the copy. */
     void closed(DeviceRead read) {
         Gates.Gate gate = reads.remove(read);
         if (gate != null) {
@@ -263,7 +264,7 @@ public final class StreamWork {
         }
     }
 
-    /** How a context is made current outside of a guest's call; the next call switches again. */
+    /** Sets the function that makes a context current outside a guest's call; the next call switches again. */
     void enterBy(LongToIntFunction how) {
         enter = how;
     }
@@ -272,7 +273,7 @@ public final class StreamWork {
         return enter.applyAsInt(context);
     }
 
-    /** A native stream of a context that synchronises with no other; a negated CUresult when none can be had. */
+    /** A native stream of a context that does not synchronise with other streams; a negated CUresult on failure. */
     long takeSideStream(long context) {
         ArrayDeque<Long> idle = sideStreams.get(context);
         if (idle != null && !idle.isEmpty()) {
@@ -289,17 +290,17 @@ public final class StreamWork {
         }
     }
 
-    /** Takes a side stream back, whose work is done. */
+    /** Takes back an idle side stream. */
     void giveSideStream(long context, long stream) {
         sideStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
     }
 
-    /** Forgets the side streams of a context that has been destroyed, and they with it. */
+    /** Drops the side streams of a context, which were destroyed with it. */
     void forget(long context) {
         sideStreams.remove(context);
     }
 
-    /** Lets every stream go on: the session is over. */
+    /** Releases every waiting stream: the session is over. */
     void cancel() {
         List.copyOf(reads.keySet()).forEach(DeviceRead::open);
     }

@@ -11,17 +11,17 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Where a worker takes its turns: the page and the bell that the broker has given it, and a thread that sleeps by the
- * page while the session thread sleeps by what it reads from. Closed by who made it, after the session thread's end.
+ * A worker's place in the order of turns: the page and the bell from the broker. A thread waits for the page's permit
+ * while the session thread waits for its guest. The creator closes it, after the session thread has ended.
  */
 public final class TurnSeat implements AutoCloseable {
     private static final Logger LOG = System.getLogger(TurnSeat.class.getName());
-    /** A broker that forgets to wake costs so much, no more. */
+    /** Longest wait for a permit: bounds the delay when the broker does not wake the thread. */
     private static final long SLEEP_NS = 50_000_000;
 
     private final TurnPage page;
     private final EventFd bell;
-    private Thread thread; // the session thread's, as the next three
+    private Thread thread; // written by the session thread only, as the next three fields
     private boolean notice;
     private Link link;
     private Runnable turnCame;
@@ -36,10 +36,10 @@ public final class TurnSeat implements AutoCloseable {
     /**
      * Takes a page and a bell.
      *
-     * @param pageDescriptor closed by this.
-     * @param bellDescriptor owned by this.
+     * @param pageDescriptor closed by this method.
+     * @param bellDescriptor owned by the result.
      * @return the seat.
-     * @throws IOException if the page cannot be mapped, or the bell is none.
+     * @throws IOException if the page cannot be mapped, or the bell is not an eventfd.
      */
     public static TurnSeat of(int pageDescriptor, int bellDescriptor) throws IOException {
         try {
@@ -58,23 +58,24 @@ public final class TurnSeat implements AutoCloseable {
         try {
             bell.signal();
         } catch (IOException e) {
-            // The broker looks by itself as well, later: turns are worse, and nothing else is.
+            // The broker also reads the page periodically, so a failed wake-up only delays turns.
             LOG.log(Level.DEBUG, "the broker cannot be woken: {0}", e.getMessage());
         }
     }
 
     /**
-     * Has an action run on the session thread when the permit is not WAIT any more. Session thread.
+     * Runs an action on the session thread once the permit is no longer WAIT. Session thread.
      *
-     * @param early whether NEXT is enough: the session thread asks then until its turn has come.
+     * @param early whether NEXT is enough; the session thread then polls until its turn has come.
      * @param on the session's link.
-     * @param action run there, once for each call or less.
+     * @param action runs there, at most once for each call.
      */
     void wake(boolean early, Link on, Runnable action) {
         notice = early;
         link = on;
         turnCame = action;
-        armed = true; // after the three above, which the thread reads after this
+        // Written last: pairs with the thread's read of armed, after which it reads the three fields above.
+        armed = true;
         if (thread == null) {
             thread = new Thread(this::run, "turns");
             thread.setDaemon(true);
@@ -113,7 +114,7 @@ public final class TurnSeat implements AutoCloseable {
                 Thread.currentThread().interrupt(); // the process ends next
             }
             if (thread.isAlive()) {
-                return; // it still looks at the page, which goes with the process
+                return; // it still reads the page, which the exit of the process unmaps
             }
         }
         page.close();

@@ -6,47 +6,50 @@ import java.util.List;
 import java.util.function.LongSupplier;
 
 /**
- * When this session may launch kernels and graphs, where it shares its GPU with others: the broker says so on a page
- * ({@link TurnPage}), and this says there what the session wants and has running. Copies and all else are not asked
- * for. Session thread only.
+ * Decides when this session may launch kernels and graphs on a GPU that it shares. The broker writes a permit on a page
+ * ({@link TurnPage}). This class writes there whether the session wants to launch and whether launches are running.
+ * Copies and other work need no permit. Session thread only.
  *
- * <p>A kernel that is issued cannot be taken back. So where others have the GPU as well, no more is issued than takes
- * about {@link #TARGET_NS}, as far as the last launches tell: that much is left when a turn is over. A session that is
- * alone on its GPU has no such limit, and pays one load a launch.
+ * <p>An issued kernel cannot be taken back. So while others use the GPU too, the launches in flight take together about
+ * {@link #TARGET_NS}, estimated from the last launches. This bounds the work that is left when a turn ends. A session
+ * that is alone on its GPU has no such limit; each launch then costs one load.
  */
 public final class Turns {
-    /** What is issued and not done should take about so long: enough that a GPU never waits for the next launch. */
+    /** Time that the launches in flight should take: long enough that the GPU never waits for the next launch. */
     private static final long TARGET_NS = 500_000;
-    /** Up to this length a launch is issued behind the one that runs, so that the GPU does not wait for it. */
+    /** Up to this length, a launch is issued behind the running one, so that the GPU does not wait for it. */
     private static final long PAIR_NS = 2_000_000;
-    /** Launches in flight; what a session that has only launched short kernels can have of long ones at most. */
+    /** Limit of launches in flight. After short kernels, a session can have at most so many long ones in flight. */
     static final int MAX_WINDOW = 128;
     private static final int FIRST_WINDOW = 2;
     /**
-     * Without an end of work for so long, or four times what a launch has taken, more is issued: what runs may wait for
-     * what is held here (a stream for a value, a kernel for another one).
+     * If no work has ended for this time, or for four times the length of a launch, more is issued. Running work may
+     * wait for held launches: a stream for a value, a kernel for another kernel.
      */
     private static final long STALL_NS = 20_000_000;
     private static final long MAX_STALL_NS = 1_000_000_000;
     private static final long MS = 1_000_000;
-    /** Ends of work of a session that is alone and does not ask: looked for after so long, for the statistics. */
-    private static final long LATE_LOOK_MS = 2;
+    /** Delay of the check for ended work, for the statistics, of a session that is alone and does not poll. */
+    private static final long LATE_CHECK_MS = 2;
 
-    /** How long a session thread asks rather than sleeps, and on how many processors. */
+    /** Longest time that a session thread polls instead of sleeping, on machines with enough processors. */
     private static final long PATIENCE_NS = 20_000_000;
-    /** The same of one that waits for its turn and is not the next: turns that pass quickly come back sooner. */
+    /**
+     * The same for a thread that waits for its turn and is not the next one. Shorter, because only fast turns come back
+     * within it.
+     */
     private static final long WAITING_PATIENCE_NS = 1_000_000;
     private static final boolean IS_SMALL_MACHINE = Runtime.getRuntime().availableProcessors() < 8;
 
-    /** What the rest of the session does for this. Session thread. */
+    /** Functions of the session that this class needs. Session thread. */
     interface Surroundings {
-        /** Calls {@link #reached} when what is launched on a stream so far is done. */
+        /** Calls {@link #reached} when all launches on a stream so far are done. */
         void mark(StreamState stream);
 
-        /** Calls {@link Session}'s settling after a time, in milliseconds. */
-        void lookAgain(long delayMs);
+        /** Calls {@link #checkLate} and serves held records after a delay in milliseconds. */
+        void checkAgain(long delayMs);
 
-        /** Wakes the broker, so that it looks at the page. */
+        /** Wakes the broker, so that it reads the page. */
         void ring();
     }
 
@@ -57,13 +60,13 @@ public final class Turns {
     private long sequence;
     private long inFlight;
     private int window = FIRST_WINDOW;
-    private long costNs; // of a launch, as the last batch was
+    private long costNs; // time of one launch in the last batch
     private long stallNs = STALL_NS;
     private long progressNs;
-    private boolean busy; // the page says BUSY, and so for something
+    private boolean busy; // the page has state BUSY, and launches are running or about to be issued
     private boolean holding; // a launch waits, for a turn or for the window
-    private boolean waiting; // for a turn
-    private boolean lateLook;
+    private boolean waiting; // a launch waits for a turn
+    private boolean isCheckScheduled;
     private int seenPermit;
     private long busySinceNs;
     private long waitSinceNs;
@@ -72,9 +75,9 @@ public final class Turns {
     private long waitedNs;
 
     /**
-     * For a session that is alone, until {@link #use}.
+     * Starts without a page: the session is alone until {@link #use}.
      *
-     * @param around what the session does.
+     * @param around functions of the session.
      * @param clock nanoseconds.
      */
     Turns(Surroundings around, LongSupplier clock) {
@@ -82,32 +85,34 @@ public final class Turns {
         this.clock = clock;
     }
 
-    /** Takes turns by a page. Before the first launch. */
+    /** Takes turns by a page. Call it before the first launch. */
     void use(TurnPage shared) {
         page = shared;
         page.state(TurnPage.IDLE);
     }
 
     /**
-     * Whether the next launch may be issued now: if so {@link #issued} is called next. If not it is held, with
-     * all that comes behind it, until this says yes.
+     * Whether the next launch may be issued now. If so, {@link #issued} must follow. If not, the launch and all later
+     * records are held until this returns true.
      */
     boolean mayLaunch() {
         int permit = page.permit();
-        return permit == TurnPage.FREE && busy && !holding || ask(permit);
+        return permit == TurnPage.FREE && busy && !holding || requestTurn(permit);
     }
 
-    private boolean ask(int first) {
+    private boolean requestTurn(int first) {
         int permit = first;
-        boolean hasSaid = !TurnPage.isWait(permit) && !busy;
-        if (hasSaid) {
-            page.state(TurnPage.BUSY); // and then looks again: pairs with the broker's look after it stores WAIT
+        boolean hasAnnounced = !TurnPage.isWait(permit) && !busy;
+        if (hasAnnounced) {
+            // The permit is read again after this store; pairs with the broker, which stores WAIT and then reads the
+            // state.
+            page.state(TurnPage.BUSY);
             permit = page.permit();
         }
         seenPermit = permit;
         long now = clock.getAsLong();
         if (TurnPage.isWait(permit)) {
-            await(now, hasSaid);
+            await(now, hasAnnounced);
             return false;
         }
         if (!busy) {
@@ -122,15 +127,15 @@ public final class Turns {
         if (permit != TurnPage.FREE && inFlight >= window && !isStalled(now)) {
             holding = true;
             markAll();
-            around.lookAgain(stallNs / MS + 1);
+            around.checkAgain(stallNs / MS + 1);
             return false;
         }
         holding = false;
         return true;
     }
 
-    /** It is not this vGPU's turn; {@code hasSaid}: the broker may have seen it launch. */
-    private void await(long now, boolean hasSaid) {
+    /** It is not this vGPU's turn; {@code hasAnnounced}: the broker may have read state BUSY. */
+    private void await(long now, boolean hasAnnounced) {
         holding = true;
         boolean isNew = !waiting;
         if (isNew) {
@@ -139,9 +144,9 @@ public final class Turns {
         }
         if (busy) {
             markAll();
-        } else if (isNew || hasSaid) {
+        } else if (isNew || hasAnnounced) {
             page.state(TurnPage.WANTS);
-            around.ring(); // after the store; the broker looks at the page when it reads the bell
+            around.ring(); // after the store; the broker reads the page after it has read the bell
         }
     }
 
@@ -151,14 +156,15 @@ public final class Turns {
         }
         progressNs = now;
         stallNs = Math.min(2 * stallNs, MAX_STALL_NS);
-        inFlight -= window; // a window more than what is in flight; the count is right again when it all has ended
+        // Allows one more window in flight. The count is correct again once all launches have ended.
+        inFlight -= window;
         return true;
     }
 
     /**
-     * What {@link #mayLaunch} has allowed has been served.
+     * Counts a launch that {@link #mayLaunch} has allowed and that has been served.
      *
-     * @param stream to which it went, or should have; null when it named none.
+     * @param stream its stream, even when the launch failed; null when the call named none.
      */
     void issued(StreamState stream) {
         if (stream == null) {
@@ -187,9 +193,9 @@ public final class Turns {
     }
 
     /**
-     * The first launches of a stream are done.
+     * Records that the first launches of a stream are done.
      *
-     * @param launches so many.
+     * @param launches their number.
      */
     void reached(StreamState stream, long launches) {
         long done = stream.reach(launches);
@@ -209,16 +215,16 @@ public final class Turns {
         }
     }
 
-    /** Whether others wait for the end of what runs. */
+    /** Whether others wait for the end of running launches. */
     private static boolean isAwaited(int permit) {
         return permit == TurnPage.TURN || TurnPage.isWait(permit);
     }
 
     /**
-     * All launches of a context up to one are done.
+     * Records that all launches of a context up to one are done.
      *
-     * @param context native.
-     * @param number what {@link #last} has answered.
+     * @param context native context.
+     * @param number result of {@link #last}.
      */
     public void contextReached(long context, long number) {
         if (running.isEmpty()) {
@@ -244,13 +250,13 @@ public final class Turns {
         inFlight = 0;
         gpuTimeNs += now - busySinceNs;
         page.state(holding ? TurnPage.WANTS : TurnPage.IDLE);
-        int permit = page.permit(); // pairs with the broker's look at the state after it stores the permit
+        int permit = page.permit(); // pairs with the broker, which stores the permit and then reads the state
         if (TurnPage.isWait(permit) || permit == TurnPage.TURN && !holding) {
             around.ring();
         }
     }
 
-    /** Watches for the end of all that runs. Before a sleep, too. */
+    /** Sets markers behind all running launches. Also called before a sleep. */
     void markAll() {
         for (int i = running.size() - 1; i >= 0; i--) {
             if (running.get(i).unwatched() > 0) {
@@ -260,35 +266,35 @@ public final class Turns {
     }
 
     /**
-     * What had come from the guest has been served.
+     * Called after all received records have been served.
      *
-     * @param asks whether {@link #poll} is called from now on, and {@link #markAll} before a sleep.
+     * @param isPolled whether {@link #poll} is called from now on, and {@link #markAll} before a sleep.
      */
-    void served(boolean asks) {
+    void served(boolean isPolled) {
         if (!busy) {
             return;
         }
         if (isAwaited(page.permit())) {
             for (int i = running.size() - 1; i >= 0; i--) {
-                if (!running.get(i).isWatched()) { // else the next one follows when that one is reached
+                if (!running.get(i).isWatched()) { // otherwise the next marker is set when the present one is reached
                     around.mark(running.get(i));
                 }
             }
-        } else if (!asks && !lateLook) {
-            lateLook = true;
-            around.lookAgain(LATE_LOOK_MS);
+        } else if (!isPolled && !isCheckScheduled) {
+            isCheckScheduled = true;
+            around.checkAgain(LATE_CHECK_MS);
         }
     }
 
-    /** What {@link Surroundings#lookAgain} was asked for, and any other chance. */
-    void look() {
-        if (lateLook) {
-            lateLook = false;
+    /** Performs the check that {@link Surroundings#checkAgain} has scheduled. */
+    void checkLate() {
+        if (isCheckScheduled) {
+            isCheckScheduled = false;
             markAll();
         }
     }
 
-    /** Whether something that is held can be issued now. While the session thread has nothing to do. */
+    /** Whether a held launch can be issued now. Called while the session thread is idle. */
     boolean poll() {
         int permit = page.permit();
         if (permit == seenPermit) {
@@ -296,13 +302,13 @@ public final class Turns {
         }
         seenPermit = permit;
         if (isAwaited(permit)) {
-            markAll(); // somebody waits for the end of what runs
+            markAll(); // others wait for the end of running launches
         }
         nextSinceNs = permit == TurnPage.NEXT ? clock.getAsLong() : nextSinceNs;
         return waiting && !TurnPage.isWait(permit);
     }
 
-    /** Whether a thread may ask rather than sleep on this machine. */
+    /** Whether a thread may poll instead of sleeping on this machine. */
     boolean spins() {
         return !IS_SMALL_MACHINE;
     }
@@ -313,8 +319,8 @@ public final class Turns {
     }
 
     /**
-     * Whether a session thread with nothing to do should rather go on to {@link #poll} than sleep: others wait for the
-     * end of its work, or it for its turn, so that the time to wake up would be the GPU's.
+     * Whether an idle session thread should continue to {@link #poll} instead of sleeping. It should when others wait
+     * for the end of its work or it waits for its turn: the GPU would idle during its wake-up.
      */
     boolean isWorthPolling() {
         if (IS_SMALL_MACHINE || !waiting && !busy) {
@@ -326,12 +332,12 @@ public final class Turns {
             || busy && (holding || isAwaited(seenPermit)) && now - progressNs < PATIENCE_NS;
     }
 
-    /** Time in which launches of this session were running or waiting behind others of it, in milliseconds. */
+    /** Time during which launches of this session were running or waiting behind others of it, in milliseconds. */
     long gpuTimeMs() {
         return (gpuTimeNs + (busy ? clock.getAsLong() - busySinceNs : 0)) / MS;
     }
 
-    /** Time in which a launch was held until it was this vGPU's turn, in milliseconds. */
+    /** Time during which a launch was held until it was this vGPU's turn, in milliseconds. */
     long waitedMs() {
         return (waitedNs + (waiting ? clock.getAsLong() - waitSinceNs : 0)) / MS;
     }

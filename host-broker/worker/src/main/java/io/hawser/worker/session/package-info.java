@@ -1,2 +1,2 @@
-/** What one session owns: handles, allocations, staging memory, credit, images, and the ends of asynchronous work. */
+/** The objects of one session: handles, allocations, staging memory, credit, images, ends of asynchronous work. */
 package io.hawser.worker.session;

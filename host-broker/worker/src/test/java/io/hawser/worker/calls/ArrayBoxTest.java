@@ -8,7 +8,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class ArrayBoxTest {
-    /** Every byte of the part, as the offset in an array of 100 x 100 x n that the smaller boxes give it. */
+    /** The bytes of the part: for each, its offset in an array of 100 x 100 x n, as the smaller boxes give it. */
     private static List<Long> bytes(ArrayBox box, long offset, long length) {
         List<Long> all = new ArrayList<>();
         int[] count = new int[1];

@@ -52,7 +52,7 @@ class BoxTest {
     }
 
     @Test
-    void shouldJoinRowsThatLieTogether() {
+    void shouldJoinContiguousRows() {
         Box box = Box.of(1000, 64, 8, 0, 0, 0, 64, 8, 4);
         assertTrue(box.isContiguous());
         assertEquals(1, box.operations());

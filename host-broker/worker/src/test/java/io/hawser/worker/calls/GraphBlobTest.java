@@ -12,12 +12,12 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.Test;
 
-/** A blob is believed only as far as it goes. */
+/** GraphBlob checks every length in a blob against the blob's length. */
 class GraphBlobTest {
     private static final int BODY_BYTES = 16;
     private static final int NODE_BYTES = HwsGraphNode.BYTES + HwsGraphEdge.BYTES + BODY_BYTES;
 
-    /** Two nodes of one dependency and 16 bytes each. */
+    /** Two nodes with one dependency and 16 bytes each. */
     private static MemorySegment two() {
         MemorySegment blob = MemorySegment.ofArray(new long[2 * NODE_BYTES / Long.BYTES]);
         for (int node = 0; node < 2; node++) {
@@ -81,7 +81,7 @@ class GraphBlobTest {
     }
 
     @Test
-    void shouldRefuseTheStartOfANode() {
+    void shouldRefuseTruncatedNode() {
         for (int length = NODE_BYTES + 1; length < 2 * NODE_BYTES; length++) {
             refuse(two().asSlice(0, length));
         }

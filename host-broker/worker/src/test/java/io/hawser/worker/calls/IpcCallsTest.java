@@ -66,13 +66,13 @@ class IpcCallsTest {
     }
 
     @Test
-    void shouldNameMemoryOnceAndNeverTellTheDriversHandle() throws IOException {
+    void shouldNameMemoryOnceAndNeverRevealDriverHandle() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
             long one = guest.allocate(100);
             long two = guest.allocate(200);
             Guest.Received first = share(rig, one);
-            Guest.Received again = guest.call(CudaOpcodes.hwsIpcShare, one); // without the broker
+            Guest.Received again = guest.call(CudaOpcodes.hwsIpcShare, one); // answered without the broker
             assertEquals(name(first), name(again));
             assertNotEquals(name(first), name(share(rig, two)));
             assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, one + 8).status());
@@ -80,12 +80,12 @@ class IpcCallsTest {
             long id = guest.newId(HandleKind.IPC_MEMORY);
             assertEquals(CudaResult.INVALID_CONTEXT,
                 guest.call(CudaOpcodes.hwsIpcOpen, id, first.i64(0), first.i64(8)).status(), "memory of its own");
-            assertEquals(List.of("share", "share", "share"), rig.gpu().memorySharing().asked());
+            assertEquals(List.of("share", "share", "share"), rig.gpu().memorySharing().calls());
         }
     }
 
     @Test
-    void shouldSayWhenTheBrokerKeepsNoName() throws IOException {
+    void shouldFailWhenBrokerKeepsNoName() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             long address = rig.guest().allocate(100);
             long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
@@ -97,7 +97,7 @@ class IpcCallsTest {
     }
 
     @Test
-    void shouldOpenWhatTheDriverMapsAndNoMore() throws IOException {
+    void shouldOpenOnlyTheLengthThatTheDriverMaps() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP, 1 << 20)) {
             Guest guest = rig.guest();
             long free = guest.call(Guest.MEM_GET_INFO).i64(0);
@@ -105,20 +105,20 @@ class IpcCallsTest {
             Guest.Received opened = open(rig, id, Long.MAX_VALUE);
             assertEquals(0, opened.status());
             assertEquals(HeapMemorySharing.OPENED_ADDRESS, opened.i64(0));
-            assertEquals(HeapMemorySharing.MAPPED_BYTES, opened.i64(8), "its session has said more");
+            assertEquals(HeapMemorySharing.MAPPED_BYTES, opened.i64(8), "its session has reported a longer one");
             assertEquals(free, guest.call(Guest.MEM_GET_INFO).i64(0), "it costs nothing of the quota");
             long second = guest.newId(HandleKind.IPC_MEMORY);
             assertEquals(CudaResult.INVALID_VALUE, open(rig, second, 100).status(), "open already");
             assertEquals(0, guest.call(CudaOpcodes.hwsIpcClose, id).status());
             assertEquals(CudaResult.INVALID_VALUE, fill(guest, HeapMemorySharing.OPENED_ADDRESS, 64));
             assertEquals(CudaResult.INVALID_HANDLE, guest.call(CudaOpcodes.hwsIpcClose, id).status(), "closed");
-            assertEquals(List.of("open", "open", "close +0", "close +0"), rig.gpu().memorySharing().asked());
+            assertEquals(List.of("open", "open", "close +0", "close +0"), rig.gpu().memorySharing().calls());
             assertEquals(0, open(rig, guest.newId(HandleKind.IPC_MEMORY), 100).status(), "again");
         }
     }
 
     @Test
-    void shouldNotFreeWhatIsOpened() throws IOException {
+    void shouldNotFreeOpenedMemory() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
             long address = open(rig, guest.newId(HandleKind.IPC_MEMORY), 100).i64(0);
@@ -139,10 +139,10 @@ class IpcCallsTest {
             assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status());
             request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
             found(rig, "77".repeat(64), 100);
-            assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status(), "the driver knows it not");
+            assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status(), "the driver does not know it");
             assertEquals(CudaResult.INVALID_VALUE, open(rig, guest.newId(HandleKind.IPC_MEMORY), 0).status(),
-                "an event is no memory");
-            assertEquals(List.of(), rig.gpu().memorySharing().asked());
+                "an event is not memory");
+            assertEquals(List.of(), rig.gpu().memorySharing().calls());
         }
     }
 
@@ -170,10 +170,10 @@ class IpcCallsTest {
             long opened = guest.newId(HandleKind.EVENT);
             assertEquals(0, openEvent(rig, opened, EVENT_HANDLE, 0).status());
             assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
-                openEvent(rig, guest.newId(HandleKind.EVENT), EVENT_HANDLE, 8).status(), "memory is no event");
+                openEvent(rig, guest.newId(HandleKind.EVENT), EVENT_HANDLE, 8).status(), "memory is not an event");
             assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
-                openEvent(rig, guest.newId(HandleKind.EVENT), HANDLE, 0).status(), "the driver knows it not");
-            assertEquals(List.of("share event", "open event"), rig.gpu().memorySharing().asked());
+                openEvent(rig, guest.newId(HandleKind.EVENT), HANDLE, 0).status(), "the driver does not know it");
+            assertEquals(List.of("share event", "open event"), rig.gpu().memorySharing().calls());
         }
     }
 
@@ -187,7 +187,7 @@ class IpcCallsTest {
     }
 
     @Test
-    void shouldEndASessionThatClosesWhatItNeverOpened() throws IOException {
+    void shouldEndSessionThatClosesUnopenedMemory() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             rig.guest().send(CudaOpcodes.hwsIpcClose, Guest.REPLY, rig.guest().newId(HandleKind.IPC_MEMORY));
             String reason = rig.guest().reasonOfLoss();

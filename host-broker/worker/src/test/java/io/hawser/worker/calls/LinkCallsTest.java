@@ -104,7 +104,7 @@ class LinkCallsTest {
     }
 
     @Test
-    void shouldTellWhyNothingWasLinked() throws IOException {
+    void shouldReportWhyLinkFailed() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
             assertEquals(0, add(guest, 5, "bad"));
@@ -146,15 +146,15 @@ class LinkCallsTest {
     }
 
     @Test
-    void shouldEndSessionsThatMakeNoSense() throws IOException {
-        refuse("must have a number for a value", guest -> sendAdd(guest, 5, PTX, "x", options(3)));
-        refuse("options are whole", guest -> sendAdd(guest, 5, PTX, "x", MemorySegment.ofArray(new byte[15])));
-        refuse("a type that CUDA knows", guest -> sendAdd(guest, 5, 6, "x", options()));
+    void shouldEndSessionOfInvalidLinkCall() throws IOException {
+        refuse("an option's value must be a number", guest -> sendAdd(guest, 5, PTX, "x", options(3)));
+        refuse("options must be complete", guest -> sendAdd(guest, 5, PTX, "x", MemorySegment.ofArray(new byte[15])));
+        refuse("a type of CUDA", guest -> sendAdd(guest, 5, 6, "x", options()));
         refuse("must have been staged", guest -> guest.send(CudaOpcodes.hwsLinkAdd, Guest.REPLY,
             out -> add(out, 5, 77, PTX, options(), null)));
         refuse("must have inputs and be completed once", guest -> guest.send(CudaOpcodes.hwsLinkComplete, Guest.REPLY,
             out -> complete(out, 5, options())));
-        refuse("is read when it is complete", guest -> {
+        refuse("must be complete and be read", guest -> {
             add(guest, 5, "x");
             guest.send(CudaOpcodes.hwsLinkRead, Guest.REPLY, out -> read(out, 5, 0, 1));
         });
@@ -168,7 +168,7 @@ class LinkCallsTest {
             complete(guest, 5);
             guest.send(CudaOpcodes.hwsLinkRead, Guest.REPLY, out -> read(out, 5, -1, 1));
         });
-        refuse("takes no more inputs", guest -> {
+        refuse("must get no more inputs", guest -> {
             add(guest, 5, "x");
             complete(guest, 5);
             sendAdd(guest, 5, PTX, "y", options());

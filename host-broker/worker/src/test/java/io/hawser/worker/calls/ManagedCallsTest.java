@@ -14,14 +14,14 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(300)
 class ManagedCallsTest {
     @Test
-    void shouldNotTellAnAddressWithoutRegion() throws IOException {
+    void shouldReturnNoAddressWithoutRegion() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             assertEquals(0, rig.guest().call(CudaOpcodes.hwsRegionAddress).i64(0));
         }
     }
 
     @Test
-    void shouldTellWhereMappedMemoryWillBe() throws IOException {
+    void shouldReturnAddressOfMappedMemory() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
             Guest guest = rig.guest();
             long address = guest.call(CudaOpcodes.hwsRegionAddress).i64(0);
@@ -33,9 +33,9 @@ class ManagedCallsTest {
     }
 
     @Test
-    void shouldNotTellAnAddressThatDevicesCannotUse() throws IOException {
+    void shouldReturnNoAddressThatDevicesCannotUse() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
-            rig.gpu().cannotMapHost();
+            rig.gpu().disableHostMapping();
             assertEquals(0, rig.guest().call(CudaOpcodes.hwsRegionAddress).i64(0));
         }
     }

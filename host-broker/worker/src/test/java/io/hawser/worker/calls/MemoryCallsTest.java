@@ -31,7 +31,7 @@ class MemoryCallsTest {
     @Test
     void shouldRefusePitchedMemoryWhoseLengthLeaves64Bits() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP, QUOTA_BYTES)) {
-            // Width, height; their products end in few bytes.
+            // Width and height; the lower 64 bits of their product are small.
             long[][] sizes = {{(1L << 62) + 1, 4}, {(1L << 32) + 1, 1L << 32}, {0, 4}, {4, 0}, {-1, 1}, {1, -1},
                 {-4, -4}, {Long.MIN_VALUE, 2}};
             for (long[] size : sizes) {
@@ -46,7 +46,7 @@ class MemoryCallsTest {
     void shouldChargeThePitchAndNotTheWidth() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP, QUOTA_BYTES)) {
             assertEquals(CudaResult.OUT_OF_MEMORY, pitched(rig.guest(), 4, 2049), "rows of 512 bytes");
-            assertEquals(QUOTA_BYTES, free(rig.guest()), "and nothing is held");
+            assertEquals(QUOTA_BYTES, free(rig.guest()), "no memory is held");
             assertEquals(0, pitched(rig.guest(), 4, 2048));
             assertEquals(0, free(rig.guest()));
         }

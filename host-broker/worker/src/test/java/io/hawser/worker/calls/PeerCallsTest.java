@@ -25,7 +25,7 @@ class PeerCallsTest {
 
     @Test
     void shouldRefuseDevicesThatTheSessionDoesNotHave() throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP)) { // of one device
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) { // a session with one device
             assertNotEquals(CudaResult.INVALID_DEVICE, attribute(rig.guest(), 0, 0));
             for (int number : new int[] {-1, 1, Integer.MIN_VALUE, Integer.MAX_VALUE}) {
                 assertEquals(CudaResult.INVALID_DEVICE, attribute(rig.guest(), number, 0), "device=" + number);

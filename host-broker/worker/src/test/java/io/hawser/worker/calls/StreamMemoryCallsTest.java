@@ -74,14 +74,14 @@ class StreamMemoryCallsTest {
     }
 
     @Test
-    void shouldEndSessionsThatMakeNoSense() throws IOException {
-        refuse("operations are whole", guest -> send(guest, new byte[0]));
-        refuse("operations are whole", guest -> send(guest, new byte[23]));
-        refuse("operations are whole", guest -> send(guest, Arrays.copyOf(operation(BARRIER, 0, 0), 32)));
-        refuse("that CUDA knows", guest -> send(guest, operation(0, 0, 0)));
-        refuse("that CUDA knows", guest -> send(guest, operation(7, 0, 0)));
-        refuse("that CUDA knows", guest -> send(guest, operation(WRITE_32, 2, 0)));
-        refuse("that CUDA knows", guest -> send(guest, operation(WAIT_32, 4, 0)));
+    void shouldEndSessionOfInvalidOperation() throws IOException {
+        refuse("operations must be complete", guest -> send(guest, new byte[0]));
+        refuse("operations must be complete", guest -> send(guest, new byte[23]));
+        refuse("operations must be complete", guest -> send(guest, Arrays.copyOf(operation(BARRIER, 0, 0), 32)));
+        refuse("a type and flags of CUDA", guest -> send(guest, operation(0, 0, 0)));
+        refuse("a type and flags of CUDA", guest -> send(guest, operation(7, 0, 0)));
+        refuse("a type and flags of CUDA", guest -> send(guest, operation(WRITE_32, 2, 0)));
+        refuse("a type and flags of CUDA", guest -> send(guest, operation(WAIT_32, 4, 0)));
         refuse("a kind and a rank", guest -> tensorMap(guest, 4, 2, 0));
         refuse("a kind and a rank", guest -> tensorMap(guest, 0, 6, 0));
         refuse("a kind and a rank", guest -> tensorMap(guest, 0, 0, 0));

@@ -81,7 +81,7 @@ class VmmCallsTest {
             assertEquals(0, guest.call(CudaOpcodes.hwsMemUnreserve, address, 8 * UNIT).status());
             assertEquals(List.of("reserve 524288 0 0", "create 65536 0 0 0", "create 262144 0 0 0", "map +0 65536 0 1",
                 "map +65536 131072 65536 2", "setAccess +0 196608 0 3", "unmap +0 196608", "release 1", "release 2",
-                "unreserve +0 524288"), rig.gpu().virtualMemory().asked());
+                "unreserve +0 524288"), rig.gpu().virtualMemory().calls());
             assertEquals(Set.of(), rig.gpu().virtualMemory().live());
         }
     }
@@ -109,7 +109,7 @@ class VmmCallsTest {
             long address = reserve(guest, 4 * UNIT);
             long id = memory(guest, 2 * UNIT);
             long allocated = guest.call(Guest.MEM_ALLOC, UNIT).i64(0);
-            int before = rig.gpu().virtualMemory().asked().size();
+            int before = rig.gpu().virtualMemory().calls().size();
             long[][] wrong = {{allocated, UNIT, 0}, {address - UNIT, UNIT, 0}, {address + 3 * UNIT, 2 * UNIT, 0},
                 {address, UNIT, 2 * UNIT}, {address, 3 * UNIT, 0}, {address, -UNIT, 0}, {address, UNIT, -UNIT},
                 {address, 0, 0}, {address, Long.MAX_VALUE, 0}, {-UNIT, 2 * UNIT, 0}, {0, UNIT, 0}};
@@ -120,13 +120,13 @@ class VmmCallsTest {
                 assertEquals(CudaResult.INVALID_VALUE,
                     guest.call(CudaOpcodes.hwsMemUnreserve, range[0], range[1]).status());
             }
-            assertEquals(before, rig.gpu().virtualMemory().asked().size(), "nothing has reached the driver");
+            assertEquals(before, rig.gpu().virtualMemory().calls().size(), "no call has reached the driver");
             assertEquals(0, map(guest, address + UNIT, 2 * UNIT, 0, id));
             assertEquals(CudaResult.INVALID_VALUE, map(guest, address + 2 * UNIT, UNIT, 0, id));
             assertEquals(CudaResult.INVALID_VALUE, map(guest, address, 2 * UNIT, 0, id));
             assertEquals(CudaResult.INVALID_VALUE, unmap(guest, address + UNIT, UNIT));
             assertEquals(CudaResult.INVALID_VALUE, unmap(guest, address, 3 * UNIT));
-            // As long as the mapping that begins inside: a gap before it, and its end behind the range.
+            // As long as the mapping that begins inside: a gap before that mapping, and its end beyond the range.
             assertEquals(CudaResult.INVALID_VALUE, unmap(guest, address, 2 * UNIT));
             assertEquals(CudaResult.INVALID_VALUE, access(guest, address, 2 * UNIT, 0));
             assertEquals(CudaResult.INVALID_VALUE, access(guest, address + UNIT, 3 * UNIT, 0));
@@ -164,7 +164,7 @@ class VmmCallsTest {
     }
 
     @Test
-    void shouldEndSessionThatNamesNoMemory() throws IOException {
+    void shouldEndSessionThatNamesUnknownMemory() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
             long address = reserve(guest, UNIT);

@@ -18,13 +18,13 @@ class AllocationMapTest {
     private final AllocationMap map = new AllocationMap();
 
     @Test
-    void shouldContainOnlyWhatLiesInOneRange() {
+    void shouldContainOnlyCopiesInsideOneRange() {
         assertTrue(map.add(1000, 100, context));
         assertTrue(map.add(1100, 50, context));
         assertTrue(map.contains(1000, 100));
         assertTrue(map.contains(1099, 1));
         assertFalse(map.contains(999, 1));
-        assertFalse(map.contains(1000, 101), "a copy must not run on into a neighbour");
+        assertFalse(map.contains(1000, 101), "a copy must not continue into a neighbour");
         assertFalse(map.contains(1150, 1));
         assertTrue(map.contains(7, 0));
     }
@@ -40,12 +40,12 @@ class AllocationMapTest {
         assertTrue(map.add(1500, 100, memory));
         assertTrue(map.contains(1000, 300));
         assertTrue(map.contains(1150, 100));
-        assertFalse(map.contains(1000, 301), "an allocation is no mapping");
+        assertFalse(map.contains(1000, 301), "an allocation is not a mapping");
         assertFalse(map.contains(1250, 150));
         assertFalse(map.contains(1550, 51));
         assertFalse(map.contains(1050, -1));
         assertFalse(map.contains(1050, Long.MAX_VALUE));
-        assertEquals(100, map.allocatedBytes(), "memory counts where it is made, not where it is mapped");
+        assertEquals(100, map.allocatedBytes(), "memory counts when created, not when mapped");
         assertEquals(-1, map.remove(1000));
         map.removeMapping(1100);
         assertFalse(map.contains(1000, 101));
@@ -53,7 +53,7 @@ class AllocationMapTest {
     }
 
     @Test
-    void shouldTakeBackOnlyWhatWasAddedInTheSameWay() {
+    void shouldRemoveOnlyRangesOfSameKind() {
         Handle memory = new Handle(HandleKind.MEM_ALLOCATION, 3, 3, null, null);
         assertTrue(map.add(1000, 100, context));
         assertTrue(map.add(2000, 100, null)); // the guest's own memory
@@ -89,14 +89,14 @@ class AllocationMapTest {
     }
 
     @Test
-    void shouldForgetWhatGoesWithAModuleOrAContext() {
+    void shouldRemoveRangesOfModuleOrContext() {
         assertTrue(map.add(1000, 100, context));
         assertTrue(map.add(2000, 100, module));
         assertTrue(map.add(3000, 100, module));
         assertTrue(map.add(4000, 100, null));
         long removals = map.removals();
         for (long address : new long[] {0, 1000, 2001, 2099, 4000}) {
-            map.removeVariable(address); // none of a module begins there
+            map.removeVariable(address); // no variable of a module begins there
         }
         assertEquals(removals, map.removals());
         map.removeVariable(2000);

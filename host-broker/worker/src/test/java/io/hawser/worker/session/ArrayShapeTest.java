@@ -54,7 +54,7 @@ class ArrayShapeTest {
     }
 
     @Test
-    void shouldRefuseEachLengthThatNoArrayHas() {
+    void shouldRefuseEachLengthThatNoArrayCanHave() {
         long most = 1 << 18;
         long[][] wrong = {{0, 1, 1}, {-1, 1, 1}, {most + 1, 1, 1}, {Long.MIN_VALUE, 1, 1}, {1, -1, 1}, {1, most + 1, 1},
             {1, Long.MIN_VALUE, 1}, {1, 1, -1}, {1, 1, most + 1}, {1, 1, Long.MIN_VALUE}};
@@ -68,7 +68,7 @@ class ArrayShapeTest {
     }
 
     @Test
-    void shouldHoldOnlyBoxesInsideOfIt() {
+    void shouldContainOnlyBoxesInside() {
         ArrayShape shape = shape(10, 20, 30, 0, 1); // elements of 16 bytes
         // x in bytes, y, z, width in bytes, rows, slices
         long[][] inside = {{0, 0, 0, 160, 20, 30}, {159, 19, 29, 1, 1, 1}, {160, 20, 30, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};

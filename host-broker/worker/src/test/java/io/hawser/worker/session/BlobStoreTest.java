@@ -35,7 +35,7 @@ class BlobStoreTest {
     }
 
     @Test
-    void shouldKnowContentThatArrived() {
+    void shouldRecogniseCompleteContent() {
         put(1);
         assertEquals(Outcome.KNOWN, store.stage(2, content.length, sha256(content)));
         String key = store.consume(2);
@@ -59,7 +59,7 @@ class BlobStoreTest {
     }
 
     @Test
-    void shouldRefuseIdInUseAndLengthsThatCannotBe() {
+    void shouldRefuseIdInUseAndImpossibleLengths() {
         put(1);
         assertEquals(Outcome.MALFORMED, store.stage(1, 5, sha256(new byte[0])));
         assertEquals(Outcome.MALFORMED, store.stage(0, 5, sha256(content)));

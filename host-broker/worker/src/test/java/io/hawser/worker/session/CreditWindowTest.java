@@ -11,11 +11,11 @@ class CreditWindowTest {
     private final CreditWindow credit = new CreditWindow(1000);
 
     @Test
-    void shouldRefuseOverdraftOfWhatGuestWasTold() {
+    void shouldRefuseOverdraftOfReportedCredit() {
         assertTrue(credit.charge(1000));
         assertFalse(credit.charge(1));
         credit.release(500);
-        assertFalse(credit.charge(1), "released, but the guest cannot know it yet");
+        assertFalse(credit.charge(1), "released, but not reported to the guest yet");
         assertEquals(500, credit.report());
         assertTrue(credit.charge(500));
         assertFalse(credit.charge(1));
@@ -31,7 +31,7 @@ class CreditWindowTest {
     }
 
     @Test
-    void shouldReportAnythingWhenGuestBelievesLessThanHalfIsLeft() {
+    void shouldReportAnyReleaseWhenReportedCreditIsBelowHalf() {
         assertTrue(credit.charge(501));
         assertFalse(credit.isReportDue());
         credit.release(1);

@@ -28,14 +28,14 @@ class GatesTest {
         gates.close(first);
         assertFalse(gates.runWaiting());
         gates.close(second);
-        gates.whenClosed(() -> ran.add(2)); // behind the one that still waits
+        gates.whenClosed(() -> ran.add(2)); // behind the action that still waits
         assertEquals(List.of(), ran);
         assertTrue(gates.runWaiting());
         assertEquals(List.of(1, 2), ran);
     }
 
     @Test
-    void shouldPutOffAgainWhatFollowsActionThatOpensGate() {
+    void shouldPostponeActionsAfterOneThatOpensGate() {
         Gate gate = gates.open();
         gates.whenClosed(() -> {
             ran.add(1);
@@ -52,15 +52,15 @@ class GatesTest {
         Gate first = gates.open();
         gates.issued(Gates.MAX_BEHIND - 1);
         Gate second = gates.open();
-        assertFalse(gates.holdRecords());
+        assertFalse(gates.mustHoldRecords());
         gates.issued(1);
-        assertTrue(gates.holdRecords());
+        assertTrue(gates.mustHoldRecords());
         gates.close(first);
-        assertFalse(gates.holdRecords());
+        assertFalse(gates.mustHoldRecords());
         gates.issued(Gates.MAX_BEHIND - 1);
-        assertTrue(gates.holdRecords());
+        assertTrue(gates.mustHoldRecords());
         gates.close(second);
-        assertFalse(gates.holdRecords());
+        assertFalse(gates.mustHoldRecords());
     }
 
     @Test
@@ -75,11 +75,11 @@ class GatesTest {
     }
 
     @Test
-    void shouldNotPutOffForEverWhileGatesOverlap() {
+    void shouldNotPostponeForeverWhileGatesOverlap() {
         Gate last = gates.open();
         gates.whenClosed(() -> ran.add(1));
         int opened = 0;
-        while (!gates.holdRecords()) {
+        while (!gates.mustHoldRecords()) {
             Gate next = gates.open();
             gates.close(last);
             last = next;
@@ -89,6 +89,6 @@ class GatesTest {
         gates.runWaiting();
         assertEquals(List.of(1), ran);
         gates.open();
-        assertFalse(gates.holdRecords(), "counted anew");
+        assertFalse(gates.mustHoldRecords(), "the count starts again");
     }
 }

@@ -15,16 +15,16 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class GraphMemoryTest {
-    private static final int SIZE = 200; // of the addresses that the random test uses
+    private static final int SIZE = 200; // number of addresses that the random test uses
 
     private final Handle context = new Handle(HandleKind.CONTEXT, 1, 1, null, null);
     private final Handle another = new Handle(HandleKind.CONTEXT, 2, 2, null, null);
     private final MemoryQuota quota = MemoryQuota.alone(1, 1 << 20);
-    private final MemoryQuota.Store store = quota.store(new Nothing());
+    private final MemoryQuota.KeptMemory store = quota.addKeeper(new Nothing());
     private final AllocationMap allocations = new AllocationMap();
     private final GraphMemory memory = new GraphMemory(allocations);
 
-    /** A keeper whose driver keeps nothing, so that claims alone count. */
+    /** A keeper whose driver keeps no memory, so that only claims count. */
     private static final class Nothing implements MemoryQuota.Keeper {
         @Override
         public long reservedBytes(int device) {
@@ -41,7 +41,7 @@ class GraphMemoryTest {
     }
 
     @Test
-    void shouldCountWhatBlocksHaveTogether() {
+    void shouldCountBytesOfOverlappingBlocksOnce() {
         GraphMemory.Block whole = add(1000, 100);
         assertEquals(0, memory.newBytes(1050, 50));
         assertEquals(30, memory.newBytes(1070, 60));
@@ -52,7 +52,7 @@ class GraphMemoryTest {
         assertEquals(130, quota.heldBytes());
         assertTrue(allocations.contains(1000, 130));
         memory.release(whole);
-        assertEquals(130, quota.heldBytes(), "another has the same");
+        assertEquals(130, quota.heldBytes(), "another block has the same");
         memory.release(again);
         assertEquals(80, quota.heldBytes());
         assertFalse(allocations.contains(1049, 1));
@@ -64,7 +64,7 @@ class GraphMemoryTest {
     }
 
     @Test
-    void shouldJoinAndPartRanges() {
+    void shouldMergeAndSplitRanges() {
         GraphMemory.Block left = add(1000, 100);
         GraphMemory.Block right = add(1200, 100);
         assertFalse(allocations.contains(1099, 102));
@@ -82,7 +82,7 @@ class GraphMemoryTest {
     }
 
     @Test
-    void shouldKeepWhatALaunchHasLeft() {
+    void shouldKeepMemoryThatALaunchLeft() {
         GraphMemory.Block first = add(1000, 100);
         GraphMemory.Block second = add(1000, 50);
         assertSame(second, memory.at(1000), "the newest");
@@ -101,7 +101,7 @@ class GraphMemoryTest {
     }
 
     @Test
-    void shouldRefuseWhatIsInUseAndChangeNothing() {
+    void shouldRefuseMemoryInUseAndChangeNothing() {
         assertNotNull(add(1000, 100));
         assertNull(memory.add(1050, 10, another, store.claim(0, 0)), "of another context");
         assertTrue(allocations.add(1100, 10, context));
@@ -110,9 +110,9 @@ class GraphMemoryTest {
         assertFalse(allocations.contains(1000, 101));
     }
 
-    /** Another context's allocation may lie there by the time when a graph's memory is let go. */
+    /** By the time a graph's memory is released, an allocation of another context may lie at its address. */
     @Test
-    void shouldForgetWhatWentWithAContext() {
+    void shouldDropBlocksOfEndedContext() {
         GraphMemory.Block block = add(1000, 100);
         GraphMemory.Block live = add(1000, 100);
         memory.allocated(live);

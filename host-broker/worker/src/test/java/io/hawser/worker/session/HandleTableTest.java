@@ -53,7 +53,7 @@ class HandleTableTest {
     }
 
     @Test
-    void shouldRemoveWhatGoesWithContext() {
+    void shouldRemoveHandlesOwnedByContext() {
         Handle context = add(HandleKind.CONTEXT, 1, null);
         Handle other = add(HandleKind.CONTEXT, 2, null);
         Handle module = add(HandleKind.MODULE, 1, context);

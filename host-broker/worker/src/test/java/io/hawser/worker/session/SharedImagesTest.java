@@ -57,17 +57,17 @@ class SharedImagesTest {
     }
 
     @Test
-    void shouldTakeAnImageOfTheBrokerInPlaceOfTheGuestsBytes() throws IOException {
+    void shouldUseBrokersImageInsteadOfGuestsBytes() throws IOException {
         String digest = digest();
         SharedImages images = images(digest);
         stage(digest);
         assertTrue(images.has(digest));
-        images.fetch(digest, blobs.fetch(1), isThere -> {
-            blobs.fetched(1, isThere);
+        images.fetch(digest, blobs.beginFetch(1), isThere -> {
+            blobs.endFetch(1, isThere);
             done.add(isThere);
         });
         assertEquals(List.of(new WorkerMessage.Want(digest)), List.copyOf(told));
-        assertFalse(images.has(digest), "it is on its way");
+        assertFalse(images.has(digest), "it is being fetched");
         assertEquals(BlobStore.Outcome.MALFORMED, blobs.append(1, 0, content), "the guest sends nothing meanwhile");
         images.arrived(digest, content.byteSize(), memory(content));
         assertEquals(List.of(true), done);
@@ -81,8 +81,8 @@ class SharedImagesTest {
         String digest = digest();
         SharedImages images = images(digest);
         stage(digest);
-        images.fetch(digest, blobs.fetch(1), isThere -> {
-            blobs.fetched(1, isThere);
+        images.fetch(digest, blobs.beginFetch(1), isThere -> {
+            blobs.endFetch(1, isThere);
             done.add(isThere);
         });
         MemorySegment other = arena.allocate(content.byteSize()).copyFrom(content);
@@ -90,7 +90,7 @@ class SharedImagesTest {
         images.arrived(digest, other.byteSize(), memory(other));
         assertEquals(List.of(false), done);
         assertTrue(told.contains(new WorkerMessage.Unfit(digest)));
-        assertFalse(images.has(digest), "once is enough");
+        assertFalse(images.has(digest), "only once");
         assertNull(blobs.consume(1), "it is not complete");
         assertEquals(BlobStore.Outcome.OK, blobs.append(1, 0, content));
         assertEquals(digest, blobs.consume(1));
@@ -101,26 +101,26 @@ class SharedImagesTest {
         String digest = digest();
         SharedImages images = images(digest);
         stage(digest);
-        images.fetch(digest, blobs.fetch(1), done::add);
+        images.fetch(digest, blobs.beginFetch(1), done::add);
         images.arrived(digest, content.byteSize() - 1, memory(content));
         assertEquals(List.of(false), done);
-        blobs.fetched(1, false);
+        blobs.endFetch(1, false);
     }
 
     @Test
-    void shouldAskTheGuestWhenTheBrokerHasDroppedIt() throws IOException {
+    void shouldAskGuestWhenBrokerHasDroppedImage() throws IOException {
         String digest = digest();
         SharedImages images = images(digest);
         stage(digest);
-        images.fetch(digest, blobs.fetch(1), done::add);
+        images.fetch(digest, blobs.beginFetch(1), done::add);
         images.missing(digest);
         assertEquals(List.of(false), done);
         assertThrows(IOException.class, () -> images.missing(digest), "nobody asked");
-        blobs.fetched(1, false);
+        blobs.endFetch(1, false);
     }
 
     @Test
-    void shouldGiveTheBrokerWhatTheGuestHasSent() throws IOException, InterruptedException {
+    void shouldSendGuestsImageToBroker() throws IOException, InterruptedException {
         String digest = digest();
         SharedImages images = images();
         assertFalse(images.has(digest));
@@ -129,9 +129,9 @@ class SharedImagesTest {
         images.offer(digest, content.byteSize());
         images.offer(digest, content.byteSize());
         assertEquals(new WorkerMessage.Image(digest, content.byteSize()), told.poll());
-        assertNull(told.poll(), "once is enough");
+        assertNull(told.poll(), "only once");
         int kept = SealedMemory.create("test", content.byteSize());
-        // The worker closes the descriptor that it gets: a second one, as SCM_RIGHTS would have made.
+        // The worker closes the descriptor that it gets, so it gets a second one, as SCM_RIGHTS would create.
         int given = Descriptors.open(Path.of("/proc/self/fd/" + kept));
         images.store(digest, given, blobs);
         assertEquals(new WorkerMessage.Stored(digest), told.poll(60, TimeUnit.SECONDS));
@@ -144,13 +144,13 @@ class SharedImagesTest {
     }
 
     @Test
-    void shouldGiveNothingThatWasNotOffered() throws IOException {
+    void shouldSendNoImageThatWasNotOffered() throws IOException {
         images().store(digest(), SealedMemory.create("test", content.byteSize()), blobs);
         assertEquals(new WorkerMessage.Stored(""), told.poll());
     }
 
     @Test
-    void shouldNotTellTheBrokerMoreThanItTakes() {
+    void shouldLimitMessagesToBroker() {
         SharedImages images = images();
         for (int i = 0; i < 1000; i++) {
             images.offer(Integer.toString(i), 100_000);

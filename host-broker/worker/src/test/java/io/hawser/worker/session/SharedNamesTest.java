@@ -20,7 +20,7 @@ class SharedNamesTest {
     private final SharedNames names = new SharedNames(told::add, Runnable::run, (task, delayMs) -> later.add(task));
 
     @Test
-    void shouldAskOnceForWhatSeveralThreadsWant() throws IOException {
+    void shouldAskBrokerOncePerName() throws IOException {
         names.find("a", answers::add);
         names.find("a", answers::add);
         assertEquals(List.of(new WorkerMessage.Find("a")), told);
@@ -47,7 +47,7 @@ class SharedNamesTest {
     }
 
     @Test
-    void shouldRefuseToWaitForTooMuch() {
+    void shouldLimitUnansweredRequests() {
         for (int i = 0; i < 1024; i++) {
             names.find("n" + i, answers::add);
         }

@@ -15,10 +15,10 @@ class TurnsTest {
 
     private final TurnPage page = TurnPage.alone();
     private final StreamState stream = new StreamState(CONTEXT, 1);
-    private final Queue<Runnable> marks = new ArrayDeque<>(); // what is run when the GPU has come so far
+    private final Queue<Runnable> marks = new ArrayDeque<>(); // actions that run when the GPU has reached their marker
     private long nowNs = 1;
     private int rings;
-    private int looks;
+    private int checks;
     private final Turns turns = new Turns(new Turns.Surroundings() {
         @Override
         public void mark(StreamState of) {
@@ -27,8 +27,8 @@ class TurnsTest {
         }
 
         @Override
-        public void lookAgain(long delayMs) {
-            looks++;
+        public void checkAgain(long delayMs) {
+            checks++;
         }
 
         @Override
@@ -53,7 +53,7 @@ class TurnsTest {
         return may;
     }
 
-    /** Launches as many as go at once. */
+    /** Launches as many as are allowed at once; returns their number. */
     private int launchAll(int limit) {
         int count = 0;
         while (count < limit && launch()) {
@@ -62,7 +62,7 @@ class TurnsTest {
         return count;
     }
 
-    /** The GPU does all that has been watched, which takes so long. */
+    /** Lets the GPU finish all marked work after some time. */
     private void finish(long ns) {
         nowNs += ns;
         for (Runnable mark = marks.poll(); mark != null; mark = marks.poll()) {
@@ -102,12 +102,12 @@ class TurnsTest {
     }
 
     @Test
-    void shouldSayThatItIsDoneWhenItsTurnIsOver() {
+    void shouldReportEndOfWorkAfterItsTurn() {
         page.permit(TurnPage.TURN);
         assertTrue(launch());
         page.permit(TurnPage.WAIT);
         assertFalse(launch());
-        assertEquals(TurnPage.BUSY, page.state(), "what runs cannot be taken back");
+        assertEquals(TurnPage.BUSY, page.state(), "running work cannot be taken back");
         assertEquals(0, rings);
         finish(MS);
         assertEquals(TurnPage.WANTS, page.state());
@@ -115,7 +115,7 @@ class TurnsTest {
     }
 
     @Test
-    void shouldSayThatItHasNothingMoreInItsTurn() {
+    void shouldReportEndOfWorkDuringItsTurn() {
         page.permit(TurnPage.TURN);
         assertTrue(launch());
         turns.served(true);
@@ -125,7 +125,7 @@ class TurnsTest {
     }
 
     @Test
-    void shouldWatchOneEndAtATimeWhileLaunchesCome() {
+    void shouldSetOneMarkerAtATimeWhileLaunchesCome() {
         page.permit(TurnPage.TURN);
         for (int i = 0; i < 8; i++) { // until the window is large
             launchAll(1000);
@@ -136,12 +136,12 @@ class TurnsTest {
             turns.served(true);
         }
         assertEquals(1, marks.size());
-        finish(10_000); // the rest is watched when the first is reached
+        finish(10_000); // the rest gets a marker when the first marker is reached
         assertEquals(TurnPage.IDLE, page.state());
     }
 
     @Test
-    void shouldNotRingWhereNobodyWaits() {
+    void shouldNotRingWhileNoOtherWaits() {
         page.permit(TurnPage.OPEN);
         assertTrue(launch());
         turns.markAll();
@@ -173,11 +173,11 @@ class TurnsTest {
     }
 
     @Test
-    void shouldGoOnWhenWhatRunsWaitsForWhatIsHeld() {
+    void shouldLaunchMoreWhenRunningWorkStalls() {
         page.permit(TurnPage.TURN);
         int first = launchAll(1000);
         assertFalse(launch());
-        assertTrue(looks > 0, "it looks again without being asked");
+        assertTrue(checks > 0, "it schedules a check itself");
         int all = first;
         for (int i = 0; i < 10; i++) {
             nowNs += 1000 * MS;
@@ -189,7 +189,7 @@ class TurnsTest {
     }
 
     @Test
-    void shouldFindAllOfAContextDone() {
+    void shouldMarkAllLaunchesOfContextDone() {
         page.permit(TurnPage.OPEN);
         StreamState other = new StreamState(CONTEXT, 2);
         assertTrue(turns.mayLaunch());
@@ -204,7 +204,7 @@ class TurnsTest {
     }
 
     @Test
-    void shouldNotBeBusyForALaunchThatWasRefused() {
+    void shouldNotBeBusyAfterFailedLaunch() {
         page.permit(TurnPage.TURN);
         assertTrue(turns.mayLaunch());
         turns.issued(null);
@@ -213,7 +213,7 @@ class TurnsTest {
     }
 
     @Test
-    void shouldWatchWhatRunsWhenOthersBeginToWait() {
+    void shouldMarkRunningWorkWhenOthersBeginToWait() {
         page.permit(TurnPage.OPEN);
         assertTrue(launch());
         assertTrue(marks.size() <= 1);
