@@ -299,7 +299,7 @@ const tests = {
         await wire.cut();
     },
 
-    /** Pictures for the README. */
+    /** Pictures for appliance/docs/how-to/monitoring.md. */
     async pictures() {
         mkdirSync(given.pictures, {recursive: true});
         const take = async (page, name) => {

@@ -1,4 +1,4 @@
-/* The ring: architecture.md, section 2.6. The same in Java: io.hawser.shm.ring.RingWriter and RingReader. */
+/* The ring: explanation/wire.md, "Rings". The same in Java: io.hawser.shm.ring.RingWriter and RingReader. */
 #include "hws_ring.h"
 
 #include <assert.h>
