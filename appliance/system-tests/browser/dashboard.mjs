@@ -299,7 +299,7 @@ const tests = {
         await wire.cut();
     },
 
-    /** Pictures for appliance/docs/how-to/monitoring.md. */
+    /** Pictures for the README. */
     async pictures() {
         mkdirSync(given.pictures, {recursive: true});
         const take = async (page, name) => {

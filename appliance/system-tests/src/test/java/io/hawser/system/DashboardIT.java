@@ -115,7 +115,7 @@ class DashboardIT {
         Browser.run("refusals", given());
     }
 
-    /** Only asked for: {@code -Dhawser.pictures=FOLDER} takes the documents' screenshots. */
+    /** Only asked for: {@code -Dhawser.pictures=FOLDER} takes the README's screenshots. */
     @Test
     void shouldTakePicturesWhenAsked() throws Exception {
         String folder = System.getProperty("hawser.pictures", "");
