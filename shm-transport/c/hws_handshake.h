@@ -1,5 +1,5 @@
 /*
- * The first records of a session (architecture, section 2.3): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; or
+ * The first records of a session (wire.md, "Handshake"): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; or
  * ASK_STATUS instead of PROOF, and STATUS. The token's secret never travels. A recorded proof opens no other
  * connection. The broker proves itself in CHALLENGE: only the token's broker can admit this guest.
  */

@@ -1,5 +1,5 @@
 /*
- * One end of a byte stream through shared memory: architecture.md, section 2.6. The other end may be hostile: each of
+ * One end of a byte stream through shared memory: wire.md, "Region". The other end may be hostile: each of
  * its words is read once, into a local, and checked. A position counts all bytes since the start; its low bits are the
  * place in the ring. Positions that the other end sees are multiples of 8, as records are.
  *

@@ -1,5 +1,5 @@
 /*
- * The shm carrier: a session through a slot of a region of shared memory (architecture, section 2.6), and the parts of
+ * The shm carrier: a session through a slot of a region of shared memory (wire.md, "Region"), and the parts of
  * that region that copies need.
  *
  * A process has at most one. Its memory stays mapped for the life of the process, also after the session is lost,

@@ -1,5 +1,5 @@
 /*
- * Waiting for the other end of a ring: spin, then sleep. The protocol (architecture.md, section 2.6) uses two shared
+ * Waiting for the other end of a ring: spin, then sleep. The protocol (wire.md, "Region") uses two shared
  * words. It loses no wake-up, and a wake-up costs no system call while nothing sleeps:
  *
  *   sleeper                                     waker

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 
 /**
- * The proofs of guest and broker that they have a token's secret, or its verifier (architecture, section 2.3). Each
+ * The proofs of guest and broker that they have a token's secret, or its verifier (wire.md, "Handshake"). Each
  * covers the broker's nonce and the whole HELLO: versions, the guest's nonce, the key id and the names. So a recorded
  * proof is worth nothing on another connection, and nobody on the way can change HELLO. Any thread.
  */

@@ -10,7 +10,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Decodes and encodes the records of the handshake (architecture, 2.3). */
+/** Decodes and encodes the records of the handshake (wire.md, "Handshake"). */
 final class HandshakeRecords {
     /** A record of the handshake; stops a peer that has proved nothing from making the broker hold more. */
     static final int MAX_RECORD_BYTES = 4096;

@@ -1,7 +1,7 @@
 package io.hawser.worker.session;
 
 /**
- * The arithmetic of the credit window (architecture 2.4): bytes that the guest has sent, that have been executed, and
+ * The arithmetic of the credit window (wire.md, "Credit"): bytes that the guest has sent, that have been executed, and
  * that have been reported to the guest. Counts the bytes of whole records. Session thread only.
  */
 public final class CreditWindow {
