@@ -1,4 +1,4 @@
-// Kernels of the PTX engine's tests; make-ptx.sh beside it compiles them, the PTX is committed.
+// Kernels of the software GPU's tests. make-ptx.sh compiles them; the PTX is committed.
 #include <cassert>
 #include <cooperative_groups.h>
 #include <cstdio>
@@ -94,7 +94,7 @@ extern "C" __global__ void partialMasks(int *out) {
     out[2 * threadIdx.x + 1] = first + (__any_sync(0xffffffffu, lane == 7) ? 1 : 0);
 }
 
-// Threads leave the loop at different times, those that stay meet at barriers; some exit early.
+// Threads leave the loop at different times; the remaining threads meet at barriers. Some threads exit early.
 extern "C" __global__ void divergentBarriers(int *out, int rounds) {
     __shared__ int turn[128];
     turn[threadIdx.x] = threadIdx.x;
@@ -125,7 +125,7 @@ __device__ __noinline__ void lock(int *word) {
     __threadfence();
 }
 
-// The holder waits inside for the others of its warp to have run: they must not spin for ever.
+// The lock's holder waits until the other threads of its warp have run: they must not spin forever.
 extern "C" __global__ void spinLock(int *counter, volatile int *flag) {
     bool done = false;
     while (!done) {
@@ -468,7 +468,7 @@ extern "C" __global__ void namedBarriers(int *out) {
     }
 }
 
-// All CTAs must be under way at once: the test takes turns at them.
+// All CTAs must run at the same time: the test runs them in turns.
 extern "C" __global__ void gridSync(int *a, int rounds) {
     auto grid = cooperative_groups::this_grid();
     a[grid.thread_rank()] = grid.thread_rank();

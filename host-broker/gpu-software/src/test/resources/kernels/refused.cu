@@ -1,4 +1,4 @@
-// Kernels that the software GPU does not run beside kernels that it runs, in one program. Compiled by make-ptx.sh.
+// One program with kernels that the software GPU refuses and kernels that it runs. make-ptx.sh compiles it.
 #include <mma.h>
 #include <cuda/barrier>
 #include <cooperative_groups.h>

@@ -1,5 +1,5 @@
-// What warp operations give for lanes that are absent, exited, diverged or outside the mask. Built for sm_90 with nvcc
-// and run on a GPU, this program prints lines like those of warp-h200.txt; make-ptx.sh makes PTX of its kernels.
+// Results of warp operations for lanes that are absent, exited, diverged or outside the mask. Built for sm_90 with nvcc
+// and run on a GPU, this program prints lines like those of warp-h200.txt. make-ptx.sh compiles its kernels to PTX.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,7 +81,7 @@ template <int K> static void run(const char *name, unsigned b, unsigned c) {
     for (int how = 0; how < HOWS; how++) {
         for (int threads : blocks) {
             if (how == GUARDED && K != 1) continue;
-            // A mask that names lanes that the block does not have.
+            // A mask with lanes that the block does not have.
             memset(out, 0xee, sizeof *out);
             kernel<K><<<1, threads>>>(out, how, b, c, zero);
             cudaError_t e = cudaDeviceSynchronize();

@@ -1,4 +1,4 @@
-// Division of 128 bits, which nvcc makes of carry chains that mix subtraction and addition. Compiled by make-ptx.sh.
+// Division of 128 bits: nvcc compiles it to carry chains that mix subtraction and addition. make-ptx.sh compiles it.
 typedef unsigned long long Word;
 
 __device__ unsigned __int128 wide(const Word *words) { return (unsigned __int128) words[1] << 64 | words[0]; }
@@ -8,7 +8,7 @@ __device__ void put(Word *words, unsigned __int128 value) {
     words[1] = (Word) (value >> 64);
 }
 
-// For each thread: dividend and divisor in, then their unsigned and signed quotients and remainders out; low words first.
+// Each thread reads dividend and divisor and writes unsigned and signed quotients and remainders; low words first.
 extern "C" __global__ void divide(Word *p) {
     p += 12 * threadIdx.x;
     unsigned __int128 a = wide(p), b = wide(p + 2);

@@ -10,7 +10,10 @@ import java.util.stream.IntStream;
 
 /** Opens the software GPU, which every machine has. */
 public final class SoftwareProvider implements GpuBackendProvider {
-    /** The device's memory: this part of the machine's. Pages are taken only when a program writes them. */
+    /**
+     * The divisor of the machine's memory that gives the device's memory. The system commits a page when a program
+     * writes it.
+     */
     private static final int MEMORY_DIVISOR = 2;
 
     @Override

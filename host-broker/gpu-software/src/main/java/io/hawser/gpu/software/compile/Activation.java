@@ -6,7 +6,7 @@ import io.hawser.gpu.software.ptx.Variable;
 import java.util.IdentityHashMap;
 import java.util.Map;
 
-/** One expansion of a function's body into the code being made: its names and what they became. */
+/** One expansion of a function's body into generated code: the function's names and their registers or places. */
 final class Activation {
     /** Where a parameter lives: in a register, or in memory from a base (an offset into local memory). */
     record Place(VReg scalar, Src base) { }
@@ -17,7 +17,7 @@ final class Activation {
     final Map<Variable, Place> params = new IdentityHashMap<>();
     final Map<Variable, Integer> locals = new IdentityHashMap<>();
     final Map<Label, Block> labels = new IdentityHashMap<>();
-    /** Where a return goes on, when this is expanded inside another function. */
+    /** Block that execution continues at after a return, when this function is expanded inside another one. */
     Block continuation;
     VReg carry;
 

@@ -44,7 +44,7 @@ record Address(Src base, long offset) {
         ins.use(base, type());
     }
 
-    /** Puts a global or generic address on the stack. */
+    /** Pushes a global or generic address on the JVM stack. */
     void pushLong(Gen g) {
         switch (base) {
             case Src.Int i -> g.push(i.value() + offset);
@@ -60,7 +60,7 @@ record Address(Src base, long offset) {
         }
     }
 
-    /** Puts an offset into a window on the stack, without the words that are returned. */
+    /** Pushes the base offset into a window on the JVM stack, and returns the number of words to add to it. */
     int pushBase(Gen g) {
         switch (base) {
             case Src.Int i -> {

@@ -18,9 +18,9 @@ import java.util.Set;
 import java.util.function.Consumer;
 
 /**
- * The table of arithmetic: for each opcode with its modifiers and type, the types of operands and result and how to
- * compute it. Most rows come from
- * the {@link Ptx} annotations of the exec package; what is one JVM instruction stands here.
+ * The table of arithmetic instructions. A key of opcode, modifiers and type gives the types of operands and result and
+ * the code that computes the result. Most rows come from the {@link Ptx} annotations of the exec package. This class
+ * adds the instructions that are a single JVM instruction.
  */
 record Alu(String key, PtxType result, List<PtxType> args, Consumer<Gen> code) {
     private static final Map<String, Alu> TABLE = new HashMap<>();

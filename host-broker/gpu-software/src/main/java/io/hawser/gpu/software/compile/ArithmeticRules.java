@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Instructions of the arithmetic table, with flushing, saturation and the packed forms around them. */
+/** Lowers arithmetic instructions of {@link Alu}, with flushing, saturation and the packed forms around them. */
 final class ArithmeticRules {
     private record Lane(PtxType type, boolean signed) { }
 
@@ -76,7 +76,7 @@ final class ArithmeticRules {
         }
         boolean f32 = alu.result() == PtxType.F32;
         VReg target = l.target(i.operands().get(0), alu.result());
-        // abs and neg only touch the sign: a NaN keeps its bits.
+        // abs and neg change only the sign: a NaN keeps its bits.
         boolean computes = f32 && !i.op().equals("neg") && !i.op().equals("abs");
         ins.def(target, alu.result(), f32 && flush, computes);
         l.add(i, ins.emits(g -> {

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** atom and red. */
+/** Lowers atom and red. */
 final class AtomicRules {
     private static final Map<String, Op> OPS = new HashMap<>();
     private static final Set<String> IGNORED = Set.of("relaxed", "acquire", "release", "acq_rel", "cta", "cluster",
@@ -83,7 +83,7 @@ final class AtomicRules {
         int first = i.op().equals("atom") ? 1 : 0;
         int count = first + 2 + (cas ? 1 : 0) + (hint ? 1 : 0);
         l.operands(i, count, count);
-        // All operations are on bits: a floating operand comes as its bits.
+        // All operations work on bits: a floating operand is passed as its bits.
         PtxType as = type.bits() == 16 ? PtxType.U16 : type.bits() == 32 ? PtxType.U32 : PtxType.U64;
         PtxType vote = type.floating() ? type : as;
         Address address = Address.of(l, i.operands().get(first));

@@ -3,29 +3,29 @@ package io.hawser.gpu.software.compile;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Straight-line code and where it goes on. */
+/** Straight-line code and the end that selects the next block. */
 final class Block {
     /** How a block ends. */
     sealed interface Term {
-        /** Always there. */
+        /** Always goes to the same block. */
         record Jump(Block to) implements Term { }
 
-        /** There if the predicate holds (or not, when negated), else the other. */
+        /** Goes to {@code yes} if the predicate holds (if it does not hold, when negated), else to {@code no}. */
         record Branch(VReg predicate, boolean negated, Block yes, Block no) implements Term { }
 
         /** brx.idx. */
         record Switch(Src index, List<Block> targets) implements Term { }
 
-        /** Waits; then goes on with the next block. */
+        /** Waits, then continues with the next block. */
         record Suspend(Ins op, Block next) implements Term { }
 
         /** Ends a kernel's thread. */
         record Exit() implements Term { }
 
-        /** Returns from a function: the result, or null. */
+        /** Returns from a function with the result, or with null. */
         record Return(Src result) implements Term { }
 
-        /** Never gets there: the last instruction throws. */
+        /** Unreachable: the last instruction throws. */
         record Never() implements Term { }
     }
 
@@ -37,7 +37,7 @@ final class Block {
         this.id = id;
     }
 
-    /** Successors that run on without a wait. */
+    /** Successors that execution reaches without a wait. */
     List<Block> successors() {
         return switch (term) {
             case Term.Jump j -> List.of(j.to());
@@ -55,7 +55,7 @@ final class Block {
         return term instanceof Term.Suspend s ? List.of(s.next()) : successors();
     }
 
-    /** Registers that the end reads. */
+    /** Registers that the end of the block reads. */
     List<VReg> termUses() {
         return switch (term) {
             case Term.Branch b -> List.of(b.predicate());

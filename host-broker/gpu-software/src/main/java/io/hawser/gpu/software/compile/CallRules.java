@@ -11,12 +11,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Calls. A function that waits for other threads is expanded in place; others become JVM methods. An indirect call
- * compares the address with
- * those of all functions of its shape.
+ * Lowers calls. A function that waits for other threads is expanded in place; each other function becomes a JVM method.
+ * An indirect call compares the address with those of all functions that have its shape.
  */
 final class CallRules {
-    /** Functions of the device's runtime: JVM signature after slot, thread and globals. */
+    /** Functions of the device runtime, with their JVM signature after slot, thread and globals. */
     static final Map<String, String> BUILT_IN = Map.of("vprintf", "IJJ", "__assertfail", "VJJIJJ", "malloc", "JJ",
         "free", "VJ");
 
@@ -58,7 +57,7 @@ final class CallRules {
     private static void check(Lowering l, Statement.Call call, Statement.Prototype prototype) throws PtxException {
         if (call.arguments().size() != prototype.params().size()
             || call.returns().size() != prototype.returns().size()) {
-            throw l.invalid("call must give what the function takes: arguments=" + call.arguments().size() + " of "
+            throw l.invalid("call must match the function's shape: arguments=" + call.arguments().size() + " of "
                 + prototype.params().size() + " results=" + call.returns().size() + " of "
                 + prototype.returns().size());
         }

@@ -8,9 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Carry chains: add.cc, addc, sub.cc, subc, mad.cc, madc. CC.CF is a register of the activation. Results are made in
- * temporaries first, because an
- * instruction's target may be one of its operands.
+ * Lowers carry chains: add.cc, addc, sub.cc, subc, mad.cc and madc. CC.CF is a register of the activation. Results go
+ * to temporaries first, because an instruction's target may be one of its operands.
  */
 final class CarryRules {
     private CarryRules() {

@@ -13,7 +13,7 @@ final class Code {
     final List<VReg> registers = new ArrayList<>();
     /** JVM parameters after slot, thread and frame. */
     final List<VReg> parameters = new ArrayList<>();
-    /** Type of what it returns, or null. */
+    /** Type of the result, or null. */
     PtxType returns;
     int frameBytes;
 
@@ -34,7 +34,7 @@ final class Code {
         return reg;
     }
 
-    /** Place of a variable in the frame. */
+    /** Allocates a variable's place in the frame; returns its offset. */
     int allocate(Variable variable) {
         long at = ((long) frameBytes + variable.alignment() - 1) / variable.alignment() * variable.alignment();
         long end = at + variable.bytes();

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** setp, set, selp and slct. */
+/** Lowers setp, set, selp and slct. */
 final class CompareRules {
     private static final Set<String> INTEGER = Set.of("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs");
     private static final Set<String> FLOATING = Set.of("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu",
@@ -100,7 +100,7 @@ final class CompareRules {
         }
         l.add(i, ins.emits(g -> {
             if (q != null && packed(shape.type())) {
-                // Both on the stack before either is stored: a target may be the combined predicate.
+                // Pushes both before storing either: a target may be the combined predicate.
                 compare(g, shape, a, b, "low");
                 combine(g, shape, c);
                 compare(g, shape, a, b, "high");
@@ -176,7 +176,7 @@ final class CompareRules {
         }));
     }
 
-    /** Leaves 1 or 0. */
+    /** Pushes 1 or 0. */
     private static void compare(Gen g, Shape shape, Src a, Src b, String lane) {
         PtxType type = shape.type();
         for (Src src : List.of(a, b)) {
@@ -275,7 +275,7 @@ final class CompareRules {
                                Chooser chooser) {
         ins.use(a, type).use(b, type).def(target, type);
         l.add(i, ins.emits(g -> {
-            // An untyped choice into a float register is made with floats.
+            // With a float register as target, an untyped selection is made as float.
             PtxType as = target.jvm == 'F' && type.bits() == 32 ? PtxType.F32
                 : target.jvm == 'D' && type.bits() == 64 ? PtxType.F64 : type;
             boolean constants = a instanceof Src.Int || b instanceof Src.Int;

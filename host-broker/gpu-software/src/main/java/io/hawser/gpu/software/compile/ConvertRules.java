@@ -6,7 +6,7 @@ import io.hawser.gpu.software.ptx.Statement;
 import java.util.List;
 import java.util.Map;
 
-/** cvt in all its forms. */
+/** Lowers all forms of cvt. */
 final class ConvertRules {
     private static final Map<String, Integer> MODES = Map.of("rn", 0, "rz", 1, "rm", 2, "rp", 3, "rni", 0, "rzi", 1,
         "rmi", 2, "rpi", 3);
@@ -60,7 +60,7 @@ final class ConvertRules {
             throw l.unsupported(i);
         }
         if (floating(from) && !floating(to) && !whole && !packed || relu && floatHalf(to) == null && !packed) {
-            throw rounded || relu ? l.unsupported(i) : l.invalid(i.spelling() + " must say how it rounds");
+            throw rounded || relu ? l.unsupported(i) : l.invalid(i.spelling() + " must have a rounding modifier");
         }
         l.operands(i, packed ? 3 : 2, packed ? 3 : 2);
         if (packed) {
@@ -155,7 +155,7 @@ final class ConvertRules {
 
     private static void floatToInteger(Gen g, Shape s) {
         if (s.mode() == 1 && (s.from() == PtxType.F32 || s.from() == PtxType.F64)) {
-            // The JVM's own conversion truncates, saturates and takes NaN for 0, as PTX does.
+            // The JVM's own conversion truncates, saturates and turns NaN into 0, as PTX does.
             boolean f32 = s.from() == PtxType.F32;
             if (s.to() == PtxType.S32) {
                 g.cb.with(java.lang.classfile.instruction.ConvertInstruction.of(
@@ -278,7 +278,7 @@ final class ConvertRules {
         }
     }
 
-    /** Two f32 to a pair: the first operand becomes the upper half. */
+    /** Converts two f32 to a packed pair: the first operand becomes the upper half. */
     private static void packed(Lowering l, Statement.Instruction i, Shape s) throws PtxException {
         PtxType lane = s.to() == PtxType.F16X2 ? PtxType.F16 : PtxType.BF16;
         Shape one = new Shape(lane, PtxType.F32, s.mode(), false, s.flush(), s.saturate(), s.relu());
@@ -298,7 +298,7 @@ final class ConvertRules {
         }));
     }
 
-    /** cvt.pack.sat: a and b saturated and joined, b lowest, above them (for 8 bits) the lower half of c. */
+    /** cvt.pack.sat: saturates and joins a and b, b lowest; for 8 bits, the lower half of c goes above them. */
     private static void pack(Lowering l, Statement.Instruction i, List<PtxType> types) throws PtxException {
         if (!i.modifiers().contains("sat") || types.size() < 2 || types.get(1) != PtxType.S32
             || types.get(0).bits() > 16 || types.get(0).bits() < 8 || floating(types.get(0))) {

@@ -13,21 +13,21 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** What a function's text says about its calls, its memory and whether it waits. */
+/** Properties of a function's text: its calls, its use of memory and whether it waits. */
 final class Facts {
-    // A function over this is expanded in a kernel, whose methods can be cut, rather than being one JVM method.
+    // A kernel's methods can be split, a called function's cannot: a longer function is expanded into the kernel.
     private static final int MAX_METHOD_STATEMENTS = 1_500;
 
-    /** Names that it calls, and the line of the first such call. */
+    /** Names of the called functions, each with the line of its first call. */
     final Map<String, Integer> calls = new LinkedHashMap<>();
     final Set<String> names = new LinkedHashSet<>();
     final List<Statement.Prototype> indirect = new ArrayList<>();
     final Set<Variable> shared = new LinkedHashSet<>();
-    /** Holds an instruction at which threads wait. */
+    /** Whether it has an instruction at which threads wait. */
     boolean waits;
-    /** Holds an operation of a warp, not only barriers of the CTA. */
+    /** Whether it has an operation of a warp, and not only barriers of the CTA. */
     boolean warpOps;
-    /** Should be expanded if it can be: it may spin, or is large. */
+    /** Whether it is expanded where possible, because it may spin or is large. */
     boolean prefersExpansion;
 
     Facts(Function function) {

@@ -12,9 +12,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Makes the bytecode of one method. A value on the JVM stack has the form of a PTX type: narrow integers widened by
- * their
- * sign, f32 as float, f64 as double, 16-bit floats as bits. A register of 16 or 8 bits is kept widened with zeros.
+ * Generates the bytecode of one method. A value on the JVM stack has the form of its PTX type: narrow integers are
+ * widened by their sign, f32 is a float, f64 a double, and 16-bit floats are their bits. A register of 16 or 8 bits
+ * holds its value extended with zeros.
  */
 final class Gen {
     static final String EXEC = "io.hawser.gpu.software.exec";
@@ -88,7 +88,7 @@ final class Gen {
     /**
      * Calls a static method of the exec package.
      *
-     * @param signature result and arguments, a letter each: I J F D V, C slot, G globals, A int array.
+     * @param signature result and arguments, one letter each: I J F D V as in the JVM, C slot, G globals, A int array.
      */
     void call(String owner, String name, String signature) {
         ClassDesc[] args = new ClassDesc[signature.length() - 1];
@@ -131,7 +131,7 @@ final class Gen {
         cb.loadConstant(value);
     }
 
-    /** The thread's frame in local memory, plus an offset. */
+    /** Pushes the thread's frame in local memory plus an offset. */
     void frame(long offset) {
         if (frameLocal < 0) {
             push((int) offset);
@@ -144,7 +144,7 @@ final class Gen {
         }
     }
 
-    /** Puts a value on the stack in the form of a type. */
+    /** Pushes a value in the form of a type. */
     void push(Src src, PtxType as) {
         switch (src) {
             case Src.R r -> pushRegister(r, as);
@@ -184,7 +184,7 @@ final class Gen {
         switch (as) {
             case F32 -> cb.loadConstant(f.single() ? Float.intBitsToFloat((int) f.bits()) : (float) value);
             case F64 -> cb.loadConstant(value);
-            // Bits of a constant in an untyped register: as wide as the register.
+            // An untyped register takes the constant's bits, in the register's width.
             case B32, U32, S32 -> push(f.single() ? (int) f.bits() : Float.floatToRawIntBits((float) value));
             case B64, U64, S64 -> push(f.single() ? Double.doubleToRawLongBits(value) : f.bits());
             default -> throw new Refusal("floating constant as ." + as.ptxName());
@@ -225,7 +225,7 @@ final class Gen {
         }
     }
 
-    /** A float or double on the stack, just loaded from a register, becomes its bits. */
+    /** Converts the float or double just loaded from a register to its bits. */
     private void bits(VReg reg) {
         if (reg.jvm == 'F') {
             if (reg.computesFloats()) {
@@ -269,7 +269,9 @@ final class Gen {
         cb.storeLocal(kind(reg.jvm), local(reg));
     }
 
-    /** Changes the form of an integer on the stack; for values whose type is not the operand's. */
+    /**
+     * Converts an integer on the stack between the forms of two types, where a value's type differs from the operand's.
+     */
     void convert(PtxType from, PtxType as) {
         if (from.jvm() == 'I' && as.jvm() == 'J') {
             cb.i2l();
@@ -291,7 +293,10 @@ final class Gen {
         }
     }
 
-    /** Stores a value of a type's form into a register, widened by the type's sign when the register is wider. */
+    /**
+     * Stores a value in the form of a type into a register; a wider register receives the value widened by the type's
+     * sign.
+     */
     void pop(VReg reg, PtxType from) {
         if (reg.jvm == from.jvm()) {
             if (reg.type == PtxType.PRED || reg.jvm != 'I') {
@@ -323,7 +328,7 @@ final class Gen {
         store(reg);
     }
 
-    /** An instruction with its guard. */
+    /** Emits an instruction under its guard. */
     void emit(Ins ins) {
         if (ins.line < 65_536) {
             cb.lineNumber(ins.line);

@@ -4,9 +4,9 @@ import io.hawser.gpu.software.ptx.PtxType;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A straight-line step: the registers it reads and writes, and how its bytecode is made. */
+/** A straight-line step: the registers that it reads and writes, and the generator of its bytecode. */
 final class Ins {
-    /** Makes the bytecode. */
+    /** Generates the bytecode. */
     interface Body {
         void emit(Gen g);
     }
@@ -14,7 +14,10 @@ final class Ins {
     final int line;
     final List<VReg> uses = new ArrayList<>();
     final List<VReg> defs = new ArrayList<>();
-    /** A copy between registers of one width, for the choice of JVM types; else null. */
+    /**
+     * The source register when this copies between registers of one width, else null; it guides the choice of JVM
+     * types.
+     */
     VReg copyOf;
     VReg guard;
     boolean guardNegated;
@@ -22,7 +25,7 @@ final class Ins {
     boolean needsLocal;
     /** An atomic or ordered access: a loop with one may wait for other threads. */
     boolean spins;
-    /** A call of another function, of which {@link Steps} knows nothing. */
+    /** A call of another function, whose length {@link Steps} cannot bound. */
     boolean calls;
     Body body;
 
@@ -63,7 +66,7 @@ final class Ins {
         return this;
     }
 
-    /** Rough size in bytes of bytecode. */
+    /** Approximate size of the bytecode in bytes. */
     int weight() {
         return 8 + 4 * (uses.size() + defs.size());
     }

@@ -13,7 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Makes the class of a kernel: a method for each region, one for each called function, and the loop over threads. */
+/** Generates a kernel's class: a method for each region, one for each called function, and the loop over threads. */
 final class KernelCompiler {
     private static final ClassDesc SELF = ClassDesc.of(CodeLoader.CLASS_NAME);
     private static final ClassDesc SUPER = ClassDesc.of(Gen.EXEC, "KernelCode");
@@ -33,10 +33,10 @@ final class KernelCompiler {
         this.link = link;
     }
 
-    /** The class file, what a thread saves and has as local memory, and {@link Steps#most}. */
+    /** The class file, a thread's saved values and local memory, and the bound from {@link Steps#most}. */
     record Result(byte[] classFile, int savedInts, int savedLongs, int localBytes, int steps) { }
 
-    // Without recursion each function is on the stack at most once.
+    // Without recursion each function is on the call stack at most once.
     private int localBytes(Code kernel) {
         int bytes = (kernel.frameBytes + 15) / 16 * 16;
         for (Callee callee : callees.values()) {
@@ -136,7 +136,7 @@ final class KernelCompiler {
         b.return_();
     }
 
-    /** Adds calls between translated functions to what the image places. */
+    /** Adds calls between translated functions to the image's placement. */
     private final class Calls implements Placement {
         private final Placement image;
 

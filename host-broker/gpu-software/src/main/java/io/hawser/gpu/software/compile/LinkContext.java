@@ -3,9 +3,11 @@ package io.hawser.gpu.software.compile;
 import io.hawser.gpu.software.ptx.Statement;
 import java.util.List;
 
-/** What lowering asks about other functions. While a module is only checked, nothing is known of them. */
+/**
+ * Gives lowering its facts about other functions. {@link #CHECK} has none, because it checks a module before linking.
+ */
 interface LinkContext {
-    /** Answers for a module that is checked before it is linked. */
+    /** Serves the check of a module before it is linked. */
     LinkContext CHECK = new LinkContext() {
         @Override
         public FunctionRef resolve(ModuleScope scope, String name) {
@@ -23,10 +25,10 @@ interface LinkContext {
         }
     };
 
-    /** The definition behind a name, or null for a built-in function (or when nothing is linked). */
+    /** The definition of a name; null for a built-in function, or when nothing is linked. */
     FunctionRef resolve(ModuleScope scope, String name);
 
-    /** Whether calls of it must be expanded in place, because it waits for other threads. */
+    /** Whether calls of the function must be expanded in place, because it waits for other threads. */
     boolean inline(FunctionRef function);
 
     /** The functions that an indirect call may reach. */

@@ -14,18 +14,20 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Resolves names between the modules of an image and knows which function reaches which. */
+/** Resolves names between the modules of an image, and computes which functions each function can reach. */
 final class Linker implements LinkContext {
-    // Matches Window.CODE: addresses of functions are told apart from all memory.
+    // Equals Window.CODE: addresses of functions differ from all addresses of memory.
     private static final long CODE_BASE = 4L << 56;
 
     private final List<ModuleScope> scopes;
     private final Map<String, FunctionRef> exportedFunctions = new HashMap<>();
     private final Map<String, Variable> exportedVariables = new HashMap<>();
     private final Map<Function, FunctionRef> definitions = new IdentityHashMap<>();
-    /** Functions of the device runtime that modules declare and that only a GPU has; calls of them are refused. */
+    /**
+     * Functions of the device runtime that modules declare and that only a GPU has; code that needs them is refused.
+     */
     private final Map<String, FunctionRef> runtime = new HashMap<>();
-    /** Functions that cannot be run because of what another module has or lacks. */
+    /** Functions refused because of a definition in another module or the lack of one. */
     private final Map<Function, PtxException> refusals = new IdentityHashMap<>();
     private final Map<Function, Facts> facts = new IdentityHashMap<>();
     private final Map<Function, Boolean> waits = new IdentityHashMap<>();
@@ -84,8 +86,8 @@ final class Linker implements LinkContext {
     }
 
     /**
-     * Every name that code or an initial value uses must be defined somewhere; notes whose address is taken. The names
-     * in refused functions are not checked.
+     * Requires a definition for every name that code or an initial value uses, and notes the functions whose address is
+     * taken. The names in refused functions are not checked.
      */
     private void check(ModuleScope scope) throws PtxException {
         for (Function function : scope.tree.functions().values()) {
@@ -125,15 +127,15 @@ final class Linker implements LinkContext {
         }
     }
 
-    /** Whether a call of that name is one of the functions that every kernel has. */
+    /** Whether a name calls one of the functions that every kernel has. */
     private static boolean isBuiltIn(ModuleScope scope, String name) {
         Function declared = scope.function(name);
         return declared != null && !declared.isDefined() && CallRules.BUILT_IN.containsKey(name);
     }
 
     /**
-     * The definition of a function. A function of the device runtime that modules only declare gets a refused one:
-     * the code that needs it is refused, and all other code works.
+     * The definition of a function. For a function of the device runtime that modules only declare, returns a refused
+     * function: code that needs it is refused, and all other code works.
      */
     private FunctionRef resolveOrRuntime(ModuleScope scope, String name) {
         FunctionRef known = resolve(scope, name);
@@ -147,7 +149,7 @@ final class Linker implements LinkContext {
         return known;
     }
 
-    /** Why another module's variable that this name stands for cannot be held; null if there is none. */
+    /** The refusal of the other module's variable that a name stands for; null if there is none. */
     private PtxException refusedElsewhere(String name) {
         for (ModuleScope scope : scopes) {
             if (scope.refusedVariable(name) != null) {
@@ -158,10 +160,9 @@ final class Linker implements LinkContext {
     }
 
     /**
-     * Why a kernel cannot be run: for its own text, or that of a function that it calls or perhaps calls through a
-     * pointer.
+     * The refusal of a kernel: for its own text, or for that of a function that it calls, perhaps through a pointer.
      *
-     * @return null if it can, as far as is known before it is translated.
+     * @return null if the checks before translation found nothing to refuse.
      */
     PtxException refusal(FunctionRef kernel) {
         for (FunctionRef reached : reachable(kernel)) {
@@ -200,7 +201,7 @@ final class Linker implements LinkContext {
         }
     }
 
-    /** Carries along calls: who waits, and who cannot be expanded because calls come back to it. */
+    /** Propagates two facts along calls: which functions wait, and which are recursive and so cannot be expanded. */
     private void spread() {
         for (boolean again = true; again;) {
             again = false;
@@ -225,7 +226,7 @@ final class Linker implements LinkContext {
         }
     }
 
-    /** Functions that one calls, directly or perhaps indirectly. */
+    /** Functions that a function calls, directly or possibly through a pointer. */
     List<FunctionRef> callees(FunctionRef ref) {
         List<FunctionRef> result = new ArrayList<>();
         Facts of = facts.get(ref.function());
@@ -239,7 +240,7 @@ final class Linker implements LinkContext {
         return result;
     }
 
-    /** All functions that one reaches, itself first. */
+    /** A function and all functions that it can reach, the function itself first. */
     Set<FunctionRef> reachable(FunctionRef from) {
         Set<FunctionRef> result = new LinkedHashSet<>();
         List<FunctionRef> work = new ArrayList<>(List.of(from));
@@ -252,7 +253,7 @@ final class Linker implements LinkContext {
         return result;
     }
 
-    /** Whether calls from one may come back to one that is still running. */
+    /** Whether a function can reach a recursive function. */
     boolean recursionBelow(FunctionRef from) {
         return reachable(from).stream().anyMatch(this::recursive);
     }
@@ -277,7 +278,7 @@ final class Linker implements LinkContext {
             : runtime.get(function.name());
     }
 
-    /** The definition behind a variable's name; a dynamic shared array stands for itself. */
+    /** The definition of a variable's name; a dynamic shared array is its own definition. */
     Variable variable(ModuleScope scope, String name) {
         Variable variable = scope.variable(name);
         if (variable.linkage() == Linkage.NONE) {
@@ -287,10 +288,6 @@ final class Linker implements LinkContext {
         boolean dynamic = variable.space() == Variable.Space.SHARED && variable.unsized();
         return exported != null ? exported : dynamic ? variable
             : variable.linkage() == Linkage.EXTERN ? null : variable;
-    }
-
-    Variable exportedVariable(String name) {
-        return exportedVariables.get(name);
     }
 
     @Override
@@ -316,7 +313,7 @@ final class Linker implements LinkContext {
         return scopes;
     }
 
-    /** Whether threads of it wait for others of their warp. */
+    /** Whether its threads wait for other threads of their warp. */
     boolean warpOps(FunctionRef kernel) {
         return reachable(kernel).stream().anyMatch(f -> facts.get(f.function()).warpOps);
     }

@@ -61,7 +61,7 @@ final class Liveness {
         }
     }
 
-    /** Do not change it. */
+    /** Registers that are live at a block's start. Read-only for callers. */
     BitSet in(Block block) {
         return liveIn[block.id];
     }

@@ -15,11 +15,10 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Turns a function's statements into blocks of steps; the rules of each family of instructions are classes of their
- * own.
+ * Lowers a function's statements to blocks of steps. Each family of instructions has its rules in a class of its own.
  */
 final class Lowering {
-    /** The rule of one opcode. */
+    /** Lowers the instructions of one opcode. */
     interface Rule {
         void lower(Lowering l, Statement.Instruction i) throws PtxException;
     }
@@ -27,7 +26,7 @@ final class Lowering {
     private static final Map<String, Rule> RULES = new HashMap<>();
     private static final Set<String> CONTROL = Set.of("bra", "brx", "call", "ret", "exit", "trap", "brkpt");
     private static final int MAX_BLOCK_WEIGHT = 1500;
-    // Expansion of functions that wait multiplies code: this much of it is a kernel.
+    // Expanding functions that wait multiplies the code: the limit bounds one kernel's instructions.
     private static final int MAX_INSTRUCTIONS = 400_000;
 
     static {
@@ -48,7 +47,7 @@ final class Lowering {
     private int blockWeight;
     private int instructions;
 
-    /** Whether some form of an opcode is one that the software GPU runs. */
+    /** Whether the software GPU runs some form of an opcode. */
     static boolean isKnown(String opcode) {
         return CONTROL.contains(opcode) || RULES.containsKey(opcode) || Alu.isKnown(opcode);
     }
@@ -58,7 +57,7 @@ final class Lowering {
         this.link = link;
     }
 
-    /** Lowers a kernel or a function that is called. */
+    /** Lowers a kernel or a called function. */
     static Code lower(FunctionRef ref, LinkContext link) throws PtxException {
         Function function = ref.function();
         Code code = new Code(function.name(), function.entry());
@@ -107,7 +106,7 @@ final class Lowering {
         }
     }
 
-    /** Expands a body at the present place. */
+    /** Expands a body into the current block. */
     void body(Function function) throws PtxException {
         for (Variable variable : function.variables()) {
             switch (variable.space()) {
@@ -242,7 +241,9 @@ final class Lowering {
         end(new Block.Term.Branch(register(guard.reg()), guard.negated(), yes, no));
     }
 
-    /** Under a guard, goes on in a block of its own; gives the block after it, or null without a guard. */
+    /**
+     * With a guard, continues in a new block under it and returns the block after it; without a guard, returns null.
+     */
     Block guarded(Operand.Register guard) {
         if (guard == null) {
             return null;
@@ -258,14 +259,14 @@ final class Lowering {
         block.code.add(ins);
         blockWeight += ins.weight();
         if (blockWeight > MAX_BLOCK_WEIGHT) {
-            // Regions are cut between blocks: none may be large by itself.
+            // Regions are cut between blocks, so no block may become large.
             Block next = code.block();
             jump(next);
             start(next);
         }
     }
 
-    /** A step under the instruction's guard. */
+    /** A step with the instruction's guard. */
     Ins ins(Statement.Instruction i) {
         Ins ins = new Ins(i.line());
         if (i.guard() != null) {
@@ -275,7 +276,7 @@ final class Lowering {
         return ins;
     }
 
-    /** Adds a step; a guarded one leaves its results as they were when the guard fails, so it reads them too. */
+    /** Adds a step. A guarded step keeps its results when the guard fails, so the step reads them as well. */
     void add(Statement.Instruction i, Ins ins) {
         if (ins.guard != null) {
             ins.uses.add(ins.guard);
@@ -284,7 +285,7 @@ final class Lowering {
         add(ins);
     }
 
-    /** Waits; guards have been turned into branches before. */
+    /** Ends the block with a wait. The caller has turned guards into branches. */
     void suspend(Ins op) {
         Block next = code.block();
         end(new Block.Term.Suspend(op, next));
@@ -310,14 +311,14 @@ final class Lowering {
         return code.register("temporary", type);
     }
 
-    /** Wider registers hold narrower integers; a float must fit exactly. */
+    /** Whether a register can hold a type: registers may be wider than integers, but a float must fit exactly. */
     private static boolean holds(Reg reg, PtxType type) {
         boolean predicate = reg.type() == PtxType.PRED;
         return predicate == (type == PtxType.PRED) && reg.type() != PtxType.B128
             && (type.floating() ? reg.type().bits() == type.bits() : reg.type().bits() >= type.bits());
     }
 
-    /** An operand as a value of a type; its width is checked. */
+    /** An operand as a value of a type; throws when the widths do not fit. */
     Src source(Operand operand, PtxType as) throws PtxException {
         return switch (operand) {
             case Operand.Register r -> {
@@ -328,7 +329,7 @@ final class Lowering {
             }
             case Operand.IntImm i -> {
                 if (as.floating()) {
-                    // ptxas takes a whole number for a floating operand at its value.
+                    // ptxas accepts an integer as a floating operand and takes its value.
                     yield new Src.Fp(Double.doubleToRawLongBits(i.value()), false);
                 }
                 yield new Src.Int(i.value());
@@ -346,7 +347,7 @@ final class Lowering {
         };
     }
 
-    /** Address of a function's own variable or parameter in its space. */
+    /** Address of a function's own variable or parameter in its state space. */
     Src variable(Variable variable, long offset) throws PtxException {
         switch (variable.space()) {
             case SHARED:
@@ -372,7 +373,7 @@ final class Lowering {
         return place.base();
     }
 
-    /** Address of a thing of module scope. */
+    /** Address of a variable or function of module scope. */
     Src named(String name, long offset) throws PtxException {
         ModuleScope scope = at.function.scope();
         Variable variable = scope.variable(name);
@@ -392,7 +393,7 @@ final class Lowering {
         return new Src.Symbol(scope, name, offset);
     }
 
-    /** The register that takes a result of a type. */
+    /** The register that receives a result of a type. */
     VReg target(Operand operand, PtxType type) throws PtxException {
         if (operand instanceof Operand.Sink) {
             return temporary(type);
@@ -406,7 +407,7 @@ final class Lowering {
     void operands(Statement.Instruction i, int least, int most) throws PtxException {
         int count = i.operands().size();
         if (count > most) {
-            // Newer versions of PTX give instructions forms with more operands.
+            // Newer versions of PTX add forms with more operands to instructions.
             throw unsupported(i);
         }
         if (count < least) {
@@ -423,7 +424,7 @@ final class Lowering {
         return PtxException.unsupported(i.line(), i.spelling());
     }
 
-    /** The modifiers that are types, in order. */
+    /** The modifiers that name types, in order. */
     static List<PtxType> types(Statement.Instruction i) {
         List<PtxType> result = new ArrayList<>();
         for (String word : i.modifiers()) {

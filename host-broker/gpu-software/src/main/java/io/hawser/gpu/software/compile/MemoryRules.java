@@ -10,12 +10,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** ld, st and what else moves memory without changing it. */
+/** Lowers ld, st and the other instructions that move memory without changing it. */
 final class MemoryRules {
-    /** Where an access goes. */
+    /** The state space of an access. */
     enum Space { GENERIC, GLOBAL, SHARED, LOCAL, PARAM }
 
-    // Hints to caches and orderings that sequential threads have anyway.
+    // Hints to caches, and orderings that sequential threads always have.
     private static final Set<String> IGNORED = Set.of("weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cta",
         "cluster", "gpu", "sys", "unified", "mmio");
     private static final Set<String> ORDERED = Set.of("volatile", "relaxed", "acquire", "release");
@@ -76,7 +76,7 @@ final class MemoryRules {
         return new Shape(space, type, vector, ordered, hint);
     }
 
-    /** The name of the access of a type in the memory classes. */
+    /** The suffix of the access methods of a type in {@link Mem}, {@link Window} and {@link RawMem}. */
     static String suffix(PtxType type, boolean store) {
         return switch (type.bits()) {
             case 8 -> type.signed() && !store ? "S8" : "U8";
@@ -121,7 +121,7 @@ final class MemoryRules {
         }));
     }
 
-    /** Parameters of functions and of calls that are in memory are in local memory. */
+    /** Parameters of functions and calls that need memory lie in local memory. */
     private static Space effective(Lowering l, Space space, Variable variable) {
         boolean kernels = l.at.function.function().entry() && !l.at.params.containsKey(variable);
         return space == Space.PARAM && !kernels ? Space.LOCAL : space;
@@ -176,7 +176,7 @@ final class MemoryRules {
         }
     }
 
-    /** Base and words of an element of a window; at holds a vector's base, or is -1. */
+    /** Pushes base and words of an element in a window; {@code at} is the JVM local of a vector's base, or -1. */
     private static void pushElement(Gen g, Address address, int at, int words, int offset) {
         if (at < 0) {
             g.push(address.pushBase(g));
@@ -248,7 +248,9 @@ final class MemoryRules {
         }
     }
 
-    /** A parameter named directly: a kernel's is checked now, a scalar of a call is a register. */
+    /**
+     * Handles a parameter named directly: checks a kernel's; a call's scalar parameter is a register. True if handled.
+     */
     private static boolean parameter(Lowering l, Statement.Instruction i, Shape shape, Variable variable,
                                      List<Operand> to) throws PtxException {
         Activation.Place place = l.at.params.get(variable);
@@ -307,7 +309,7 @@ final class MemoryRules {
         Ins ins = l.ins(i);
         address.use(ins);
         values.forEach(v -> ins.use(v, type));
-        // Parameters that are written are those of calls, in local memory.
+        // Only parameters of calls are written; they lie in local memory.
         Space space = shape.space() == Space.PARAM ? Space.LOCAL : shape.space();
         needs(ins, space);
         ins.spins = shape.ordered();
@@ -319,7 +321,7 @@ final class MemoryRules {
         }));
     }
 
-    // A computed NaN gets PTX's bits on its way to memory: those are stored as an integer.
+    // A computed NaN is stored as an integer, so that memory receives PTX's bits.
     private static PtxType stored(Src value, PtxType type) {
         return type == PtxType.F32 && value instanceof Src.R r && (r.reg().jvm != 'F' || r.reg().computesFloats())
             ? PtxType.B32 : type;
@@ -378,7 +380,7 @@ final class MemoryRules {
         }
     }
 
-    /** cp.async: copied at once; waiting for the copies is then nothing. */
+    /** cp.async: copies at once; the instructions that wait for the copies do nothing. */
     private static void cp(Lowering l, Statement.Instruction i) throws PtxException {
         List<String> words = i.modifiers();
         if (words.isEmpty() || !words.getFirst().equals("async")

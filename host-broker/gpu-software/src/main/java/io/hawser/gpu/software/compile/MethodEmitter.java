@@ -47,7 +47,7 @@ final class MethodEmitter {
     void function() {
         order = Order.reversePostorder(code.blocks.get(0), b -> true);
         g.frameLocal = g.newLocal(1);
-        // Callers pass a parameter as its declared type; the body may keep its bits as another JVM type.
+        // Callers pass a parameter in its declared type; the body may hold its bits in another JVM type.
         int[] passed = new int[code.parameters.size()];
         for (int i = 0; i < passed.length; i++) {
             VReg parameter = code.parameters.get(i);
@@ -131,7 +131,7 @@ final class MethodEmitter {
         g.store(register);
     }
 
-    /** Loads what the region needs; at the kernel's start undefined registers are zero. */
+    /** Loads the registers that the region reads; at the kernel's start undefined registers are zero. */
     private void restore() {
         BitSet live = liveness.in(region.entry);
         for (int id = live.nextSetBit(0); id >= 0; id = live.nextSetBit(id + 1)) {
@@ -152,7 +152,7 @@ final class MethodEmitter {
         }
     }
 
-    /** Array and index of a register's saved value. */
+    /** Pushes the array and the index of a register's saved value. */
     private void place(VReg register) {
         boolean wide = register.width() == 2;
         g.slot();
@@ -164,7 +164,7 @@ final class MethodEmitter {
         g.cb.iadd();
     }
 
-    /** Saves what the next region needs; what this one found saved and has not changed is there already. */
+    /** Saves the registers that the next region reads, except those that this region loaded and did not change. */
     private void save(Block next) {
         BitSet live = liveness.in(next);
         BitSet found = liveness.in(region.entry);
@@ -218,7 +218,7 @@ final class MethodEmitter {
                         g.cb.labelBinding(no);
                         jump(block, b.no(), following);
                     } else if (b.no() != following) {
-                        // Nothing falls through to here: the way yes has left.
+                        // Execution cannot fall through: the branch to {@code yes} has left.
                         return;
                     }
                 }
@@ -244,13 +244,13 @@ final class MethodEmitter {
                 }
             }
             case Block.Term.Never n -> {
-                // The JVM does not know that the call before throws.
+                // The JVM does not know that the preceding call throws.
                 g.cb.aconst_null().athrow();
             }
         }
     }
 
-    /** An edge that is a jump and nothing more. */
+    /** Whether an edge is a plain jump. */
     private boolean plain(Block from, Block to) {
         return inside(to) && position.get(to) > position.get(from);
     }

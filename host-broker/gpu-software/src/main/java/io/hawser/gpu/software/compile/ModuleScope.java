@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.Map;
 
-/** The names of one module. Identity counts: two modules may have private things of one name. */
+/** The names of one module. Compared by identity: two modules may have private names that are equal. */
 final class ModuleScope {
     final ModuleTree tree;
     private final Map<Function, PtxException> refusals = new IdentityHashMap<>();
@@ -17,7 +17,7 @@ final class ModuleScope {
     ModuleScope(ModuleTree tree) {
         this.tree = tree;
         refusedVariables = new HashMap<>(tree.refusedVariables());
-        // An initial value that holds the address of a refused variable cannot be written either.
+        // An initial value that holds the address of a refused variable is refused as well.
         for (boolean again = true; again;) {
             again = false;
             for (Variable variable : tree.variables().values()) {
@@ -34,22 +34,25 @@ final class ModuleScope {
         });
     }
 
-    /** The variable of that name that the device can hold, or null. */
+    /** The variable of a name if the device can hold it, else null. */
     Variable variable(String name) {
         return refusedVariables.containsKey(name) ? null : tree.variables().get(name);
     }
 
-    /** Why the device cannot hold the variable of that name; null when it can or when there is none. */
+    /**
+     * The reason that the device cannot hold the variable of a name; null when it can, or when there is no such
+     * variable.
+     */
     PtxException refusedVariable(String name) {
         return refusedVariables.get(name);
     }
 
-    /** Why the text of a function cannot be run; null when it can. */
+    /** The reason that a function's text cannot run; null when it can. */
     PtxException refusal(Function function) {
         return refusals.get(function);
     }
 
-    /** Notes that a function cannot be run; for the check of the module. */
+    /** Records during the module's check that a function cannot run. */
     void refuse(Function function, PtxException refusal) {
         refusals.putIfAbsent(function, refusal);
     }

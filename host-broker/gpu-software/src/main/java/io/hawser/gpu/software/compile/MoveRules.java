@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** mov in all its forms, and the instructions about address spaces. */
+/** Lowers all forms of mov, and the instructions that convert and test address spaces. */
 final class MoveRules {
     private MoveRules() {
     }
@@ -48,7 +48,7 @@ final class MoveRules {
             ins.copyOf = r.reg();
         }
         l.add(i, ins.emits(g -> {
-            // Registers of one JVM type are copied as they are, so that the bits of a NaN stay.
+            // Registers of one JVM type are copied directly, so that the bits of a NaN stay unchanged.
             if (src instanceof Src.R r && !r.negated() && r.reg().jvm == target.jvm
                 && r.reg().bits() <= target.bits()) {
                 g.load(r.reg());
@@ -60,7 +60,7 @@ final class MoveRules {
         }));
     }
 
-    // mov.f32 into an integer register must not change a NaN.
+    // mov.f32 into an integer register must not change the bits of a NaN.
     private static void popBits(Gen g, VReg target, PtxType type) {
         if (type == PtxType.F32 && target.jvm == 'I') {
             g.cb.invokestatic(java.lang.constant.ConstantDescs.CD_Float, "floatToRawIntBits",
@@ -92,7 +92,7 @@ final class MoveRules {
         PtxType whole = PtxType.byName("b" + type.bits());
         PtxType element = elementType(l, i, whole, to.size());
         Src src = l.source(from, whole);
-        // Elements are taken from a copy: one of them may be the source.
+        // Reads elements from a copy: one of the targets may be the source.
         VReg copy = l.temporary(whole);
         l.add(i, l.ins(i).use(src, whole).def(copy, whole).emits(g -> {
             g.push(src, whole);

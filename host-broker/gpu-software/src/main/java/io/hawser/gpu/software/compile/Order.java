@@ -8,7 +8,7 @@ import java.util.function.Predicate;
 
 /** Orders of blocks. */
 final class Order {
-    /** A block being visited, and which successor comes next. */
+    /** A visited block and the index of its next successor. */
     private static final class Visit {
         final Block block;
         final List<Block> successors;
@@ -24,8 +24,8 @@ final class Order {
     }
 
     /**
-     * The blocks reachable from one without waiting, in reverse postorder; an edge is followed if the predicate allows
-     * its end.
+     * The blocks that a block reaches without waiting, in reverse postorder. The traversal follows an edge if the
+     * predicate accepts the edge's end.
      */
     static List<Block> reversePostorder(Block from, Predicate<Block> enter) {
         List<Block> order = new ArrayList<>();
@@ -35,7 +35,7 @@ final class Order {
         seen.set(from.id);
         while (!stack.isEmpty()) {
             Visit top = stack.getLast();
-            // The last successor first: then the first comes right after its block in the result.
+            // Visits the last successor first: the first successor then directly follows its block in the result.
             if (top.next < top.successors.size()) {
                 Block next = top.successors.get(top.successors.size() - 1 - top.next++);
                 if (!seen.get(next.id) && enter.test(next)) {
@@ -51,7 +51,7 @@ final class Order {
         return order;
     }
 
-    /** Edges that close a loop without waiting in it, as {tail, head}. */
+    /** Edges that close a loop without a wait, as {tail, head}. */
     static List<Block[]> backEdges(Block entry, int blocks) {
         List<Block[]> result = new ArrayList<>();
         BitSet seen = new BitSet(blocks);

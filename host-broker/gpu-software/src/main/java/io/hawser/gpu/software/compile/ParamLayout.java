@@ -5,7 +5,7 @@ import io.hawser.gpu.software.ptx.Variable;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Where the parameters of a kernel lie in its parameter buffer. */
+/** The places of a kernel's parameters in its parameter buffer. */
 final class ParamLayout {
     private ParamLayout() {
     }
@@ -17,7 +17,7 @@ final class ParamLayout {
             at = (at + parameter.alignment() - 1) / parameter.alignment() * parameter.alignment();
             result.add(new PtxKernel.Param((int) at, (int) parameter.bytes()));
             at += parameter.bytes();
-            // CUDA 12.1 and newer allow 32,764 bytes; more cannot be launched.
+            // CUDA 12.1 and newer allow 32,764 bytes of parameters.
             if (at > 32_764) {
                 throw new Refusal("kernel parameters over 32764 bytes");
             }

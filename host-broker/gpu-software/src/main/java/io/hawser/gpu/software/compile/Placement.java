@@ -2,7 +2,7 @@ package io.hawser.gpu.software.compile;
 
 import io.hawser.gpu.software.ptx.Variable;
 
-/** What generated code needs to know of the image that it is part of. */
+/** Gives generated code the addresses and calls of the image that contains it. */
 interface Placement {
     /** Address of a global or const variable, or of a function. */
     long address(ModuleScope scope, String name);
@@ -10,9 +10,9 @@ interface Placement {
     /** Offset of a shared variable in the kernel's shared memory. */
     long shared(ModuleScope scope, Variable variable);
 
-    /** Puts a special register's value on the stack. */
+    /** Pushes a special register's value. */
     void special(Gen g, String name);
 
-    /** Calls a translated function: its arguments are on the stack. */
+    /** Calls a translated function whose arguments are on the stack. */
     void invoke(Gen g, FunctionRef function);
 }

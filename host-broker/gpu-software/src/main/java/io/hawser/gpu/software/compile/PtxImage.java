@@ -16,10 +16,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * One or several modules linked together: what cuModuleLoadData and cuLibraryLoadData make. Use: {@link #link},
- * allocate
- * memory for {@link #variables()}, {@link #place}, then launch kernels. Loading is single-threaded; launches of placed
- * images are not. An image holds no native memory: dropping the reference frees it, compiled code included.
+ * One or several modules linked together: the result of cuModuleLoadData and cuLibraryLoadData. Use: {@link #link},
+ * allocate memory for {@link #variables()}, {@link #place}, then launch kernels. Load an image in one thread; placed
+ * images accept launches from any thread. An image holds no native memory: dropping the reference frees it together
+ * with its compiled code.
  */
 public final class PtxImage {
     private final Linker linker;
@@ -42,7 +42,7 @@ public final class PtxImage {
         }
         for (PtxModule module : modules) {
             for (PtxVariable made : module.variables()) {
-                // Of several weak definitions only one gets memory.
+                // Of several weak definitions only the linked one gets memory.
                 if (!made.external() && linker.variable(module.scope, made.name()) == sources.get(made)) {
                     variables.add(made);
                 }
@@ -59,8 +59,8 @@ public final class PtxImage {
     /**
      * Resolves external functions and variables between the modules.
      *
-     * @throws PtxException CUDA_ERROR_NOT_FOUND for an unresolved symbol, CUDA_ERROR_INVALID_PTX for a double
-     *                      definition.
+     * @throws PtxException CUDA_ERROR_NOT_FOUND for an unresolved symbol, CUDA_ERROR_INVALID_PTX for a duplicate
+     *     definition.
      */
     public static PtxImage link(List<PtxModule> modules) throws PtxException {
         return new PtxImage(List.copyOf(modules));
@@ -71,7 +71,7 @@ public final class PtxImage {
         return Collections.unmodifiableList(variables);
     }
 
-    /** The variable of this name that the host may ask for, or null. */
+    /** The variable of a name that is visible to the host, or null. */
     public PtxVariable variable(String name) {
         for (PtxVariable variable : variables) {
             if (variable.name().equals(name)) {
@@ -81,17 +81,17 @@ public final class PtxImage {
         return null;
     }
 
-    /** All kernels by name; names are unique in an image. */
+    /** All kernels by name; names are unique within an image. */
     public Map<String, PtxKernel> kernels() {
         return Collections.unmodifiableMap(kernels);
     }
 
     /**
-     * Tells the image where its variables are and writes their initial bytes (zeros where there are none), relocations
-     * included.
+     * Sets the addresses of the variables and writes their initial bytes with relocations. A variable without initial
+     * bytes starts as zeros.
      *
-     * @param memory the arena that kernels will run on.
-     * @param where  for each of {@link #variables()} an address inside the arena, aligned and marked allocated.
+     * @param memory the arena that the kernels run on.
+     * @param where  an address for each of {@link #variables()}: inside the arena, aligned and marked allocated.
      */
     public void place(GlobalMemory memory, Map<PtxVariable, Long> where) {
         for (PtxVariable variable : variables) {

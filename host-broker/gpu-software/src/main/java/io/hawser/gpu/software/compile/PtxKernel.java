@@ -52,13 +52,13 @@ public final class PtxKernel {
         refusal = refused == null ? null : inKernel(refused);
     }
 
-    /** The refusal with the name of the kernel. */
+    /** A refusal with the kernel's name added. */
     private PtxException inKernel(PtxException refused) {
         String name = name().length() <= MAX_NAME ? name() : name().substring(0, MAX_NAME) + "...";
         return new PtxException(refused.cuResult(), refused.getMessage() + ", in kernel " + name);
     }
 
-    /** Why the software GPU does not run it, with line, instruction and kernel; null as far as it does. */
+    /** The reason that the software GPU refuses the kernel, with line and instruction; null if it found none so far. */
     public PtxException refusal() {
         return refusal;
     }
@@ -68,7 +68,7 @@ public final class PtxKernel {
         return kernel.name();
     }
 
-    /** Parameters in order; none where a refused kernel has some that the device does not know. */
+    /** Parameters in order; empty for a refused kernel with parameters of an unsupported kind. */
     public List<Param> params() {
         return params;
     }
@@ -101,8 +101,8 @@ public final class PtxKernel {
     }
 
     /**
-     * CU_FUNC_ATTRIBUTE_NUM_REGS: an estimate from the most 32-bit values alive at once, 16..255; 16 for a refused
-     * kernel.
+     * CU_FUNC_ATTRIBUTE_NUM_REGS: an estimate from the largest number of 32-bit values alive at once, 16..255. A
+     * refused kernel has 16.
      */
     public synchronized int registers() {
         if (refusal != null) {
@@ -116,7 +116,7 @@ public final class PtxKernel {
                 for (Block block : code.blocks) {
                     most = Math.max(most, liveness.in(block).stream().map(id -> code.registers.get(id).width()).sum());
                 }
-                // Addresses and results of a block come on top of what is alive at its start.
+                // Addresses and results within a block add to the values alive at its start.
                 registers = Math.clamp(most + 8, 16, 255);
             } catch (PtxException e) {
                 throw new AssertionError("module was checked when it was loaded", e);
@@ -125,14 +125,14 @@ public final class PtxKernel {
         return registers;
     }
 
-    /** CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: 1024 or what .maxntid or .reqntid says. */
+    /** CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: from .maxntid or .reqntid, otherwise 1024. */
     public int maxThreadsPerBlock() {
         int[] block = kernel.function().requiredBlock() != null ? kernel.function().requiredBlock()
             : kernel.function().maxBlock();
         return block == null ? 1024 : (int) Math.min(1024, (long) block[0] * block[1] * block[2]);
     }
 
-    /** The block that .reqntid demands as {x, y, z}, or null. */
+    /** The block size that .reqntid requires as {x, y, z}, or null. */
     public int[] requiredBlock() {
         int[] block = kernel.function().requiredBlock();
         return block == null ? null : block.clone();
@@ -149,7 +149,7 @@ public final class PtxKernel {
     }
 
     /**
-     * Makes the bytecode, when that has not happened yet. The first launch does it too.
+     * Generates the bytecode unless it exists. The first launch does the same.
      *
      * @throws PtxException the {@link #refusal}.
      */
@@ -184,36 +184,35 @@ public final class PtxKernel {
     }
 
     /**
-     * Whether a launch is sure to end within a number of steps, whatever its parameters and memory hold; about one step
-     * is an instruction of a thread. Known for kernels without loops and calls, once {@link #prepare prepared}.
+     * Whether a launch always ends within a number of steps, whatever its parameters and memory hold. A step is about
+     * one instruction of one thread. The bound is known for {@link #prepare prepared} kernels without loops and calls.
      */
     public boolean endsWithin(long threads, long mostSteps) {
         KernelPlan known = plan;
         return known != null && steps != Steps.UNKNOWN && threads <= mostSteps / steps
-            // Setting up local memory costs as well, a word about a step.
+            // Clearing local memory costs about one step a word.
             && threads <= mostSteps / (1 + known.localBytes() / Integer.BYTES);
     }
 
     /**
      * Runs one CTA to its end on the calling thread.
      *
-     * @param slot scratch of the calling thread; any kernel's launches may reuse it.
+     * @param slot scratch memory of the calling thread; launches of any kernel may reuse it.
      * @throws DeviceFault if the kernel faults or the launch is cancelled; the slot stays usable.
      */
     public void runCta(KernelLaunch launch, int ctaX, int ctaY, int ctaZ, CtaSlot slot) {
         begin(launch, ctaX, ctaY, ctaZ, slot);
         while (!resume(slot)) {
-            // All of its threads wait for other CTAs: those run on other host threads.
+            // All threads of the CTA wait for other CTAs, which run on other host threads.
             Thread.yield();
         }
     }
 
     /**
-     * Begins a CTA that {@link #resume} carries on: for cooperative launches, where every CTA has a slot of its own
-     * and a
-     * few host threads take turns at them. {@code begin; while (!resume(slot)) other CTAs;} equals {@link #runCta}.
+     * Begins a CTA that {@link #resume} continues. Cooperative launches use it: every CTA has its own slot, and a few
+     * host threads take turns at them. {@code begin; while (!resume(slot)) other CTAs;} equals {@link #runCta}.
      *
-     * @throws DeviceFault CUDA_ERROR_NOT_SUPPORTED if {@link #prepare} was not called before and would have failed.
+     * @throws DeviceFault CUDA_ERROR_NOT_SUPPORTED if {@link #prepare} has not been called and would fail.
      */
     public void begin(KernelLaunch launch, int ctaX, int ctaY, int ctaZ, CtaSlot slot) {
         try {
@@ -234,7 +233,7 @@ public final class PtxKernel {
         return Scheduler.resume(slot);
     }
 
-    /** Addresses for the code of this kernel. */
+    /** Addresses for this kernel's code. */
     private final class Places implements Placement {
         @Override
         public long address(ModuleScope scope, String name) {
@@ -253,7 +252,7 @@ public final class PtxKernel {
 
         @Override
         public void invoke(Gen g, FunctionRef function) {
-            throw new AssertionError("calls are the kernel compiler's: " + function.name());
+            throw new AssertionError("only the kernel compiler emits calls: " + function.name());
         }
     }
 }

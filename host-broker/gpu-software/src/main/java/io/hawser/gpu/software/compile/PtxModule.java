@@ -10,9 +10,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/**
- * One PTX text, parsed and checked: each function is one that the software GPU runs, or has its refusal. Immutable.
- */
+/** One PTX text, parsed and checked. Each function that the software GPU cannot run has its refusal. Immutable. */
 public final class PtxModule {
     final ModuleScope scope;
     final Map<Variable, PtxVariable> placed = new IdentityHashMap<>();
@@ -65,7 +63,7 @@ public final class PtxModule {
     }
 
     /**
-     * Parses and checks a module. Bytecode is made later, at a kernel's first launch.
+     * Parses and checks a module. The first launch of a kernel generates its bytecode.
      *
      * @param ptx the text, without the terminating NUL.
      * @throws PtxException CUDA_ERROR_INVALID_PTX, naming the line; CUDA_ERROR_NOT_SUPPORTED for addresses of 32 bits.
@@ -74,12 +72,12 @@ public final class PtxModule {
         return new PtxModule(Parser.parse(ptx, Lowering::isKnown));
     }
 
-    /** Module-scope variables in the order of the text, external ones too. */
+    /** Module-scope variables in the order of the text, including external ones. */
     public List<PtxVariable> variables() {
         return List.copyOf(variables);
     }
 
-    /** Bytes of all const variables. */
+    /** Size of all const variables in bytes. */
     int constBytes() {
         return (int) variables.stream().filter(v -> v.space() == PtxVariable.Space.CONST && !v.external())
             .mapToLong(PtxVariable::bytes).sum();

@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.compile;
 
-/** Something that the translator does not do, found where no line is at hand; becomes a PtxException. */
+/** An unsupported construct found by code that does not know the line; the caller converts it to a PtxException. */
 final class Refusal extends RuntimeException {
     private static final long serialVersionUID = 1;
 

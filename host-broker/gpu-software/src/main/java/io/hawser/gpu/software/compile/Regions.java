@@ -7,14 +7,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Splits a kernel at the places where its threads wait. Region k is what runs from such a place until the next;
- * blocks that several
- * places reach are in each of those regions, so that every method has one entry and stays easy for the JIT. Large
- * regions are cut
- * at blocks that then begin regions of their own.
+ * Splits a kernel at the places where its threads wait. Each region is the code from one such place to the next. A
+ * block that several places reach is copied into each of their regions, so that every method has one entry, which the
+ * JIT compiles well. A large region is cut at blocks that then begin their own regions.
  */
 final class Regions {
-    /** What runs from one place on. */
+    /** The code that runs from one place to the next. */
     static final class Region {
         final int number;
         final Block entry;
@@ -27,7 +25,7 @@ final class Regions {
         }
     }
 
-    // HotSpot does not compile methods over 8000 bytes by default; a weight is about a byte.
+    // By default HotSpot does not compile methods over 8000 bytes; a weight is about one byte.
     private static final int MAX_REGION_WEIGHT = 5_000;
     private static final int MAX_REGIONS = 20_000;
 
@@ -101,7 +99,7 @@ final class Regions {
         }
     }
 
-    /** Whether the edge to a block ends the region. */
+    /** Whether the edge to a block leaves the region. */
     boolean leaves(Region region, Block next) {
         return !region.members.get(next.id) || next != region.entry && cuts.get(next.id);
     }
@@ -110,7 +108,10 @@ final class Regions {
         return byEntry.get(entry);
     }
 
-    /** Copies of blocks in many regions may multiply the code: then blocks where ways meet are cut. */
+    /**
+     * Copying blocks into many regions can multiply the code. Then the blocks where paths join begin regions of their
+     * own.
+     */
     private boolean copiesTooMuch(int original, int blocks) {
         long total = 0;
         int[] copies = new int[blocks];

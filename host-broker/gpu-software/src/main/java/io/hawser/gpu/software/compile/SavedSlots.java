@@ -2,7 +2,7 @@ package io.hawser.gpu.software.compile;
 
 import java.util.BitSet;
 
-/** Places in a thread's saved ints and longs for the registers that live across a wait or a cut. */
+/** Allocates places among a thread's saved ints and longs to the registers that live across a wait or a cut. */
 final class SavedSlots {
     final int ints;
     final int longs;

@@ -6,14 +6,12 @@ import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 
-/**
- * Where the shared variables that a kernel and its functions use lie; the dynamic array comes after the static ones.
- */
+/** Places the shared variables of a kernel and its functions; the dynamic array follows the static ones. */
 final class SharedLayout {
     private final Linker linker;
     private final Map<Variable, Integer> offsets = new IdentityHashMap<>();
     final int staticBytes;
-    /** Static bytes padded to where the dynamic array begins. */
+    /** Static bytes padded to the start of the dynamic array. */
     final int totalBytes;
 
     SharedLayout(Linker linker, FunctionRef kernel) {
@@ -43,7 +41,7 @@ final class SharedLayout {
             at = align(at, variable.alignment());
             offsets.put(variable, (int) at);
             at += variable.bytes();
-            // 227 KiB is the most of any GPU; this only keeps offsets in an int.
+            // 227 KiB is the largest shared memory of any GPU. The limit only keeps offsets within an int.
             if (at > 1 << 28) {
                 throw new Refusal("shared memory over 256 MiB");
             }

@@ -6,7 +6,7 @@ import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Which special registers there are; each is a method of {@link Special}. */
+/** The supported special registers; each is a method of {@link Special}. */
 final class Specials {
     private static final Map<String, Boolean> LONG = new HashMap<>();
 

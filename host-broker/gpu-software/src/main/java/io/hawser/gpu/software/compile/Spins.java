@@ -8,11 +8,9 @@ import java.util.Deque;
 import java.util.List;
 
 /**
- * Makes loops that may wait for other threads (they hold an atomic or an ordered access and nothing that waits by
- * itself) give way now and then: on the
- * way back to the loop's head a thread that has spun long enough lets the others run. Otherwise a spin lock held by
- * a waiting
- * thread of the same CTA would never be free.
+ * Makes loops yield that may wait for other threads: those with an atomic or ordered access and without an instruction
+ * that waits. After enough iterations, the thread lets the other threads run before it returns to the loop's head.
+ * Otherwise a spin lock that a suspended thread of the same CTA holds would never become free.
  */
 final class Spins {
     private Spins() {
@@ -34,7 +32,7 @@ final class Spins {
         }
     }
 
-    /** The blocks that reach the back-edge without passing the head. */
+    /** The blocks that reach the back-edge without passing the loop's head. */
     private static BitSet body(Block tail, Block head, List<List<Block>> predecessors) {
         BitSet body = new BitSet();
         body.set(head.id);
@@ -44,7 +42,7 @@ final class Spins {
             Block block = work.poll();
             if (!body.get(block.id)) {
                 body.set(block.id);
-                // The predecessors were taken before blocks were added; those have none that matter here.
+                // Blocks added after the predecessors were computed have none that matter here.
                 if (block.id < predecessors.size()) {
                     work.addAll(predecessors.get(block.id));
                 }

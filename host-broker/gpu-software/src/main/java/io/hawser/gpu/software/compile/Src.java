@@ -4,7 +4,7 @@ import io.hawser.gpu.software.ptx.Variable;
 
 /** A value that an instruction reads. */
 sealed interface Src {
-    /** A register; negated is for predicates. */
+    /** A register; {@code negated} applies to predicates. */
     record R(VReg reg, boolean negated) implements Src { }
 
     /** An integer constant. */
@@ -16,13 +16,13 @@ sealed interface Src {
     /** A special register. */
     record Special(String name) implements Src { }
 
-    /** Address of a global or const variable, or of a function, of a module. */
+    /** Address of a module's global or const variable, or of a function. */
     record Symbol(ModuleScope scope, String name, long addend) implements Src { }
 
-    /** Offset of a shared variable; the variable is a function's own or a module's. */
+    /** Offset of a shared variable of a function or a module. */
     record Shared(ModuleScope scope, Variable variable, long addend) implements Src { }
 
-    /** Offset into the thread's local memory, from the method's frame. */
+    /** Offset into the thread's local memory, relative to the method's frame. */
     record Frame(long offset) implements Src { }
 
     static Src of(VReg reg) {

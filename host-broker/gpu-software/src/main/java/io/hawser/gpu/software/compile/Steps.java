@@ -4,9 +4,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** How long one thread of a kernel can run at the most, where its code tells. */
+/** Bounds the steps of one thread of a kernel from its code. */
 final class Steps {
-    /** Nobody can tell: there is a loop, or a call. */
+    /** There is no bound: the code has a loop or a call. */
     static final int UNKNOWN = -1;
 
     private static final int UNSEEN = -2;
@@ -15,7 +15,7 @@ final class Steps {
     private Steps() {
     }
 
-    /** The steps on the longest way through lowered code; {@link #UNKNOWN} if it has a loop or a call. */
+    /** The steps on the longest path through lowered code; {@link #UNKNOWN} if the code has a loop or a call. */
     static int most(Code code) {
         int[] steps = new int[code.blocks.size()];
         Arrays.fill(steps, UNSEEN);

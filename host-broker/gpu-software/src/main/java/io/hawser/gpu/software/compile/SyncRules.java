@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Barriers, warp operations and fences. */
+/** Lowers barriers, warp operations and fences. */
 final class SyncRules {
-    /** Opcodes at which a thread waits for others; a function with one is expanded where it is called. */
+    /** Opcodes at which a thread waits for others; a function with one of them is expanded at its calls. */
     static final Set<String> WAITING = Set.of("bar", "barrier", "shfl", "vote", "match", "redux", "activemask",
         "elect");
 
@@ -101,7 +101,7 @@ final class SyncRules {
                 g.thread();
                 g.cb.iaload();
                 if (reduction.equals("or")) {
-                    // A count of true predicates: any of them is enough.
+                    // The barrier gives the number of true predicates; "or" needs at least one.
                     g.call("Builtins", "nonZero", "II");
                 }
                 g.pop(target, type);
@@ -117,7 +117,7 @@ final class SyncRules {
         }
     }
 
-    /** A warp operation: arguments of 32 bits, a 32-bit result and a predicate, either of which may be null. */
+    /** A warp operation: 32-bit arguments, a 32-bit result and a predicate. Result and predicate may be null. */
     private static void warp(Lowering l, Statement.Instruction i, Op code, Operand mask, List<Src> args, VReg result,
                              VReg predicate) throws PtxException {
         Src members = mask == null ? Src.of(-1) : l.source(mask, PtxType.U32);
@@ -138,7 +138,7 @@ final class SyncRules {
             g.push(members, PtxType.U32);
             for (int k = 0; k < 3; k++) {
                 if (argType == PtxType.U64 && k < 2) {
-                    // A 64-bit value takes the first two places.
+                    // A 64-bit value occupies the first two arguments.
                     g.push(args.get(0), PtxType.U64);
                     if (k == 1) {
                         g.push(32);
@@ -178,7 +178,7 @@ final class SyncRules {
         return new VReg[] {l.target(operand, PtxType.B32), null};
     }
 
-    /** The two modifiers besides .sync, which stands before or between them. */
+    /** The two modifiers other than .sync, which stands before or between them. */
     private static List<String> synchronous(Lowering l, Statement.Instruction i) throws PtxException {
         List<String> words = new ArrayList<>(i.modifiers());
         if (!words.remove("sync") || words.size() != 2) {

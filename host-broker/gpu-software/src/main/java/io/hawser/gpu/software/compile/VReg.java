@@ -3,9 +3,9 @@ package io.hawser.gpu.software.compile;
 import io.hawser.gpu.software.ptx.PtxType;
 
 /**
- * A virtual register of the code being translated: a PTX register, a scalar parameter or a temporary. Its JVM type
- * follows from its uses:
- * a 32-bit register that floating instructions use most becomes a float, so that chains of them need no moves of bits.
+ * A virtual register of the code being translated: a PTX register, a scalar parameter or a temporary. Its uses decide
+ * its JVM type: a 32-bit register that mostly floating instructions use becomes a float, so that chains of them need no
+ * moves of bits.
  */
 final class VReg {
     final String name;
@@ -14,7 +14,7 @@ final class VReg {
     char jvm;
     private int integerVotes;
     private int floatVotes;
-    // Definitions in all, those whose result was flushed, and those that computed a float.
+    // Counts of all definitions, of those with a flushed result, and of those that computed a float.
     private int definitions;
     private int flushed;
     private int computed;
@@ -51,13 +51,13 @@ final class VReg {
         return floatVotes == 0 && integerVotes == 0;
     }
 
-    /** Copies between untyped registers carry the vote along. */
+    /** Copies between untyped registers pass the vote on. */
     void adopt(VReg other) {
         floatVotes += other.floatVotes;
         integerVotes += other.integerVotes;
     }
 
-    /** A copy of computed floats is one too; true if that was news. */
+    /** Marks a copy of computed floats as computed; returns whether that changed anything. */
     boolean inherits(VReg other) {
         if (other.computed > 0 && computed == 0) {
             computed = 1;
@@ -74,17 +74,17 @@ final class VReg {
         jvm = type.bits() == 32 ? floating ? 'F' : 'I' : floating ? 'D' : 'J';
     }
 
-    /** Every value it gets has been flushed already. */
+    /** Whether every value assigned to it has been flushed. */
     boolean alwaysFlushed() {
         return definitions > 0 && definitions == flushed;
     }
 
-    /** Some value it gets was computed as f32: a NaN in it is PTX's when its bits are looked at. */
+    /** Whether some value assigned to it was computed as f32: reading its bits must give PTX's NaN. */
     boolean computesFloats() {
         return computed > 0;
     }
 
-    /** Words in JVM locals. */
+    /** Size in JVM local variables. */
     int width() {
         return jvm == 'J' || jvm == 'D' ? 2 : 1;
     }

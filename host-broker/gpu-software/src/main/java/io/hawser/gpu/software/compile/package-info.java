@@ -1,2 +1,2 @@
-/** Analysis of PTX functions and their translation to JVM bytecode. */
+/** Analyses PTX functions and translates them to JVM bytecode. */
 package io.hawser.gpu.software.compile;

@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 
 /**
  * A CUDA array: rows without gaps, slice after slice, in device memory. Lengths are in elements; a height or depth of 0
- * says that there is no such dimension.
+ * means that the array lacks that dimension.
  */
 record ArrayMemory(long address, long width, long height, long depth, int format, int channels, int flags) {
     // CUDA 13.0 cuda.h, CUDA_ARRAY3D_...
@@ -27,7 +27,7 @@ record ArrayMemory(long address, long width, long height, long depth, int format
     private static final int MAX_LAYERS = 2048;
     private static final int MAX_CUBES = 2046;
 
-    /** What a descriptor asks for, without memory; null when no array is like that. */
+    /** The shape that a descriptor requests, without memory; null when no array can have that shape. */
     static ArrayMemory of(MemorySegment descriptor) {
         ArrayMemory shape = new ArrayMemory(0,
             descriptor.get(ValueLayout.JAVA_LONG_UNALIGNED, CUDA_ARRAY3D_DESCRIPTOR.WIDTH_OFFSET),
@@ -61,7 +61,7 @@ record ArrayMemory(long address, long width, long height, long depth, int format
         return width <= MAX_1D && height <= MAX_2D_HEIGHT;
     }
 
-    /** Says the limits as attributes. */
+    /** Sets the device attributes that state the limits. */
     static void describe(int[] attributes) {
         attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH] = MAX_1D;
         attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH] = MAX_1D;
@@ -81,12 +81,12 @@ record ArrayMemory(long address, long width, long height, long depth, int format
         attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS] = MAX_CUBES;
     }
 
-    /** The same at an address. */
+    /** The same shape at an address. */
     ArrayMemory at(long newAddress) {
         return new ArrayMemory(newAddress, width, height, depth, format, channels, flags);
     }
 
-    /** The shape of a level of a mipmapped array that begins with this. */
+    /** The shape of a level of a mipmapped array whose first level has this shape. */
     ArrayMemory level(int level) {
         boolean hasLayers = (flags & (LAYERED | CUBEMAP)) != 0;
         return new ArrayMemory(0, halved(width, level), halved(height, level),
@@ -97,7 +97,7 @@ record ArrayMemory(long address, long width, long height, long depth, int format
         return length == 0 ? 0 : Math.max(length >> times, 1);
     }
 
-    /** Bytes of an element, 0 for a format that is not kept here. */
+    /** Bytes of an element; 0 for an unsupported format. */
     int elementBytes() {
         int channelBytes = switch (format) {
             case CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8, CUarray_format.CU_AD_FORMAT_SIGNED_INT8 -> 1;
@@ -134,7 +134,7 @@ record ArrayMemory(long address, long width, long height, long depth, int format
         return Math.max(depth, 1);
     }
 
-    /** Of the whole. */
+    /** Size of the whole array. */
     long bytes() {
         return rowBytes() * rows() * slices();
     }

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * A context: its streams and the error that ended it, if one did. Issuing methods are called by the decoder's thread
- * only; {@link #error} by any.
+ * A context: its streams and, after a failure, its error. Only the decoder's thread calls the issuing methods; any
+ * thread may call {@link #error}.
  */
 final class Context {
     private static final System.Logger LOG = System.getLogger(Context.class.getName());
@@ -26,7 +26,7 @@ final class Context {
     private final Set<Stream> streams = new LinkedHashSet<>();
     private final List<Work> retired = new ArrayList<>();
     private final List<Work> retiredBlocking = new ArrayList<>();
-    /** Contexts whose memory it was given access to; all devices are one memory, so that nothing follows from it. */
+    /** Contexts with enabled peer access. Access needs no further action, because all devices share one memory. */
     private final Set<Context> peers = new HashSet<>();
     private volatile int error;
 
@@ -44,8 +44,8 @@ final class Context {
     }
 
     /**
-     * Removes a destroyed stream. Its unfinished work goes on, and a synchronisation of the context still waits for
-     * it.
+     * Removes a destroyed stream. Its unfinished work continues, and a synchronisation of the context still waits for
+     * that work.
      */
     void retire(Stream stream) {
         streams.remove(stream);
@@ -68,7 +68,7 @@ final class Context {
         return streams;
     }
 
-    /** The CUresult that everything in this context answers since a kernel faulted; 0 while it is well. */
+    /** The CUresult that every call in this context returns after a kernel fault; 0 without a fault. */
     int error() {
         return error;
     }
@@ -80,8 +80,9 @@ final class Context {
     }
 
     /**
-     * Issues work to a stream: after what the stream holds and, by CUDA's rule of the legacy default stream, after the
-     * default stream's work (for a blocking stream) or that of all blocking streams (for the default stream).
+     * Issues work to a stream. The work follows the stream's earlier work. By CUDA's rule of the legacy default stream,
+     * a blocking stream's work also follows the default stream's, and the default stream's that of all blocking
+     * streams.
      */
     void issue(Stream stream, Work.Body body, boolean inline) {
         if (inline && isClear(stream)) {
@@ -96,7 +97,7 @@ final class Context {
         }
     }
 
-    /** Issues a point that only marks what came before it in a stream. */
+    /** Issues a point that marks the end of a stream's work so far. */
     Work mark(Stream stream) {
         if (isClear(stream)) {
             return Work.finished(scheduler);
@@ -123,7 +124,7 @@ final class Context {
         return work;
     }
 
-    /** Issues short work that follows a stream's work so far and holds up nothing that comes later. */
+    /** Issues short work that follows a stream's work so far and that no later work waits for. */
     void afterStream(Stream stream, Work.Body body) {
         if (isClear(stream)) {
             runGuarded(body);
@@ -134,29 +135,29 @@ final class Context {
         work.issueInline();
     }
 
-    /** Begins a group of work in a stream: a point that follows what the stream waits for. */
+    /** Begins a group of work in a stream with a point that follows the stream's work so far. */
     Work beginGroup(Stream stream) {
         Work work = Work.marker(scheduler);
         followStream(stream, work);
         return work;
     }
 
-    /** Ends a group: what is issued to the stream from now on follows its end, which has been issued. */
+    /** Ends a group: later work of the stream follows the group's end, which the caller has issued. */
     void endGroup(Stream stream, Work end) {
         stream.setLast(end);
     }
 
-    /** Work outside of a stream's order, to be given its predecessors and issued. */
+    /** Work outside a stream's order; the caller adds its predecessors and issues it. */
     Work work(Work.Body body) {
         return new Work(scheduler, guarded(body));
     }
 
-    /** A point outside of a stream's order, to be given its predecessors and issued. */
+    /** A point outside a stream's order; the caller adds its predecessors and issues it. */
     Work point() {
         return Work.marker(scheduler);
     }
 
-    /** Issues work that makes a stream wait for a point of another. */
+    /** Issues work that makes a stream wait for a point of another stream. */
     void await(Stream stream, Work point) {
         if (point.isDone()) {
             return;
@@ -175,7 +176,9 @@ final class Context {
         }
     }
 
-    /** A defect in the body ends the context: the work must complete all the same, or what follows it would hang. */
+    /**
+     * Wraps a body: if it throws, the context fails but the work completes, because later work would otherwise hang.
+     */
     private Work.Body guarded(Work.Body body) {
         return () -> runGuarded(body);
     }
@@ -214,12 +217,12 @@ final class Context {
         }
     }
 
-    /** Whether work that is issued to a stream now has nothing to wait for: {@link #followStream} would follow none. */
+    /** Whether work issued to a stream now has no predecessors: {@link #followStream} would add none. */
     private boolean isClear(Stream stream) {
         return isIdle(stream) && (!stream.blocking || legacy.last() == null);
     }
 
-    /** Whether nothing in the whole context is before work that is issued now. */
+    /** Whether work issued now has no predecessors in the whole context. */
     private boolean isClear() {
         if (legacy.last() != null) {
             return false;
@@ -233,7 +236,7 @@ final class Context {
         return retired.isEmpty();
     }
 
-    /** Whether all work issued to a stream is done. For the default stream that includes the blocking streams. */
+    /** Whether all work issued to a stream is done. For the default stream, the blocking streams count as well. */
     boolean isIdle(Stream stream) {
         if (stream.last() != null) {
             return false;

@@ -15,9 +15,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * The state of the devices that the object groups share. All are one memory and one set of processors, of which each
- * device has its part of the memory: kernels of one reach what another has, whether or not that was enabled. Its
- * methods belong to the decoder's thread, except {@link #output} and {@link #heap}.
+ * The state of the devices that the object groups share. All devices share one memory and one set of processors; each
+ * has its own part of the memory. A kernel of one device can therefore access another's memory, with or without enabled
+ * peer access. Only the decoder's thread calls the methods, except {@link #output} and {@link #heap}.
  */
 final class Device implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(Device.class.getName());
@@ -37,12 +37,12 @@ final class Device implements AutoCloseable {
     private final AtomicLong heapBytes = new AtomicLong();
     private final Object freed = new Object();
     private int pendingFrees;
-    // What goes with which context: addresses of allocations and handles of modules. The decoder's thread only.
+    // The contexts that own allocations (by address) and modules (by handle). The decoder's thread only.
     private final Map<Long, Context> allocationOwners = new HashMap<>();
     private final Map<Long, Context> moduleOwners = new HashMap<>();
     private final Set<Library> libraries = new HashSet<>();
 
-    /** @param memoryBytes of all devices together. */
+    /** @param memoryBytes memory of all devices together. */
     Device(long memoryBytes, int processors, int devices) {
         memory = new DeviceMemory(memoryBytes);
         primaries = new Context[devices];
@@ -78,7 +78,7 @@ final class Device implements AutoCloseable {
         return memoryOfEach;
     }
 
-    /** Memory of the current context's device that is not allocated, in bytes. */
+    /** Unallocated memory of the current context's device in bytes. */
     long freeBytes() {
         if (primaries.length == 1) {
             return memory.freeBytes();
@@ -92,12 +92,12 @@ final class Device implements AutoCloseable {
         return current == null ? 0 : current.ordinal;
     }
 
-    /** A stream of the current context, or another one by its handle; null if there is none. */
+    /** A stream of the current context, or another stream by its handle; null if there is none. */
     Stream stream(long handle) {
         return handle == 0 || handle == 1 ? current == null ? null : current.legacy : handles.get(handle, Stream.class);
     }
 
-    /** Why a call on this stream cannot be issued: CUDA_SUCCESS when it can. */
+    /** CUDA_SUCCESS if a call on this stream can be issued, otherwise the error. */
     int check(Stream stream) {
         if (stream == null) {
             return current == null ? CUresult.CUDA_ERROR_INVALID_CONTEXT : CUresult.CUDA_ERROR_INVALID_HANDLE;
@@ -105,7 +105,7 @@ final class Device implements AutoCloseable {
         return stream.context.error();
     }
 
-    /** Why a call cannot be made in the current context: CUDA_SUCCESS when it can. */
+    /** CUDA_SUCCESS if a call can be made in the current context, otherwise the error. */
     int check() {
         return current == null ? CUresult.CUDA_ERROR_INVALID_CONTEXT : current.error();
     }
@@ -114,15 +114,15 @@ final class Device implements AutoCloseable {
         sink = output;
     }
 
-    /** Where kernels print; any thread. */
+    /** Passes on the text that kernels print; any thread. */
     void output(byte[] text) {
         sink.accept(text);
     }
 
     /**
-     * Allocates device memory. When there is no room but earlier frees only wait for work to end, as CUDA's cuMemFree
-     * does, this waits for them: at most {@value #PENDING_FREE_TIMEOUT_MS} ms, so that a stream that waits for its
-     * guest cannot hold up the decoder for ever.
+     * Allocates device memory. cuMemFree only takes effect when the work before it ends. If there is no room, this
+     * therefore waits for pending frees: at most {@value #PENDING_FREE_TIMEOUT_MS} ms, because a stream that waits for
+     * its guest must not block the decoder forever.
      *
      * @return the address, or 0.
      */
@@ -165,7 +165,7 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Frees what {@link #allocate} gave; any thread. */
+    /** Frees memory from {@link #allocate}; any thread. */
     void giveBack(long address) {
         synchronized (freed) {
             Integer ordinal = deviceOf.remove(address);
@@ -176,27 +176,27 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Notes that an allocation goes with the current context. */
+    /** Assigns an allocation to the current context. */
     void ownAllocation(long address) {
         allocationOwners.put(address, current);
     }
 
-    /** Notes that an allocation is being freed. */
+    /** Removes an allocation that is being freed from its context. */
     void disownAllocation(long address) {
         allocationOwners.remove(address);
     }
 
-    /** Notes that a module goes with the current context. */
+    /** Assigns a module to the current context. */
     void ownModule(long handle) {
         moduleOwners.put(handle, current);
     }
 
-    /** Notes that a module is being unloaded. */
+    /** Removes a module that is being unloaded from its context. */
     void disownModule(long handle) {
         moduleOwners.remove(handle);
     }
 
-    /** Adds a library; answers its handle. */
+    /** Adds a library and returns its handle. */
     long addLibrary(Library library) {
         libraries.add(library);
         return handles.add(library);
@@ -213,7 +213,7 @@ final class Device implements AutoCloseable {
     }
 
     /**
-     * The module of a handle; a library's is the current context's own, which is made when it is first asked for.
+     * The module of a handle. A library has one module in each context; the first request loads it.
      *
      * @return null if there is no such module.
      */
@@ -236,7 +236,7 @@ final class Device implements AutoCloseable {
         return handles.get(known, LoadedModule.class);
     }
 
-    /** Handle of a module's kernel, refused or not; 0 if it has none of that name. */
+    /** Handle of a module's kernel, refused or not; 0 if the module has none of that name. */
     long kernel(LoadedModule module, String name) {
         Long known = module.functions.get(name);
         PtxKernel kernel = module.image.kernels().get(name);
@@ -246,7 +246,7 @@ final class Device implements AutoCloseable {
         try {
             kernel.prepare();
         } catch (PtxException e) {
-            // The operator must see the missing instruction, even where the program hides its error.
+            // The operator must see the missing instruction even if the program hides its error.
             LOG.log(System.Logger.Level.WARNING, "a kernel is refused: " + e.getMessage());
         }
         long handle = handles.add(new KernelFunction(module, kernel));
@@ -254,7 +254,7 @@ final class Device implements AutoCloseable {
         return handle;
     }
 
-    /** A kernel by its handle, a library's as the current context has it; null if there is none. */
+    /** A kernel by its handle; a library's kernel comes from the current context's module. Null if there is none. */
     KernelFunction function(long handle) {
         KernelFunction function = handles.get(handle, KernelFunction.class);
         if (function == null || function.module.library == null || function.module.context == current
@@ -269,7 +269,7 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Frees what goes with a context, when its work is done. */
+    /** Frees the allocations and modules of a context after its work is done. */
     void release(Context context) {
         allocationOwners.entrySet().removeIf(owned -> {
             if (owned.getValue() == context) {
@@ -288,7 +288,7 @@ final class Device implements AutoCloseable {
         libraries.forEach(library -> library.instances.remove(context));
     }
 
-    /** Forgets a module and its functions; its variables go when the context's work is done. */
+    /** Removes a module and its functions; frees the variables when the context's work is done. */
     void unload(long handle, Context context) {
         LoadedModule module = handles.get(handle, LoadedModule.class);
         handles.remove(handle);
@@ -300,21 +300,21 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Frees an allocation once all work of the context is done that it goes with. */
+    /** Frees an allocation when all work of the allocation's context is done. */
     void freeAfterAll(long address) {
         freeLater();
         Context owner = allocationOwners.remove(address);
         (owner == null ? current : owner).issueAfterAll(() -> freeNow(address));
     }
 
-    /** Notes that a free is on its way; {@link #freeNow} ends it. */
+    /** Counts a free as pending; {@link #freeNow} completes it. */
     void freeLater() {
         synchronized (freed) {
             pendingFrees++;
         }
     }
 
-    /** The end of {@link #freeLater}; any thread. */
+    /** Completes a free that {@link #freeLater} counted; any thread. */
     void freeNow(long address) {
         giveBack(address);
         synchronized (freed) {
@@ -323,7 +323,7 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Frees memory of a graph's allocating node; false when it is not allocated. Its node keeps the place. */
+    /** Frees the memory of a graph's allocating node; false when it is not allocated. The node keeps the address. */
     boolean free(GraphMemory.Block block) {
         if (!block.isLive()) {
             return false;
@@ -333,7 +333,7 @@ final class Device implements AutoCloseable {
         return true;
     }
 
-    /** Gives such memory back, when nothing can use it any more and the work of the current context is done. */
+    /** Frees a graph's memory when nothing can use it any more and the work of the current context is done. */
     void settle(GraphMemory.Block block) {
         if (block.isGone() && graphMemory.remove(block)) {
             if (current == null) {
@@ -344,7 +344,7 @@ final class Device implements AutoCloseable {
         }
     }
 
-    /** Memory for malloc() in kernels, at most {@code limit} bytes at once; any thread. */
+    /** Memory for malloc() in kernels, in total at most {@code limit} bytes; any thread. */
     KernelLaunch.DeviceHeap heap(long limit) {
         return new KernelLaunch.DeviceHeap() {
             @Override
@@ -356,7 +356,7 @@ final class Device implements AutoCloseable {
                     return 0;
                 }
                 long address = memory.allocate(bytes);
-                // The allocator rounds up; count what it really took, so that free() gives back the same.
+                // The allocator rounds up. Counting the real size lets free() subtract the same number.
                 heapBytes.addAndGet((address == 0 ? 0 : memory.sizeOf(address)) - bytes);
                 return address;
             }
@@ -376,7 +376,8 @@ final class Device implements AutoCloseable {
     @Override
     public void close() {
         scheduler.close();
-        // With a thread still inside, unmapping would crash the JVM; the process is about to end and frees it then.
+        // If a thread is still running, unmapping would crash the JVM. The process is about to end and then frees the
+        // memory.
         if (scheduler.isTerminated()) {
             memory.close();
         }

@@ -7,12 +7,12 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * Best-fit allocator of the device's arena. Neighbouring free blocks are merged, so that freeing everything leaves one
- * block. A worker serves one session and its arena is a new mapping, so memory begins as zeros and never shows another
+ * Best-fit allocator of the device's arena. It merges neighbouring free blocks, so that freeing everything leaves one
+ * block. A worker serves one session and its arena is a new mapping, so memory begins as zeros and never holds another
  * session's bytes. Thread-safe.
  */
 public final class DeviceMemory implements AutoCloseable {
-    /** Freed blocks of at least this size give their pages back to the machine. */
+    /** Freeing a block of at least this size returns its pages to the machine. */
     private static final long DECOMMIT_BYTES = 1 << 20;
 
     private record Block(long bytes, long address) implements Comparable<Block> {
@@ -48,7 +48,7 @@ public final class DeviceMemory implements AutoCloseable {
         return arena.size();
     }
 
-    /** Bytes not allocated. */
+    /** Unallocated bytes. */
     public synchronized long freeBytes() {
         return arena.size() - allocatedBytes;
     }
@@ -90,10 +90,10 @@ public final class DeviceMemory implements AutoCloseable {
     }
 
     /**
-     * Counts memory that lies outside the arena as the device's.
+     * Counts memory outside the arena as the device's.
      *
-     * @param bytes negative when it is given back.
-     * @return false, with nothing changed, when the device has not so much left.
+     * @param bytes negative to subtract memory that was freed.
+     * @return false, with nothing changed, when the device has less memory left.
      */
     synchronized boolean charge(long bytes) {
         if (bytes > freeBytes()) {

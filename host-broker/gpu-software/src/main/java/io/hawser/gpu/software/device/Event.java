@@ -1,8 +1,8 @@
 package io.hawser.gpu.software.device;
 
-/** An event: the point that it recorded last. Touched by the issuing thread only. */
+/** An event: the point that it recorded last. The issuing thread only. */
 final class Event {
-    // CUDA 13.0 cuda.h: CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING, and with CU_EVENT_INTERPROCESS all there are.
+    // CUDA 13.0 cuda.h: CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING. The only other flag is CU_EVENT_INTERPROCESS.
     static final int BLOCKING_SYNC = 1;
     static final int DISABLE_TIMING = 2;
     static final int ALL_FLAGS = 7;

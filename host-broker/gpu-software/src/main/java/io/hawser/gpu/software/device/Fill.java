@@ -9,9 +9,9 @@ final class Fill {
     }
 
     /**
-     * @param target its length is a multiple of {@code unit}.
+     * @param target length a multiple of {@code unit}.
      * @param unit 1, 2 or 4.
-     * @param value the low {@code unit} bytes count.
+     * @param value only the low {@code unit} bytes are used.
      */
     static void fill(MemorySegment target, int unit, int value) {
         if (target.byteSize() == 0) {
@@ -28,7 +28,7 @@ final class Fill {
         } else {
             target.set(ValueLayout.JAVA_INT_UNALIGNED, 0, value);
         }
-        // Doubles the filled part, so that the copying is done by memcpy.
+        // Doubles the filled part in each step, so that memcpy does the copying.
         for (long filled = unit; filled < target.byteSize(); filled *= 2) {
             long more = Math.min(filled, target.byteSize() - filled);
             MemorySegment.copy(target, 0, target, filled, more);

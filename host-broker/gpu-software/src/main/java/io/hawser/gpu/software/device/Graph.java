@@ -6,22 +6,22 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
-/** A graph that can be changed. Decoder's thread only. */
+/** A graph before instantiation. Decoder's thread only. */
 final class Graph {
-    /** One of its nodes. */
+    /** A node of the graph. */
     static final class Node {
         final Graph graph;
         long handle;
         GraphNode parameters;
-        /** What the node goes after. */
+        /** The nodes that this node depends on. */
         final Set<Node> before = new LinkedHashSet<>();
-        /** What goes after the node. */
+        /** The nodes that depend on this node. */
         final Set<Node> after = new LinkedHashSet<>();
-        /** The graph inside; null but for a child node. */
+        /** The child graph; null except for a child node. */
         Graph child;
-        /** What an allocating node gives; its parameters are those of an empty node. */
+        /** The memory of an allocating node, whose parameters are those of an empty node. */
         GraphMemory.Block memory;
-        /** What a freeing node frees. */
+        /** The memory that a freeing node frees. */
         GraphMemory.Block frees;
 
         Node(Graph graph, GraphNode parameters) {
@@ -33,14 +33,14 @@ final class Graph {
     /** In the order of their creation. */
     final List<Node> nodes = new ArrayList<>();
     final long handle;
-    /** Whether it is inside of a node, with which it goes. */
+    /** Whether the graph is the child of a node, which then owns it. */
     boolean isInside;
 
     Graph(long handle) {
         this.handle = handle;
     }
 
-    /** Whether another graph is inside of one of its nodes, however deep. */
+    /** Whether another graph is inside one of its nodes, at any depth. */
     boolean holds(Graph other) {
         for (Node node : nodes) {
             if (node.child != null && (node.child == other || node.child.holds(other))) {
@@ -50,7 +50,7 @@ final class Graph {
         return false;
     }
 
-    /** Adds a dependency; false when it is there, or would make a node wait for itself. */
+    /** Adds a dependency; false when it exists, or when it would make a node wait for itself. */
     static boolean link(Node from, Node to) {
         if (from == to || !to.before.add(from)) {
             return false;

@@ -6,7 +6,7 @@ import io.hawser.cuda.backend.GraphNode;
 import io.hawser.gpu.software.exec.GlobalMemory;
 import java.lang.foreign.MemorySegment;
 
-/** What copies and fills of graphs do when they are executed. */
+/** The work of a graph's copies and fills. */
 final class GraphBodies {
     private static final System.Logger LOG = System.getLogger(GraphBodies.class.getName());
 
@@ -49,7 +49,7 @@ final class GraphBodies {
             && (copy.slices() == 1 || end.slicePitch() == copy.widthBytes() * copy.rows());
     }
 
-    /** What a copy touches at one end; null, and the context has failed, when that is not there any more. */
+    /** The memory at one end of a copy. If that memory has been freed, the context fails and the result is null. */
     private MemorySegment bytes(GraphNode.End end, GraphNode.Copy copy, Context context) {
         long span = offset(end, copy.slices() - 1, copy.rows() - 1) + copy.widthBytes();
         return end.isHost() ? MemorySegment.ofAddress(end.address()).reinterpret(span)

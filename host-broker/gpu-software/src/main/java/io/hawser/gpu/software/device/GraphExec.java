@@ -7,16 +7,16 @@ import java.util.Set;
 
 /** An executable graph. Decoder's thread only. */
 final class GraphExec {
-    /** CU_GRAPH_EXEC_UPDATE_...: of CUgraphExecUpdateResult, CUDA 13.0 cuda.h. */
+    /** CU_GRAPH_EXEC_UPDATE_...: CUgraphExecUpdateResult, CUDA 13.0 cuda.h. */
     static final int TOPOLOGY_CHANGED = 2;
     static final int NODE_TYPE_CHANGED = 3;
     static final int PARAMETERS_CHANGED = 5;
 
     final GraphPlan plan;
     final long flags;
-    /** Memory that its launches allocate. */
+    /** Memory that launches of this graph allocate. */
     final Set<GraphMemory.Block> memories = new LinkedHashSet<>();
-    /** The end of the launch before; null before the first. */
+    /** The end of the previous launch; null before the first. */
     Work last;
 
     GraphExec(GraphPlan plan, long flags) {
@@ -29,10 +29,10 @@ final class GraphExec {
         });
     }
 
-    /** Where two plans differ: a CUgraphExecUpdateResult and a node of the new one. */
+    /** A difference between two plans: a CUgraphExecUpdateResult and a node of the new plan. */
     record Difference(int result, long node) { }
 
-    /** Why another plan's parameters cannot be taken over; null when they can. */
+    /** The reason that another plan's parameters cannot replace this plan's; null when they can. */
     static Difference difference(GraphPlan mine, GraphPlan other) {
         if (mine.steps.size() != other.steps.size()) {
             return new Difference(TOPOLOGY_CHANGED, 0);
@@ -57,14 +57,14 @@ final class GraphExec {
         return null;
     }
 
-    /** Whether a node may take over parameters: CUDA holds a copy to the kinds of memory that it was made with. */
+    /** Whether a node accepts new parameters: CUDA requires a copy to keep the kinds of its memory. */
     static boolean sameKind(GraphNode mine, GraphNode other) {
         return !(mine instanceof GraphNode.Copy own && other instanceof GraphNode.Copy theirs)
             || own.source().isHost() == theirs.source().isHost()
             && own.destination().isHost() == theirs.destination().isHost();
     }
 
-    /** Takes over the parameters of a plan without a {@link #difference}. */
+    /** Replaces this plan's parameters with those of a plan without a {@link #difference}. */
     static void take(GraphPlan mine, GraphPlan other) {
         for (int i = 0; i < mine.steps.size(); i++) {
             mine.steps.get(i).parameters = other.steps.get(i).parameters;

@@ -8,14 +8,14 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Memory of allocating nodes. A node's memory keeps its place while its graph, or an executable graph of it, is there:
- * each launch allocates at the same address. Nodes of one graph whose lifetimes do not meet share places, as with
+ * Memory of allocating nodes. A node's memory keeps its address while its graph or an executable graph of it exists:
+ * each launch allocates at the same address. Nodes of one graph whose lifetimes do not overlap share places, as with
  * NVIDIA's driver. Decoder's thread only.
  */
 final class GraphMemory {
     private static final long GRANULE_BYTES = 512; // at which a driver's allocations begin
 
-    /** Memory of the device that nodes of one graph share. */
+    /** Device memory that nodes of one graph share. */
     static final class Place {
         final long address;
         final long bytes;
@@ -30,14 +30,14 @@ final class GraphMemory {
         }
     }
 
-    /** What one node allocates. */
+    /** The memory of one node. */
     static final class Block {
         final Place place;
         final long address;
         final long bytes;
-        /** The node's graph and executable graphs that can allocate it. */
+        /** How many of these exist: the node's graph, and executable graphs that can allocate the memory. */
         int holders;
-        /** Whether a launch has allocated it, and nothing has freed it since. */
+        /** Whether a launch has allocated it and no free has followed. */
         private boolean isLive;
         private boolean isRemoved;
 
@@ -65,10 +65,12 @@ final class GraphMemory {
     private static final int RESERVED = 2;
 
     private final Map<Long, Deque<Block>> blocks = new HashMap<>(); // by address, the newest first
-    /** By CUgraphMem_attribute: bytes in use and in place, each now and at most since the last reset. */
+    /**
+     * By CUgraphMem_attribute: bytes in use and reserved, each the current value and the highest since the last reset.
+     */
     private final long[] figures = new long[4];
 
-    /** Adds memory of the device that a node has been given; nothing holds it yet. */
+    /** Adds device memory of a node; no graph holds it yet. */
     Block add(Graph.Node node, long address, long bytes) {
         count(RESERVED, bytes);
         return take(node, new Place(node.graph, address, bytes), address, bytes);
@@ -82,7 +84,7 @@ final class GraphMemory {
         return block;
     }
 
-    /** Gives a node memory that nodes before it in its graph have freed; null when there is none. */
+    /** Gives a node the memory that earlier nodes of its graph have freed; null when none fits. */
     Block reuse(Graph.Node node, long bytes) {
         Set<Block> freed = new HashSet<>();
         Set<Place> places = new HashSet<>();
@@ -104,7 +106,7 @@ final class GraphMemory {
         return null;
     }
 
-    /** A node is no more: another may have its memory. */
+    /** Releases a removed node's claim, so that other nodes can use its memory. */
     void forget(Graph.Node node) {
         node.memory.place.nodes.remove(node);
     }
@@ -121,7 +123,7 @@ final class GraphMemory {
         return found;
     }
 
-    /** A block there that may be in use at the same time; null for none. */
+    /** A block in the range that may be in use at the same time; null for none. */
     private static Block obstacle(Place place, long address, long bytes, Set<Block> freed) {
         for (Graph.Node other : place.nodes) {
             if (!freed.contains(other.memory) && other.memory.meets(address, bytes)) {
@@ -131,13 +133,13 @@ final class GraphMemory {
         return null;
     }
 
-    /** The newest that begins at an address, or null. */
+    /** The newest block that begins at an address, or null. */
     Block at(long address) {
         Deque<Block> here = blocks.get(address);
         return here == null ? null : here.getFirst();
     }
 
-    /** Notes that a launch allocates it. */
+    /** Marks a block as allocated by a launch. */
     void allocate(Block block) {
         if (!block.isLive) {
             block.isLive = true;
@@ -145,7 +147,7 @@ final class GraphMemory {
         }
     }
 
-    /** Notes that it has been freed. */
+    /** Marks a block as freed. */
     void free(Block block) {
         if (block.isLive) {
             block.isLive = false;
@@ -153,7 +155,7 @@ final class GraphMemory {
         }
     }
 
-    /** Forgets what nothing can use any more; whether its place is free with it. */
+    /** Removes a block that nothing can use any more; returns whether its place has become free. */
     boolean remove(Block block) {
         if (block.isRemoved) {
             return false;
@@ -181,7 +183,7 @@ final class GraphMemory {
         return figures[attribute];
     }
 
-    /** Sets a highest value back to 0; false for what is none. */
+    /** Resets a highest value to 0; false when the attribute is not a highest value. */
     boolean reset(int attribute) {
         if (attribute != USED + 1 && attribute != RESERVED + 1) {
             return false;

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/** The nodes of a graph as they were when it was made executable, or those of a graph inside. Decoder's thread only. */
+/** A snapshot of a graph's nodes, taken when the graph or its parent was instantiated. Decoder's thread only. */
 final class GraphPlan {
     /** One node. */
     static final class Step {
@@ -19,7 +19,7 @@ final class GraphPlan {
         final GraphMemory.Block memory;
         final GraphMemory.Block frees;
         boolean isEnabled = true;
-        /** Of a cooperative kernel; 0 until it is needed. */
+        /** Workspace of a cooperative kernel; 0 until the first launch. */
         long workspace;
 
         Step(Graph.Node node, int[] before, GraphPlan child) {
@@ -32,16 +32,16 @@ final class GraphPlan {
         }
     }
 
-    /** In the order of the nodes' creation, by which two graphs are compared. */
+    /** In the order of the nodes' creation, which the comparison of two graphs uses. */
     final List<Step> steps = new ArrayList<>();
-    /** Indices in an order in which each comes after those that it goes after. */
+    /** Indices in a topological order: each step comes after the steps that it depends on. */
     final int[] order;
 
     private GraphPlan(int nodes) {
         order = new int[nodes];
     }
 
-    /** The plan of a graph, or null when its dependencies have a circle. */
+    /** The plan of a graph, or null when its dependencies form a cycle. */
     static GraphPlan of(Graph graph) {
         GraphPlan plan = new GraphPlan(graph.nodes.size());
         Map<Graph.Node, Integer> index = new HashMap<>();
@@ -75,7 +75,7 @@ final class GraphPlan {
         return ordered == plan.order.length ? plan : null;
     }
 
-    /** Does something with each step, also of graphs inside. */
+    /** Applies an action to each step, including those of child graphs. */
     void forEach(Consumer<Step> action) {
         for (Step step : steps) {
             action.accept(step);
@@ -85,7 +85,7 @@ final class GraphPlan {
         }
     }
 
-    /** The step of a node, also of graphs inside; null when there is none. */
+    /** The step of a node, searched in child graphs as well; null when there is none. */
     Step find(long node) {
         for (Step step : steps) {
             if (step.node == node) {

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongConsumer;
 
-/** Graphs on the software GPU: a launch issues the nodes as {@link Work} with their dependencies. */
+/** Graphs of the software GPU: a launch issues the nodes as {@link Work} with their dependencies. */
 final class Graphs implements GraphBackend {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
@@ -144,7 +144,7 @@ final class Graphs implements GraphBackend {
         node.graph.nodes.add(node);
     }
 
-    /** Parameters whose memory is the graph's own; an array is memory of the device here. */
+    /** Copies the parameters with their memory into the graph. An array becomes a range of device memory. */
     private GraphNode owned(GraphNode parameters) {
         if (parameters instanceof GraphNode.Copy copy) {
             return new GraphNode.Copy(memory(copy.destination(), copy), memory(copy.source(), copy),
@@ -157,7 +157,7 @@ final class Graphs implements GraphBackend {
         return parameters;
     }
 
-    /** The memory of an end; null when an array is none, or does not hold what is copied. */
+    /** The device memory of a copy's end; null when it names no array, or when the array is smaller than the copy. */
     private GraphNode.End memory(GraphNode.End end, GraphNode.Copy copy) {
         if (end.place() != GraphNode.Place.ARRAY) {
             return end;
@@ -253,7 +253,7 @@ final class Graphs implements GraphBackend {
         return edges(graph, from, to, false);
     }
 
-    /** Edge data lets a follower start early, which it need not. All or nothing. */
+    /** Adds or removes all edges or none. Edge data permits a follower to start early; the software GPU ignores it. */
     private int edges(long handle, long[] from, long[] to, boolean add) {
         Graph graph = graph(handle);
         int done = 0;
@@ -293,7 +293,7 @@ final class Graphs implements GraphBackend {
         out.set(LONG, Long.BYTES, 0);
         out.set(INT, 2L * Long.BYTES, INSTANTIATE_ERROR);
         if ((flags & DEVICE_LAUNCH) != 0) {
-            return CUDA_ERROR_NOT_SUPPORTED; // kernels here cannot launch graphs
+            return CUDA_ERROR_NOT_SUPPORTED; // kernels of the software GPU cannot launch graphs
         }
         GraphPlan plan = graph == null || (flags & ~ALL_FLAGS) != 0 ? null : GraphPlan.of(graph);
         if (plan == null) {
@@ -392,7 +392,7 @@ final class Graphs implements GraphBackend {
 
     @Override
     public int trim(int ordinal) {
-        return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; // nothing is kept that is not used
+        return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; // no unused memory is kept
     }
 
     @Override
@@ -431,13 +431,13 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
-    /** Settles which memory a launch allocates and frees, and gives cooperative kernels theirs. */
+    /** Determines the memory that a launch allocates and frees, and gives cooperative kernels their workspaces. */
     private int prepare(GraphExec exec) {
         List<GraphPlan.Step> steps = new ArrayList<>();
         exec.plan.forEach(steps::add);
         for (GraphPlan.Step step : steps) {
             if (step.memory != null && step.memory.isLive() && (exec.flags & AUTO_FREE_ON_LAUNCH) == 0) {
-                return CUDA_ERROR_INVALID_VALUE; // CUDA: what the launch before has allocated must have been freed
+                return CUDA_ERROR_INVALID_VALUE; // CUDA requires the program to free the previous launch's memory
             }
             if (step.parameters instanceof GraphNode.Kernel kernel) {
                 Launcher.Request request = request(kernel);
@@ -461,7 +461,7 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
-    /** Issues all steps of a plan behind a point; the result is the point behind them. */
+    /** Issues all steps of a plan behind a point; returns the point that follows them. */
     private Work issue(GraphPlan plan, Work begin, Context context) {
         Work[] works = new Work[plan.steps.size()];
         Work end = context.point();
@@ -496,14 +496,14 @@ final class Graphs implements GraphBackend {
         return end;
     }
 
-    /** What is to be done; null for a point. */
+    /** The work of a step; null for a point. */
     private Work.Body body(GraphPlan.Step step, Context context) {
         return switch (step.parameters) {
             case GraphNode.Kernel kernel -> launcher.body(request(kernel), context, step.workspace);
             case GraphNode.Copy copy -> bodies.copy(copy, context);
             case GraphNode.Fill fill -> bodies.fill(fill, context);
             case GraphNode.Host host -> () -> {
-                // As CUDA: not called once the context has failed.
+                // As in CUDA: a failed context calls no host functions.
                 if (context.error() == 0) {
                     hostFunction.accept(host.id());
                 }

@@ -3,9 +3,9 @@ package io.hawser.gpu.software.device;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The backend's own handles: numbers that are never used twice. Decoder's thread only. */
+/** The backend's handles: numbers that are never reused. Decoder's thread only. */
 final class Handles {
-    // Above CUDA's special streams (1 legacy, 2 per thread), so that no handle looks like one.
+    // Above CUDA's special streams (1 legacy, 2 per thread), so that no handle equals one of them.
     private static final long FIRST = 16;
 
     private final Map<Long, Object> objects = new HashMap<>();

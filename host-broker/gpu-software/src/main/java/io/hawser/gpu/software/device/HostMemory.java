@@ -8,11 +8,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The attached region and the parts of it that kernels may use. A part lies at its real address, so its device address
- * is where this process has it. Decoder's thread only.
+ * The attached region and the parts of it that kernels may access. The device address of a part equals its address in
+ * this process. Decoder's thread only.
  */
 final class HostMemory {
-    /** What a region's heap gives out, and the page of the machines that this runs on. */
+    /** The granularity of a region's heap; also the page size of the supported machines. */
     private static final long PAGE_BYTES = 4096;
 
     private final GlobalMemory arena;
@@ -23,12 +23,12 @@ final class HostMemory {
         this.arena = arena;
     }
 
-    /** Whether parts of a region can be mapped. */
+    /** Whether this system allows mapping parts of a region. */
     boolean isPossible() {
         return arena.canMapHost();
     }
 
-    /** Whether there is a region whose parts can be mapped. */
+    /** Whether a region is attached, so that its parts can be mapped. */
     boolean isAttached() {
         return region != null && isPossible();
     }
@@ -49,9 +49,9 @@ final class HostMemory {
     }
 
     /**
-     * Opens a part to kernels.
+     * Opens a part of the region to kernels.
      *
-     * @return CUDA_ERROR_INVALID_VALUE unless the part is whole pages of the region; 712 if some of it is mapped.
+     * @return CUDA_ERROR_INVALID_VALUE unless the part is whole pages of the region; 712 if a page is already mapped.
      */
     int map(MemorySegment part) {
         if (!isPossible()) {
@@ -72,7 +72,7 @@ final class HostMemory {
         return CUDA_SUCCESS;
     }
 
-    /** Closes a part; 713 if none begins at the address. */
+    /** Closes a part to kernels; 713 if none begins at the address. */
     int unmap(long address) {
         Long bytes = parts.remove(address);
         if (bytes == null) {

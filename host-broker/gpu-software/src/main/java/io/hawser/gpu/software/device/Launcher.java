@@ -14,12 +14,12 @@ import java.lang.foreign.ValueLayout;
 final class Launcher {
     private static final System.Logger LOG = System.getLogger(Launcher.class.getName());
     private static final int COOPERATIVE = 1;
-    // Grid synchronisation uses 8 bytes; a granule is what the allocator gives anyway.
+    // Grid synchronisation uses 8 bytes; the allocator's granule is 512.
     private static final int GRID_WORKSPACE_BYTES = 512;
     /**
-     * Launches that are sure to end within this many steps run on the issuing thread when nothing is before them: some
-     * microseconds, about what a hand-over to another thread costs. Others never do: they could wait for what the
-     * issuing thread has yet to issue.
+     * A launch that always ends within this many steps runs on the issuing thread when it has no predecessors. This
+     * takes a few microseconds, about as long as a hand-over to another thread. Other launches never run there: they
+     * could wait for work that the issuing thread has yet to issue.
      */
     private static final long INLINE_STEPS = 8192;
 
@@ -30,7 +30,7 @@ final class Launcher {
     }
 
     /**
-     * What a launch asks for; see GpuBackend.launch.
+     * The arguments of a launch; see GpuBackend.launch.
      *
      * @param params copied by {@link #body}.
      */
@@ -45,7 +45,7 @@ final class Launcher {
         }
     }
 
-    /** Whether the device does such a launch: CUresult. */
+    /** Whether the device supports such a launch: CUresult. */
     int check(Request request) {
         PtxKernel kernel = request.function.kernel;
         if (kernel.refusal() != null) {
@@ -105,15 +105,15 @@ final class Launcher {
         return CUDA_SUCCESS;
     }
 
-    /** Device memory that a cooperative launch needs while it runs; 0 when there is none. */
+    /** Allocates the device memory that a cooperative launch uses while it runs; 0 when there is no room. */
     long workspace() {
         return device.allocate(GRID_WORKSPACE_BYTES);
     }
 
     /**
-     * What a checked launch does, once.
+     * The work of a checked launch, for one execution.
      *
-     * @param workspace of a cooperative launch.
+     * @param workspace memory of a cooperative launch, from {@link #workspace}.
      */
     Work.Body body(Request request, Context context, long workspace) {
         int[] grid = request.grid;
@@ -159,7 +159,7 @@ final class Launcher {
         return value < 1 || value > limit;
     }
 
-    /** 1 for a cooperative launch, 0 for another, -1 for attributes that the device does not do. */
+    /** 1 for a cooperative launch, 0 for another, -1 for unsupported attributes. */
     private static int cooperative(MemorySegment attributes, int flags) {
         int result = flags & COOPERATIVE;
         for (long at = 0; at + CUlaunchAttribute.BYTES <= attributes.byteSize(); at += CUlaunchAttribute.BYTES) {
@@ -175,12 +175,12 @@ final class Launcher {
                         return -1;
                     }
                 }
-                // These ask for an event or a node besides the kernel.
+                // These need an event or a node in addition to the kernel.
                 case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
                     CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE -> {
                     return -1;
                 }
-                // The others are hints, or permissions to start early that need not be used.
+                // The other attributes are hints, or permissions to start early that the device may ignore.
                 default -> { }
             }
         }

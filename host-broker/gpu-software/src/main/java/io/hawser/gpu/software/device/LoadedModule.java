@@ -12,7 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A module: linked PTX, its variables in one block of device memory, and the kernels that were asked for. */
+/** A module: linked PTX, its variables in one block of device memory, and the handles of its requested kernels. */
 final class LoadedModule {
     /** Memory for the variables ran out. */
     static final class NoMemoryException extends Exception {
@@ -23,7 +23,7 @@ final class LoadedModule {
 
     final PtxImage image;
     final Map<String, Long> functions = new HashMap<>();
-    /** What this is the module of, and where; null for a module that was loaded as one. */
+    /** The library and context that this module serves; null for a module loaded by cuModuleLoadData. */
     Library library;
     Context context;
     private final Map<PtxVariable, Long> addresses = new HashMap<>();
@@ -58,12 +58,12 @@ final class LoadedModule {
         return new LoadedModule(PtxImage.link(modules), memory);
     }
 
-    /** Device memory of its variables. */
+    /** Size of the device memory of its variables. */
     long bytes() {
         return bytes;
     }
 
-    /** The variable of that name that a host may ask for, or null. */
+    /** The variable of a name that is visible to the host, or null. */
     PtxVariable variable(String name) {
         return image.variable(name);
     }

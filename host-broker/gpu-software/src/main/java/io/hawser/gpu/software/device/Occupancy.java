@@ -1,11 +1,11 @@
 package io.hawser.gpu.software.device;
 
-/** How many blocks fit a multiprocessor, by the limits that {@link Properties} states. */
+/** Computes the blocks that fit a multiprocessor, from the limits in {@link Properties}. */
 final class Occupancy {
     private Occupancy() {
     }
 
-    /** Blocks of a kernel that one multiprocessor holds at once; 0 when not even one fits. */
+    /** Blocks of a kernel that one multiprocessor holds at the same time; 0 when none fits. */
     static int blocksPerMultiprocessor(KernelFunction function, int blockThreads, long dynamicSharedBytes) {
         int threads = warps(blockThreads) * Properties.WARP_SIZE;
         long shared = function.kernel.staticSharedBytes() + dynamicSharedBytes;
@@ -22,7 +22,7 @@ final class Occupancy {
         return (int) blocks;
     }
 
-    /** Dynamic shared memory a block may have so that {@code blocks} of them still fit a multiprocessor. */
+    /** The most dynamic shared memory for a block that still lets {@code blocks} blocks fit a multiprocessor. */
     static long availableDynamicSharedBytes(KernelFunction function, int blocks) {
         long each = Properties.SHARED_BYTES_PER_MULTIPROCESSOR / blocks - function.kernel.staticSharedBytes();
         return Math.max(0, Math.min(each, function.maxDynamicSharedBytes));

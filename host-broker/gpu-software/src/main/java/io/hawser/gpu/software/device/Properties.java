@@ -13,14 +13,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.UUID;
 
-/** What the software GPU says of itself. Attributes that are not set here are 0: it does not have them. */
+/** The attributes of the software GPU. An attribute that is not set here is 0: the device lacks the feature. */
 final class Properties {
     static final String NAME = "Hawser software GPU";
-    /** Compute capability 7.5, the lowest that nvcc 13 compiles for: little of what newer ones add is executed here. */
+    /** Compute capability 7.5, the lowest target of nvcc 13. The device runs few of the newer instructions. */
     static final int COMPUTE_CAPABILITY = 75;
     static final int WARP_SIZE = 32;
     static final int MAX_THREADS_PER_BLOCK = 1024;
-    /** Without opting in (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES). */
+    /** The limit unless a kernel sets CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES. */
     static final int SHARED_BYTES_PER_BLOCK = 48 << 10;
     static final int SHARED_BYTES_OPT_IN = 64 << 10;
     static final int SHARED_BYTES_PER_MULTIPROCESSOR = 64 << 10;
@@ -38,9 +38,9 @@ final class Properties {
     /**
      * Fills a HwsDeviceInfo.
      *
-     * @param ordinal number of the device among all of the machine.
-     * @param mapsHost whether this session's kernels can use host memory: it needs a region.
-     * @param mapsMemory whether memory can be mapped to addresses apart.
+     * @param ordinal number of the device on this machine.
+     * @param mapsHost whether this session's kernels can access host memory, which needs a region.
+     * @param mapsMemory whether virtual memory management is available.
      */
     static void describe(MemorySegment info, int ordinal, long totalBytes, int processors, boolean mapsHost,
             boolean mapsMemory) {
@@ -65,7 +65,7 @@ final class Properties {
         return UUID.nameUUIDFromBytes((NAME + Machine.NAME + ordinal).getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Asked for once: a jailed worker opens no file. */
+    /** Read once, before the jail: a jailed worker opens no file. */
     private static final class Machine {
         private static final String NAME = machine();
     }
@@ -99,20 +99,21 @@ final class Properties {
         a[CU_DEVICE_ATTRIBUTE_MAX_PITCH] = Integer.MAX_VALUE;
         a[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK] = REGISTERS_PER_MULTIPROCESSOR;
         a[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = REGISTERS_PER_MULTIPROCESSOR;
-        // %clock counts nanoseconds, so a clock of 1 GHz makes programs convert it rightly.
+        // %clock counts nanoseconds: with a clock rate of 1 GHz programs convert it correctly.
         a[CU_DEVICE_ATTRIBUTE_CLOCK_RATE] = 1_000_000;
-        // Memory is the machine's; these two give programs that print a bandwidth a number and nothing more.
+        // The memory is the machine's. Programs compute a bandwidth from these two values, which describe no real
+        // hardware.
         a[CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE] = 1_000_000;
         a[CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH] = 64;
         a[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = 512;
         a[CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = 32;
         a[CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT] = 512;
         ArrayMemory.describe(a);
-        // Copies and kernels of different streams really overlap.
+        // Copies and kernels of different streams run in parallel.
         a[CU_DEVICE_ATTRIBUTE_GPU_OVERLAP] = 1;
         a[CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT] = 1;
         a[CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS] = 1;
-        // A multiprocessor is a processor of the machine.
+        // Each processor of the machine is a multiprocessor.
         a[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = processors;
         a[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = THREADS_PER_MULTIPROCESSOR;
         a[CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR] = BLOCKS_PER_MULTIPROCESSOR;

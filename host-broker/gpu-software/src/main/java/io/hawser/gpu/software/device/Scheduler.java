@@ -17,9 +17,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * The device's threads. Work that is ready gets a thread of its own (it may block in a host function); a kernel's CTAs
- * are shared between that thread and one helper for each further processor, in small batches, so that kernels of
- * several streams divide the processors between them.
+ * The device's threads. Ready work gets a thread of its own, because it may block in a host function. That thread runs
+ * a kernel's CTAs together with one helper for each further processor. They take CTAs in small batches, so that kernels
+ * of several streams share the processors.
  */
 final class Scheduler implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(Scheduler.class.getName());
@@ -52,15 +52,15 @@ final class Scheduler implements AutoCloseable {
             try {
                 workThreads.execute(work::run);
             } catch (RejectedExecutionException e) {
-                LOG.log(System.Logger.Level.DEBUG, "work is dropped because the device closes", e);
+                LOG.log(System.Logger.Level.DEBUG, "the closing device drops work", e);
             }
         }
     }
 
     /**
-     * Runs a whole grid; the calling thread takes part.
+     * Runs a whole grid. The calling thread runs CTAs as well.
      *
-     * @param helped whether other processors help; not worth it for a small grid.
+     * @param helped whether other processors help; for a small grid the hand-over costs more than it saves.
      * @throws DeviceFault the first fault of any CTA; the other CTAs are cancelled.
      */
     void runGrid(PtxKernel kernel, KernelLaunch launch, long gridX, long gridY, long gridZ, boolean helped) {
@@ -87,12 +87,14 @@ final class Scheduler implements AutoCloseable {
         try {
             helpers.execute(() -> grid.help(slots));
         } catch (RejectedExecutionException e) {
-            // close() came between: the launch is cancelled, so no help is needed.
-            LOG.log(System.Logger.Level.DEBUG, "no helpers any more because the device closes", e);
+            // close() has cancelled the launch meanwhile, so it needs no help.
+            LOG.log(System.Logger.Level.DEBUG, "the closing device accepts no helpers", e);
         }
     }
 
-    /** Runs a cooperative grid: all CTAs are alive at once and the calling thread takes turns at them. */
+    /**
+     * Runs a cooperative grid: all CTAs exist at the same time, and the calling thread runs them in turn.
+     */
     void runCooperative(PtxKernel kernel, KernelLaunch launch, int gridX, int gridY, int gridZ, GlobalMemory memory) {
         running.add(launch);
         try {
@@ -117,12 +119,12 @@ final class Scheduler implements AutoCloseable {
         }
     }
 
-    // Enough batches that an uneven grid stays balanced, few enough that the counter is not what costs.
+    // Many batches keep an uneven grid balanced; few batches keep the counter's cost low.
     private long batch(long total) {
         return Math.max(1, Math.min(64, total / (processors * 16L)));
     }
 
-    /** Cancels running kernels and waits, for a bounded time, until no thread touches the arena any more. */
+    /** Cancels running kernels and waits, for a bounded time, until no thread uses the arena any more. */
     @Override
     public void close() {
         closed = true;
@@ -144,7 +146,7 @@ final class Scheduler implements AutoCloseable {
         return helpers.isTerminated() && workThreads.isTerminated();
     }
 
-    /** The CTAs of one launch, handed out in batches. */
+    /** The CTAs of one launch, distributed in batches. */
     private static final class Grid {
         private final PtxKernel kernel;
         private final KernelLaunch launch;
@@ -176,7 +178,8 @@ final class Scheduler implements AutoCloseable {
                     }
                 }
             } catch (Throwable e) {
-                // Any kind: a fault of the guest's kernel and a defect of ours both end this launch, not the thread.
+                // Catches everything: a fault of the guest's kernel or a defect of ours ends this launch but not the
+                // thread.
                 if (fault.compareAndSet(null, e)) {
                     next.set(total);
                     launch.cancel();
@@ -184,7 +187,7 @@ final class Scheduler implements AutoCloseable {
             }
         }
 
-        /** A helper's part. One that comes after the end, since other kernels held it up, finds nothing to do. */
+        /** Runs a helper's part. A helper that other kernels delayed until after the end finds no CTAs. */
         void help(ThreadLocal<CtaSlot> slots) {
             synchronized (this) {
                 if (ended) {
@@ -202,7 +205,7 @@ final class Scheduler implements AutoCloseable {
             }
         }
 
-        /** Waits for the helpers that are inside, not for those that have not come yet. */
+        /** Waits for the helpers that are running; helpers that start later find no CTAs. */
         synchronized void end() {
             ended = true;
             boolean interrupted = false;
@@ -210,7 +213,7 @@ final class Scheduler implements AutoCloseable {
                 try {
                     wait();
                 } catch (InterruptedException e) {
-                    // Only close() interrupts, and it has cancelled the launch: the helpers leave soon.
+                    // Only close() interrupts, after it has cancelled the launch: the helpers return soon.
                     interrupted = true;
                 }
             }

@@ -10,17 +10,17 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 
-/** CUDA arrays of the software GPU, and copies with them. Kernels have no textures here. Decoder's thread only. */
+/** CUDA arrays of the software GPU and their copies. The device has no textures. Decoder's thread only. */
 final class SoftwareArrays implements ArrayBackend {
-    /** Copies up to this size run on the issuing thread when nothing is before them. */
+    /** Copies up to this size run on the issuing thread when they have no predecessors. */
     private static final long INLINE_COPY_BYTES = 64 << 10;
 
     private final Device device;
 
-    /** A mipmapped array: its levels' handles, the largest first. */
+    /** A mipmapped array: the handles of its levels, the largest first. */
     private record Mipmap(List<Long> levels) { }
 
-    /** One side of a copy: its memory, and the distances in it. */
+    /** One side of a copy: its memory and the pitches in it. */
     private record Side(MemorySegment memory, long pitch, long slicePitch) { }
 
     SoftwareArrays(Device device) {
@@ -124,7 +124,7 @@ final class SoftwareArrays implements ArrayBackend {
         return copy.get(ValueLayout.JAVA_LONG_UNALIGNED, offset);
     }
 
-    /** One side of CUDA_MEMCPY3D, whose fields have one order on both; null when the box is not in its memory. */
+    /** One side of CUDA_MEMCPY3D; both sides order their fields alike. Null when the box exceeds the side's memory. */
     private Side side(MemorySegment copy, long first, long width, long rows, long slices) {
         long at = first - CUDA_MEMCPY3D.SRC_XIN_BYTES_OFFSET;
         long x = field(copy, first);
@@ -143,7 +143,7 @@ final class SoftwareArrays implements ArrayBackend {
             long span = (slices - 1) * slicePitch + (rows - 1) * array.rowBytes() + width;
             return new Side(device.memory.arena().slice(array.address() + offset, span), array.rowBytes(), slicePitch);
         }
-        // The worker gives the box's first byte, and has checked its numbers.
+        // The worker passes the first byte of the box and has checked its numbers.
         long pitch = field(copy, at + CUDA_MEMCPY3D.SRC_PITCH_OFFSET);
         long slicePitch = pitch * field(copy, at + CUDA_MEMCPY3D.SRC_HEIGHT_OFFSET);
         long span = (slices - 1) * slicePitch + (rows - 1) * pitch + width;

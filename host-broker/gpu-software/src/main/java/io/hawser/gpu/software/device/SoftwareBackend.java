@@ -27,13 +27,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
-/** The software GPU behind the worker's interface: one device, or several that are alike. */
+/** The software GPU behind the worker's interface: one device, or several identical ones. */
 public final class SoftwareBackend implements GpuBackend {
     private static final System.Logger LOG = System.getLogger(SoftwareBackend.class.getName());
-    /** Copies up to this size run on the issuing thread when nothing is before them: a hand-over would cost more. */
+    /** Copies up to this size run on the issuing thread when they have no predecessors: a hand-over would cost more. */
     private static final long INLINE_COPY_BYTES = 64 << 10;
 
-    private final int[] numbers; // of the devices, among all that the machine is said to have
+    private final int[] numbers; // numbers of the devices on this machine, by ordinal
     private final Device device;
     private final SoftwareArrays arrays;
     private final SoftwareDriver driver;
@@ -45,17 +45,17 @@ public final class SoftwareBackend implements GpuBackend {
     private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
 
     /**
-     * @param memoryBytes size of the device's memory.
-     * @param processors processors of the machine that kernels may use, from 1.
+     * @param memoryBytes memory of the device.
+     * @param processors processors of the machine that kernels may use; at least 1.
      */
     public SoftwareBackend(long memoryBytes, int processors) {
         this(memoryBytes, processors, 0);
     }
 
     /**
-     * @param memoryBytes of all devices together; each has the same part.
-     * @param processors processors of the machine that kernels of all devices may use, from 1.
-     * @param numbers tells the devices apart: they follow from the machine and their number.
+     * @param memoryBytes memory of all devices together; each device has an equal part.
+     * @param processors processors of the machine that kernels of all devices may use; at least 1.
+     * @param numbers numbers of the devices on this machine; machine and number determine a device's UUID.
      */
     public SoftwareBackend(long memoryBytes, int processors, int... numbers) {
         this.numbers = numbers.clone();
@@ -83,7 +83,7 @@ public final class SoftwareBackend implements GpuBackend {
         return numbers.length;
     }
 
-    /** The UUID of the device of a number on this machine, as 8-4-4-4-12 digits. */
+    /** The UUID of a device of this machine by its number, as 8-4-4-4-12 digits. */
     public static String uuid(int number) {
         return Properties.uuid(number).toString();
     }
@@ -191,7 +191,7 @@ public final class SoftwareBackend implements GpuBackend {
             return check;
         }
         stream.context.issue(stream, () -> {
-            // As CUDA: not called once the context has failed.
+            // As in CUDA: a failed context calls no host functions.
             if (stream.context.error() == 0) {
                 function.run();
             }
@@ -245,7 +245,7 @@ public final class SoftwareBackend implements GpuBackend {
         });
     }
 
-    /** Something with code that may be refused; answers a CUresult. */
+    /** Loads code that may be refused; returns a CUresult. */
     private interface Loading {
         int run() throws ImageException, PtxException, LoadedModule.NoMemoryException;
     }
@@ -266,7 +266,7 @@ public final class SoftwareBackend implements GpuBackend {
 
     private static int refused(PtxException e, StringBuilder log) {
         log.append("ptx: ").append(e.getMessage()).append('\n');
-        // The operator must see which instruction is missing, whether or not the program asked for the log.
+        // The operator must see the missing instruction, whether or not the program requested the log.
         LOG.log(System.Logger.Level.WARNING, "device code refused: " + e.getMessage());
         return e.cuResult();
     }
@@ -342,7 +342,7 @@ public final class SoftwareBackend implements GpuBackend {
             names.addAll(module.image.kernels().keySet());
             return CUDA_SUCCESS;
         });
-        names.sort(null); // so that a guest which asks in several pieces gets each name once
+        names.sort(null); // a guest that reads the list in several pieces gets each name once
         return result == CUDA_SUCCESS ? names : null;
     }
 
@@ -442,7 +442,7 @@ public final class SoftwareBackend implements GpuBackend {
         boolean can = switch (attribute) {
             case 0, CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED,
                 CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED -> one != other;
-            default -> false; // the performance rank of all is the same, there are no arrays
+            default -> false; // the performance rank of all pairs is equal, and peers cannot share arrays
         };
         value.set(ValueLayout.JAVA_INT_UNALIGNED, 0, can ? 1 : 0);
         return CUDA_SUCCESS;

@@ -10,17 +10,18 @@ import java.lang.foreign.ValueLayout;
 import java.util.function.Consumer;
 
 /**
- * The Driver API on the software GPU. What is not here answers CUDA_ERROR_NOT_SUPPORTED by the interface's default.
- * Decoder's thread only; nothing blocks but an allocation that waits for frees, see {@link Device#allocate}.
+ * The Driver API on the software GPU. Functions without an implementation in this class return CUDA_ERROR_NOT_SUPPORTED
+ * by the interface's default. Decoder's thread only. Only an allocation that waits for frees blocks, see {@link
+ * Device#allocate}.
  */
 final class SoftwareDriver implements CudaDriver {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
 
-    /** Pitch of cuMemAllocPitch: a multiple of this, the granule, so that each row begins where an allocation could. */
+    /** The pitch of cuMemAllocPitch is a multiple of this, the allocator's granule, so that each row is aligned. */
     private static final int PITCH_BYTES = 512;
-    /** Fills up to this size run on the issuing thread when nothing is before them. */
+    /** Fills up to this size run on the issuing thread when they have no predecessors. */
     private static final long INLINE_FILL_BYTES = 64 << 10;
     // CUDA 13.0 cuda.h, CU_STREAM_NON_BLOCKING.
     private static final int NON_BLOCKING = 1;
@@ -62,7 +63,7 @@ final class SoftwareDriver implements CudaDriver {
         if (limit < 0 || limit >= device.current().limits.length) {
             return CUDA_ERROR_UNSUPPORTED_LIMIT;
         }
-        // A guest chooses it and every thread of a block gets it: 512 KiB is what CUDA's documentation allows.
+        // The guest chooses the size, and every thread of a block gets it: CUDA's documentation allows 512 KiB.
         if (value < 0 || limit == CUlimit.CU_LIMIT_STACK_SIZE && value > 512 << 10) {
             return CUDA_ERROR_INVALID_VALUE;
         }
@@ -171,7 +172,7 @@ final class SoftwareDriver implements CudaDriver {
             function.maxDynamicSharedBytes = value;
             return CUDA_SUCCESS;
         }
-        // A wish for how a cache is divided, which this device does not have.
+        // This hint divides a cache, and this device has none.
         return attribute == CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
             ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
@@ -271,7 +272,7 @@ final class SoftwareDriver implements CudaDriver {
         return device.check();
     }
 
-    // Pools. Stream-ordered frees go back to the device's allocator.
+    // Pools. Stream-ordered frees return memory to the device's allocator.
 
     @Override
     public int cuDeviceGetDefaultMemPool(MemorySegment pool, int ordinal) {
@@ -539,7 +540,7 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        // Interprocess events need timing disabled and a second process: refused with the rest of IPC.
+        // Interprocess events need a second process: refused, as is the rest of IPC.
         if ((flags & ~(Event.BLOCKING_SYNC | Event.DISABLE_TIMING)) != 0) {
             return (flags & ~Event.ALL_FLAGS) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
         }

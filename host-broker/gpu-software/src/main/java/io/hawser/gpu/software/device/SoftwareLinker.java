@@ -14,7 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** Links texts: what fits together is joined into one image, which is linked again when it is loaded. */
+/** Links PTX texts by joining compatible ones into one image; loading the image links it again. */
 final class SoftwareLinker implements DeviceLinker {
     private static final int CUBIN = 0; // CUjitInputType
     private static final int FATBINARY = 2;

@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Pools. Freed blocks go back to the device's one allocator at once, so that a pool holds nothing back, and what a
- * program sets is only remembered. Decoder's thread only.
+ * Memory pools. Freed blocks return to the device's allocator at once: a pool retains no memory, and the settings of a
+ * pool are stored without effect. Decoder's thread only.
  */
 final class SoftwarePools implements MemoryPools {
     private static final int REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3; // CUmemPool_attribute; 1 and 2 are its like
@@ -17,7 +17,7 @@ final class SoftwarePools implements MemoryPools {
     /** One pool. */
     static final class Pool {
         final boolean isDefault;
-        // CUDA's defaults: every kind of reuse is allowed, nothing is held back.
+        // CUDA's defaults: every kind of reuse is allowed, and no memory is retained.
         private final long[] attributes = {0, 1, 1, 1, 0};
 
         Pool(boolean isDefault) {
@@ -31,7 +31,7 @@ final class SoftwarePools implements MemoryPools {
         this.device = device;
     }
 
-    /** Ends a pool; what was allocated from it stays. */
+    /** Destroys a pool; its allocations stay valid. */
     static int destroy(Device device, long handle) {
         Pool pool = device.handles.get(handle, Pool.class);
         if (pool == null || pool.isDefault) {
@@ -45,7 +45,7 @@ final class SoftwarePools implements MemoryPools {
     @Override
     public int create(int ordinal, long maxBytes, MemorySegment out) {
         if (maxBytes != 0) {
-            return CUDA_ERROR_NOT_SUPPORTED; // nothing here would keep to it
+            return CUDA_ERROR_NOT_SUPPORTED; // the software GPU enforces no limit of a pool
         }
         out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, device.handles.add(new Pool(false)));
         return CUDA_SUCCESS;
@@ -58,7 +58,7 @@ final class SoftwarePools implements MemoryPools {
             return CUDA_ERROR_INVALID_VALUE;
         }
         if (attribute > RELEASE_THRESHOLD) {
-            return CUDA_ERROR_NOT_SUPPORTED; // the guest counts what it has in use
+            return CUDA_ERROR_NOT_SUPPORTED; // the guest counts the memory in use
         }
         out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, pool.attributes[attribute]);
         return CUDA_SUCCESS;

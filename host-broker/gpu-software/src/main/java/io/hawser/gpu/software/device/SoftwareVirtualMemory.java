@@ -10,11 +10,12 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Virtual memory management: memory is a file without a name, mapped where the guest wants it inside a reserved part of
- * this process's addresses. The shadow, which spans all addresses, opens it to kernels. Decoder's thread only.
+ * Virtual memory management. Memory is an unnamed file, mapped at the guest's chosen address inside a reserved part of
+ * this process's address space. The shadow spans all addresses and opens the mapped ones to kernels. Decoder's thread
+ * only.
  */
 final class SoftwareVirtualMemory implements VirtualMemory {
-    /** What an NVIDIA GPU has, so that programs meet the same rules. */
+    /** The granularity of NVIDIA GPUs, so that programs meet the same rules. */
     static final long GRANULARITY_BYTES = 2 << 20;
     private static final int ACCESS_NONE = 0; // CUmemAccess_flags
     private static final int ACCESS_READ = 1;
@@ -27,7 +28,7 @@ final class SoftwareVirtualMemory implements VirtualMemory {
         this.memory = memory;
     }
 
-    /** Null where the shadow does not span all addresses. */
+    /** Returns null where the shadow does not span all addresses. */
     static SoftwareVirtualMemory of(DeviceMemory memory) {
         return memory.arena().canMapHost() ? new SoftwareVirtualMemory(memory) : null;
     }
@@ -99,14 +100,14 @@ final class SoftwareVirtualMemory implements VirtualMemory {
     @Override
     public int unmap(long address, long bytes) {
         memory.arena().closeAddresses(address, bytes);
-        // Pages that are nobody's come in place of the file's: no thread that is late can meet a hole.
+        // Private pages replace the file's pages, so that a thread that is late meets no unmapped address.
         return MemoryFile.unmap(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
 
     @Override
     public int setAccess(long address, long bytes, int device, int flags) {
         if (flags == ACCESS_READ) {
-            return CUDA_ERROR_NOT_SUPPORTED; // the shadow knows only all or nothing
+            return CUDA_ERROR_NOT_SUPPORTED; // the shadow can only allow or forbid all access
         }
         if (flags == ACCESS_NONE) {
             memory.arena().closeAddresses(address, bytes);

@@ -1,12 +1,15 @@
 package io.hawser.gpu.software.device;
 
-/** A stream: what was issued last to it. Touched by the issuing thread only. */
+/** A stream and the work issued to it last. The issuing thread only. */
 final class Stream {
     final long id;
     final Context context;
     final int flags;
     final int priority;
-    /** Follows the context's legacy default stream and is followed by it (created without CU_STREAM_NON_BLOCKING). */
+    /**
+     * Whether the stream follows and precedes the legacy default stream's work (created without
+     * CU_STREAM_NON_BLOCKING).
+     */
     final boolean blocking;
     private Work last;
 

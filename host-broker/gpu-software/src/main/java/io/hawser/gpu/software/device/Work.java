@@ -5,12 +5,11 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
- * One piece of work in stream order. It becomes ready when all work that it follows is done, and then runs once on one
- * of the scheduler's threads. Edges are added by the issuing thread only, before {@link #issue}; completion comes from
- * any thread.
+ * One piece of work in stream order. It becomes ready when all of its predecessors are done, and then runs once on one
+ * of the scheduler's threads. Only the issuing thread adds edges, before {@link #issue}; any thread completes work.
  */
 final class Work {
-    /** What the work does; it must not throw. */
+    /** The action of the work; it must not throw. */
     @FunctionalInterface
     interface Body {
         void run();
@@ -23,9 +22,10 @@ final class Work {
     private final Scheduler scheduler;
     private final Body body;
     private final boolean report;
-    // One more than the unfinished predecessors until issue(), so that it cannot start while edges are added.
+    // The number of unfinished predecessors; one more until issue(), so that the work cannot start while edges are
+    // added.
     private volatile int waitsFor = 1;
-    /** Made when the first comes: most work has none. */
+    /** Created for the first follower, because most work has none. */
     private List<Work> followers;
     private volatile boolean ran;
     private volatile boolean done;
@@ -42,14 +42,14 @@ final class Work {
     }
 
     /**
-     * Short work that tells someone that what it follows is done. It has run before anything that was issued behind the
-     * same work starts or is told of: data of a copy is handed on before a later synchronisation is.
+     * Short work that reports the completion of its predecessors. It runs before other work behind the same
+     * predecessors starts or is reported: a copy's data arrives before a later synchronisation returns.
      */
     static Work report(Scheduler scheduler, Body body) {
         return new Work(scheduler, body, true);
     }
 
-    /** A point with nothing before it: done now. */
+    /** A point without predecessors: done from the start. */
     static Work finished(Scheduler scheduler) {
         Work work = new Work(scheduler, NOTHING);
         work.waitsFor = 0;
@@ -59,12 +59,12 @@ final class Work {
         return work;
     }
 
-    /** Work that only marks a point; it is done as soon as what it follows is. */
+    /** Work that only marks a point; it is done as soon as its predecessors are. */
     static Work marker(Scheduler scheduler) {
         return new Work(scheduler, NOTHING);
     }
 
-    /** Makes this wait for {@code other}; null and finished work are ignored. */
+    /** Makes this work wait for {@code other}; ignores null and finished work. */
     void follow(Work other) {
         if (other == null) {
             return;
@@ -80,26 +80,29 @@ final class Work {
         }
     }
 
-    /** Ends the adding of edges; the work may run from now on. */
+    /** Ends the adding of edges; from now on the work may run. */
     void issue() {
         if (WAITS_FOR.decrementAndGet(this) == 0) {
             scheduler.start(this);
         }
     }
 
-    /** As {@link #issue}, but runs short work at once on the calling thread when nothing is before it. */
+    /** As {@link #issue}, but runs short work on the calling thread when it has no predecessors. */
     void issueInline() {
         if (WAITS_FOR.decrementAndGet(this) == 0) {
             run();
         }
     }
 
-    /** Whether it does nothing, so that a thread need not be woken for it. */
+    /** Whether the work does nothing, so that it needs no thread. */
     boolean isMarker() {
         return body == NOTHING;
     }
 
-    /** Runs this and then, on the same thread, whatever becomes ready; all but one of those go to other threads. */
+    /**
+     * Runs this work, then on the same thread one follower that becomes ready; the other ready followers get other
+     * threads.
+     */
     void run() {
         Work work = this;
         while (work != null) {
@@ -110,7 +113,7 @@ final class Work {
 
     private Work complete() {
         doneNs = System.nanoTime();
-        ran = true; // pairs with isDone(): who was told by a report must find this done
+        ran = true; // pairs with isDone(): a thread that a report notified must find this done
         List<Work> ready = null;
         for (List<Work> batch = takeFollowers(); batch != null; batch = takeFollowers()) {
             for (Work follower : batch) {
@@ -136,7 +139,7 @@ final class Work {
         return next;
     }
 
-    /** Followers that came since the last time; null, and done from now on, when there are none. */
+    /** Followers added since the last call. Without any, returns null, and the work is done. */
     private synchronized List<Work> takeFollowers() {
         List<Work> taken = followers;
         followers = null;
@@ -148,13 +151,13 @@ final class Work {
         body.run();
         Work next = complete();
         if (next != null) {
-            scheduler.start(next); // not here: what this reports on is not done before this returns
+            scheduler.start(next); // on another thread: the predecessor is not done before this method returns
         }
     }
 
     /**
-     * Whether it has run and been reported. Not from a report: while reports run, which never block, this waits for
-     * them, since one of them may already have told the asker that it is done.
+     * Whether the work and its reports have run. A report must not call this method. While reports run, this waits for
+     * them, because a report may already have notified the caller of the completion; reports never block.
      */
     boolean isDone() {
         while (ran && !done) {
@@ -163,7 +166,7 @@ final class Work {
         return done;
     }
 
-    /** {@link System#nanoTime} of its end; meaningful once done. */
+    /** {@link System#nanoTime} of its end; valid once done. */
     long doneNs() {
         return doneNs;
     }

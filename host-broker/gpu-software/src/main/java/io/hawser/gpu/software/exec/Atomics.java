@@ -4,12 +4,12 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
 /**
- * atom and red. Global memory: hardware atomics, because CTAs run on several host threads. Shared and local memory:
- * plain, because one thread runs a
- * CTA. The operation is a constant of the call, so that its switch folds away.
+ * Implements atom and red. Global memory needs hardware atomics, because CTAs run on several host threads. Shared and
+ * local memory need none, because one thread runs a CTA. Each call passes its operation as a constant, so that the JIT
+ * folds the switch.
  */
 public final class Atomics {
-    /** Operations; the translator looks them up by "op.type". */
+    /** Operations; the translator finds them by "op.type". */
     public enum Op {
         ADD_I, AND, OR, XOR, EXCH, INC_U32, DEC_U32, MIN_S, MIN_U, MAX_S, MAX_U, ADD_F32, ADD_F64, ADD_F16X2,
         ADD_BF16X2, MIN_F16X2, MAX_F16X2, MIN_BF16X2, MAX_BF16X2;
@@ -71,7 +71,7 @@ public final class Atomics {
         };
     }
 
-    /** Global 32-bit read-modify-write; gives the old value. */
+    /** Global 32-bit read-modify-write; returns the old value. */
     public static int global32(Globals g, long address, int b, int op) {
         long at = Mem.check(g, address, 2);
         switch (Op.ALL[op]) {
@@ -111,7 +111,7 @@ public final class Atomics {
         }
     }
 
-    /** Global compare and swap; gives the old value. */
+    /** Global compare and swap; returns the old value. */
     public static int globalCas32(Globals g, long address, int expected, int value) {
         return (int) INT.compareAndExchange(Mem.ALL, Mem.check(g, address, 2), expected, value);
     }
@@ -121,7 +121,7 @@ public final class Atomics {
         return (long) LONG.compareAndExchange(Mem.ALL, Mem.check(g, address, 3), expected, value);
     }
 
-    // 16 bits are exchanged inside their 32-bit word: the JVM has no narrower compare-and-set on memory.
+    // 16 bits are exchanged inside their 32-bit word: the JVM's narrowest compare-and-set on memory is 32 bits.
 
     /** As {@link #globalCas32}. */
     public static int globalCas16(Globals g, long address, int expected, int value) {
@@ -155,7 +155,7 @@ public final class Atomics {
         return bf16 != 0 ? HalfMath.addBf16(a, b) : HalfMath.addF16(a, b);
     }
 
-    /** Shared forms. */
+    /** Forms for shared memory. */
     public static int window32(int[] w, int address, int b, int op) {
         int old = Window.ld32(w, address, 0);
         Window.st32(w, address, 0, apply(Op.ALL[op], old, b));
@@ -203,37 +203,37 @@ public final class Atomics {
         return old;
     }
 
-    /** Generic form. */
+    /** Form for generic addresses. */
     public static int generic32(Globals g, CtaSlot c, int t, long address, int b, int op) {
         return Mem.isGlobal(g, address) ? global32(g, address, b, op)
             : window32(Window.forStore(c, t, address, 4), (int) address, b, op);
     }
 
-    /** Generic form. */
+    /** Form for generic addresses. */
     public static long generic64(Globals g, CtaSlot c, int t, long address, long b, int op) {
         return Mem.isGlobal(g, address) ? global64(g, address, b, op)
             : window64(Window.forStore(c, t, address, 8), (int) address, b, op);
     }
 
-    /** Generic form. */
+    /** Form for generic addresses. */
     public static int genericCas32(Globals g, CtaSlot c, int t, long address, int expected, int value) {
         return Mem.isGlobal(g, address) ? globalCas32(g, address, expected, value)
             : windowCas32(Window.forStore(c, t, address, 4), (int) address, expected, value);
     }
 
-    /** Generic form. */
+    /** Form for generic addresses. */
     public static long genericCas64(Globals g, CtaSlot c, int t, long address, long expected, long value) {
         return Mem.isGlobal(g, address) ? globalCas64(g, address, expected, value)
             : windowCas64(Window.forStore(c, t, address, 8), (int) address, expected, value);
     }
 
-    /** Generic form. */
+    /** Form for generic addresses. */
     public static int genericCas16(Globals g, CtaSlot c, int t, long address, int expected, int value) {
         return Mem.isGlobal(g, address) ? globalCas16(g, address, expected, value)
             : windowCas16(Window.forStore(c, t, address, 2), (int) address, expected, value);
     }
 
-    /** Generic form. */
+    /** Form for generic addresses. */
     public static int genericAdd16(Globals g, CtaSlot c, int t, long address, int b, int bf16) {
         return Mem.isGlobal(g, address) ? globalAdd16(g, address, b, bf16)
             : windowAdd16(Window.forStore(c, t, address, 2), (int) address, b, bf16);

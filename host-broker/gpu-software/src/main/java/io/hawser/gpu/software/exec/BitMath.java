@@ -70,7 +70,7 @@ public final class BitMath {
         return a == 0 ? 1 : 0;
     }
 
-    /** The eight minterms of a three-input function; with a constant table all but the used ones fold away. */
+    /** Combines the eight minterms of a three-input function; with a constant table the JIT removes the unused ones. */
     @Ptx(value = "lop3.b32", args = "T,T,T,u32")
     public static int lop3(int a, int b, int c, int lut) {
         int r = 0;
@@ -156,8 +156,9 @@ public final class BitMath {
     }
 
     /**
-     * Absolute differences of the unsigned bytes of two words; these instructions of video are those that nvcc makes of
-     * CUDA's {@code __v...} functions. The third operand gives the bytes that are not written: here there are none.
+     * Absolute differences of the unsigned bytes of two words. nvcc translates CUDA's {@code __v...} functions to these
+     * video instructions. The third operand gives the bytes that the instruction does not write: here it writes all of
+     * them.
      */
     @Ptx("vabsdiff4.u32.u32.u32")
     public static int vabsdiff4(int a, int b, int c) {
@@ -170,7 +171,7 @@ public final class BitMath {
         return absoluteDifferences(a, b, 16);
     }
 
-    /** Sum of the absolute differences of the unsigned bytes of two words, and of the third. */
+    /** Sum of the absolute differences of the unsigned bytes of two words, plus the third operand. */
     @Ptx("vabsdiff4.u32.u32.u32.add")
     public static int vabsdiff4Add(int a, int b, int c) {
         int differences = absoluteDifferences(a, b, 8);
@@ -178,7 +179,7 @@ public final class BitMath {
             + (differences >>> 24);
     }
 
-    /** Sum of the absolute differences of the unsigned halves of two words, and of the third. */
+    /** Sum of the absolute differences of the unsigned halves of two words, plus the third operand. */
     @Ptx("vabsdiff2.u32.u32.u32.add")
     public static int vabsdiff2Add(int a, int b, int c) {
         int differences = absoluteDifferences(a, b, 16);
@@ -229,7 +230,7 @@ public final class BitMath {
             return 0;
         }
         int shifted = a >> Math.min(pos, 31);
-        // Bits over the top are copies of the sign, so a field that reaches the top is sign-extended already.
+        // Bits above the top are copies of the sign, so a field that reaches the top is already sign-extended.
         return pos + len >= 32 ? shifted : shifted << 32 - len >> 32 - len;
     }
 

@@ -3,9 +3,9 @@ package io.hawser.gpu.software.exec;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 
-/** What kernels call besides arithmetic and memory. */
+/** Functions that kernels call, except arithmetic and memory accesses. */
 public final class Builtins {
-    private static final int MAX_STRING_BYTES = 1 << 16; // a string without an end would be read for ever
+    private static final int MAX_STRING_BYTES = 1 << 16; // ends the read of a string without a terminator
 
     private Builtins() {
     }
@@ -35,7 +35,7 @@ public final class Builtins {
             + Long.toHexString(address));
     }
 
-    /** The bytes of a string at a generic address, without its end. */
+    /** The bytes of a string at a generic address, without the terminator. */
     static byte[] string(Globals g, CtaSlot c, int t, long address) {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         for (int i = 0; i < MAX_STRING_BYTES; i++) {
@@ -48,7 +48,7 @@ public final class Builtins {
         return bytes.toByteArray();
     }
 
-    /** printf: the arguments lie packed at an address, each at its natural alignment. */
+    /** printf: reads the packed arguments at an address, each at its natural alignment. */
     static int vprintf(Globals g, CtaSlot c, int t, long format, long arguments) {
         Printf printf = new Printf(g, c, t, arguments);
         int items = printf.run(string(g, c, t, format));
@@ -58,7 +58,7 @@ public final class Builtins {
 
     static void assertfail(Globals g, CtaSlot c, int t, long message, long file, int line, long function,
                            long charBytes) {
-        // The line that CUDA prints, word for word, and the context is lost.
+        // Prints the same line as CUDA. The context then fails.
         String text = text(g, c, t, file) + ":" + line + ": " + text(g, c, t, function) + ": block: [" + c.ctaX + ","
             + c.ctaY + "," + c.ctaZ + "], thread: [" + c.tidX[t] + "," + c.tidY[t] + "," + c.tidZ[t]
             + "] Assertion `" + text(g, c, t, message) + "` failed.";
@@ -76,7 +76,7 @@ public final class Builtins {
 
     static void free(Globals g, CtaSlot c, int t, long address) {
         if (address != 0 && (c.launch.heap == null || !c.launch.heap.free(address))) {
-            throw new DeviceFault(DeviceFault.LAUNCH_FAILED, "free must be given what malloc gave: address=0x"
+            throw new DeviceFault(DeviceFault.LAUNCH_FAILED, "free must get an address from malloc: address=0x"
                 + Long.toHexString(address));
         }
     }

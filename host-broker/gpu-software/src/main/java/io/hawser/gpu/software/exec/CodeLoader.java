@@ -2,16 +2,19 @@ package io.hawser.gpu.software.exec;
 
 import java.lang.invoke.MethodHandles;
 
-/** Defines generated classes as hidden ones of this package: they go when the last reference to their code goes. */
+/**
+ * Defines generated classes as hidden classes of this package: the JVM unloads them with the last reference to their
+ * code.
+ */
 public final class CodeLoader {
-    /** Binary name that a generated class gives itself. */
+    /** The binary name in a generated class. */
     public static final String CLASS_NAME = "io.hawser.gpu.software.exec.Kernel";
 
     private CodeLoader() {
     }
 
     /**
-     * Defines a class and makes its one object.
+     * Defines a class and creates its only instance.
      *
      * @param classFile made by the translator.
      * @param globals   available to the class as its class data.

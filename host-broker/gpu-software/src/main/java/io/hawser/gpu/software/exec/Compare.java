@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.exec;
 
-/** Comparisons that are not one JVM branch. Results are 1 or 0. */
+/** Comparisons that need more than one JVM branch. Results are 1 or 0. */
 public final class Compare {
     private Compare() {
     }

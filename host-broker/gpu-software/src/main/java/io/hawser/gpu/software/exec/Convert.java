@@ -3,8 +3,8 @@ package io.hawser.gpu.software.exec;
 import java.math.BigInteger;
 
 /**
- * Conversions that are not one JVM instruction. Rounding modes to integers: 0 nearest even, else those of {@link
- * Rounding}.
+ * Conversions that need more than one JVM instruction. Rounding mode 0 rounds to nearest even; the other modes are the
+ * constants of {@link Rounding}.
  */
 public final class Convert {
     private static final double TWO_63 = 0x1p63;
@@ -56,7 +56,7 @@ public final class Convert {
         if (a >= 0) {
             return a;
         }
-        // Halved with the lost bit kept, so that the doubling rounds once.
+        // Halves the value but keeps the lost bit, so that doubling the result rounds only once.
         return (double) (a >>> 1 | a & 1) * 2;
     }
 
@@ -65,27 +65,27 @@ public final class Convert {
         return a >= 0 ? (float) a : (float) (a >>> 1 | a & 1) * 2;
     }
 
-    /** Integer to f32 in a direction. */
+    /** Integer to f32, rounded by the mode. */
     public static float f32FromLong(long a, int mode) {
         return Rounding.fromLong(a, false, mode);
     }
 
-    /** u64 to f32 in a direction. */
+    /** u64 to f32, rounded by the mode. */
     public static float f32FromU64(long a, int mode) {
         return Rounding.fromLong(a, true, mode);
     }
 
-    /** Integer to f64 in a direction. */
+    /** Integer to f64, rounded by the mode. */
     public static double f64FromLong(long a, int mode) {
         return Rounding.doubleFromLong(a, false, mode);
     }
 
-    /** u64 to f64 in a direction. */
+    /** u64 to f64, rounded by the mode. */
     public static double f64FromU64(long a, int mode) {
         return Rounding.doubleFromLong(a, true, mode);
     }
 
-    /** f64 to f32 in a direction. */
+    /** f64 to f32, rounded by the mode. */
     public static float f32FromF64(double a, int mode) {
         return Rounding.fromDouble(a, mode);
     }
@@ -100,10 +100,10 @@ public final class Convert {
         return HalfMath.toBf16(Rounding.toFloatOdd(a));
     }
 
-    /** A double that stands for a 64-bit integer in any rounding to 24 bits or fewer. */
+    /** A double that gives the same result as a 64-bit integer in any rounding to 24 bits or fewer. */
     public static double oddFromLong(long a) {
         double near = a;
-        // 2^63 is the one double here that no long holds; it is above the exact value.
+        // 2^63 is the only double here that exceeds a long's range; it is above the exact value.
         int order = near == TWO_63 ? -1 : Long.compare(a, (long) near);
         return Rounding.odd(near, order);
     }
@@ -113,7 +113,7 @@ public final class Convert {
         return a >= 0 ? oddFromLong(a) : oddFromLong(a >>> 1 | a & 1) * 2;
     }
 
-    /** f64 to f16 bits toward zero. */
+    /** f64 to f16 bits, rounded by the mode. */
     public static int f16FromF64Toward(double a, int mode) {
         if (a != a) {
             return HalfMath.toF16(Float.NaN);
@@ -127,7 +127,7 @@ public final class Convert {
         return stepBits(near, back > a, back < a, down);
     }
 
-    /** f64 to bf16 bits in a direction. */
+    /** f64 to bf16 bits, rounded by the mode. */
     public static int bf16FromF64Toward(double a, int mode) {
         if (a != a) {
             return HalfMath.toBf16(Float.NaN);
@@ -141,7 +141,7 @@ public final class Convert {
         return stepBits(near, back > a, back < a, down);
     }
 
-    // Next 16-bit float below or above: magnitudes are ordered as their bits are.
+    // The next lower or higher 16-bit float: magnitudes have the order of their bits.
     private static int stepBits(int bits, boolean above, boolean below, boolean down) {
         boolean negative = (bits & 0x8000) != 0;
         if (down && above) {

@@ -3,16 +3,15 @@ package io.hawser.gpu.software.exec;
 import java.util.Arrays;
 
 /**
- * Scratch for one running CTA: shared memory, local memory, saved registers. It is kept by a host thread and reused
- * from CTA to
- * CTA and from kernel to kernel, so that a launch allocates nothing in the steady state. Used by one thread at a time.
- * Fields are package-private for the generated code, which lives in this package.
+ * Scratch memory for one running CTA: shared memory, local memory and saved registers. A host thread keeps it and
+ * reuses it for further CTAs and kernels, so that a launch allocates nothing in the steady state. One thread at a time.
+ * Fields are package-private for the generated code, which is in this package.
  */
 public final class CtaSlot {
     static final int EXITED = Integer.MIN_VALUE;
     static final int BARRIERS = 16;
     private static final int[] NOTHING = new int[0];
-    // Back-edges of loops that touch memory in an ordered way, before the thread lets others run.
+    // Back-edges of loops with ordered memory accesses that a thread takes before it lets other threads run.
     private static final int SPINS = 256;
 
     final GlobalMemory memory;
@@ -23,7 +22,7 @@ public final class CtaSlot {
     int ctaZ;
     int threads;
     int live;
-    /** The thread that runs, for messages. */
+    /** The running thread, for messages. */
     int running;
 
     int[] shared = NOTHING;
@@ -37,7 +36,7 @@ public final class CtaSlot {
     private int shapeX;
     private int shapeY;
 
-    /** Region a thread goes on with; its complement while it waits; EXITED. */
+    /** For each thread: the region that runs next, the region's complement while the thread waits, or EXITED. */
     int[] next = NOTHING;
     byte[] op = new byte[0];
     int[] mask = NOTHING;
@@ -53,16 +52,16 @@ public final class CtaSlot {
     final int[] allTrue = new int[BARRIERS];
     private int spins;
 
-    /** A slot for CTAs on this arena. */
+    /** Creates a slot for CTAs that use an arena. */
     public CtaSlot(GlobalMemory memory) {
         this.memory = memory;
     }
 
-    /** Readies the slot for a CTA, all threads at region 0. */
+    /** Prepares the slot for a CTA; all threads begin at region 0. */
     void reset(KernelPlan kernel, KernelLaunch of, int x, int y, int z) {
         boolean sameLaunch = launch == of && plan == kernel;
         plan = kernel;
-        // Set again below: a slot whose sizing failed sizes itself anew.
+        // Set again below: after a failed sizing, the next reset repeats the sizing.
         launch = null;
         ctaX = x;
         ctaY = y;
@@ -120,7 +119,7 @@ public final class CtaSlot {
     private void shape(KernelLaunch of) {
         shapeX = of.blockX;
         shapeY = of.blockY;
-        // All of the arrays: they may be longer than this block, and the next block may have the same shape.
+        // Fills the whole arrays: they may be longer than this block, and the next block may have the same shape.
         for (int t = 0; t < tidX.length; t++) {
             tidX[t] = t % shapeX;
             tidY[t] = t / shapeX % shapeY;
@@ -128,9 +127,9 @@ public final class CtaSlot {
         }
     }
 
-    // Below: called by generated code.
+    // Generated code calls the methods below.
 
-    /** Notes what thread t waits for. */
+    /** Records the operation that thread t waits for. */
     static void suspend(CtaSlot c, int t, int op, int mask, int a, int b, int argC) {
         c.op[t] = (byte) op;
         c.mask[t] = mask;
@@ -139,7 +138,7 @@ public final class CtaSlot {
         c.argC[t] = argC;
     }
 
-    /** Notes that thread t waits at a barrier. */
+    /** Records that thread t waits at a barrier. */
     static void barrier(CtaSlot c, int t, int barrier, int count, int predicate) {
         arrive(c, barrier, count);
         c.op[t] = 0;
@@ -148,7 +147,7 @@ public final class CtaSlot {
         c.allTrue[barrier] &= predicate;
     }
 
-    /** bar.arrive: counts a thread that does not wait. */
+    /** bar.arrive: counts a thread as arrived without making it wait. */
     static void arrive(CtaSlot c, int barrier, int count) {
         if (barrier < 0 || barrier >= BARRIERS || count < 0) {
             throw new DeviceFault(DeviceFault.LAUNCH_FAILED,
@@ -158,24 +157,24 @@ public final class CtaSlot {
         c.expected[barrier] = count;
     }
 
-    /** Notes that thread t lets the others run. */
+    /** Records that thread t lets other threads run. */
     static void giveWay(CtaSlot c, int t) {
         c.op[t] = 1;
         c.spins = SPINS;
     }
 
-    /** Whether a thread that spins has had its share. */
+    /** Whether a spinning thread has used up its iterations. */
     static int spun(CtaSlot c) {
         return --c.spins >>> 31;
     }
 
-    /** Notes that a thread has ended; gives what its region returns. */
+    /** Records that a thread has exited; returns the result of its region. */
     static int exit(CtaSlot c) {
         c.live--;
         return EXITED;
     }
 
-    /** Called now and then by loops: ends a cancelled launch. Gives the iterations until the next call. */
+    /** Loops call this at intervals: ends a cancelled launch, and returns the iterations until the next call. */
     static int poll(CtaSlot c) {
         if (c.launch.cancelled) {
             throw new DeviceFault(DeviceFault.CANCELLED, "launch was cancelled");
@@ -183,7 +182,7 @@ public final class CtaSlot {
         return 1 << 16;
     }
 
-    /** The frame of a callee, or a fault when the stack is used up. */
+    /** The frame of a callee; throws a fault when the stack is full. */
     static int frame(CtaSlot c, int t, int frame, int bytes) {
         if ((frame + bytes + 3) / 4 > c.local[t].length) {
             throw new DeviceFault(DeviceFault.LAUNCH_FAILED, "calls must fit the stack limit: stackBytes="

@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.exec;
 
-/** A kernel did what ends its context: it carries the CUresult that the context answers from now on. */
+/** A kernel's error that ends its context: carries the CUresult that the context returns from then on. */
 public final class DeviceFault extends RuntimeException {
     /** CUDA 13.0 cuda.h, CUDA_ERROR_ILLEGAL_ADDRESS. */
     public static final int ILLEGAL_ADDRESS = 700;
@@ -14,11 +14,11 @@ public final class DeviceFault extends RuntimeException {
     public static final int MISALIGNED_ADDRESS = 716;
     /** CUDA 13.0 cuda.h, CUDA_ERROR_INVALID_ADDRESS_SPACE. */
     public static final int INVALID_ADDRESS_SPACE = 717;
-    /** CUDA 13.0 cuda.h, CUDA_ERROR_INVALID_PC: an indirect call to what is no function. */
+    /** CUDA 13.0 cuda.h, CUDA_ERROR_INVALID_PC: an indirect call to an address without a function. */
     public static final int INVALID_PC = 718;
     /** CUDA 13.0 cuda.h, CUDA_ERROR_LAUNCH_FAILED. */
     public static final int LAUNCH_FAILED = 719;
-    /** CUDA 13.0 cuda.h, CUDA_ERROR_NOT_SUPPORTED: found only while running. */
+    /** CUDA 13.0 cuda.h, CUDA_ERROR_NOT_SUPPORTED: detected only at run time. */
     public static final int NOT_SUPPORTED = 801;
     /** CUDA 13.0 cuda.h, CUDA_ERROR_UNKNOWN: the launch was cancelled because its session ended. */
     public static final int CANCELLED = 999;

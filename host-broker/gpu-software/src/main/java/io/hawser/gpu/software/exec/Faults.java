@@ -1,11 +1,11 @@
 package io.hawser.gpu.software.exec;
 
-/** Makes the faults of memory accesses; kept out of the hot methods so that those stay small. */
+/** Creates the faults of memory accesses, in methods of their own so that the hot methods stay small. */
 final class Faults {
     private Faults() {
     }
 
-    /** The line of the PTX text that runs, from the line table of the generated code. */
+    /** The PTX line that is executing, from the line table of the generated code. */
     private static String line() {
         return StackWalker.getInstance(StackWalker.Option.SHOW_HIDDEN_FRAMES).walk(frames -> frames
             .filter(f -> f.getClassName().startsWith(CodeLoader.CLASS_NAME + "/"))

@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.exec;
 
-/** f32 and f64 arithmetic. Flushing of subnormals and saturation are added around these by the translator. */
+/** f32 and f64 arithmetic. The translator adds flushing of subnormals and saturation around these methods. */
 public final class FloatMath {
     private static final double LN2 = 0.6931471805599453;
     private static final double LOG2E = 1.4426950408889634;
@@ -8,12 +8,12 @@ public final class FloatMath {
     private FloatMath() {
     }
 
-    /** Subnormals become zeros of their sign (.ftz). */
+    /** .ftz: turns subnormals into zeros of the same sign. */
     public static float flush(float a) {
         return Math.abs(a) < Float.MIN_NORMAL ? Math.copySign(0f, a) : a;
     }
 
-    /** Clamped to 0..1, NaN to 0 (.sat). */
+    /** .sat: clamps to 0..1 and turns NaN into 0. */
     public static float saturate(float a) {
         return a > 0f ? Math.min(a, 1f) : 0f;
     }
@@ -23,7 +23,7 @@ public final class FloatMath {
         return a > 0 ? Math.min(a, 1) : 0;
     }
 
-    /** Bits of a computed value: a NaN is the one that PTX's f32 arithmetic makes. */
+    /** Bits of a computed value: a NaN becomes the NaN of PTX's f32 arithmetic. */
     public static int computedBits(float a) {
         return a == a ? Float.floatToRawIntBits(a) : 0x7FFFFFFF;
     }
@@ -253,7 +253,7 @@ public final class FloatMath {
         return -a;
     }
 
-    /** The other operand when one is NaN; -0 under +0. */
+    /** Returns the other operand when one is NaN; -0 is less than +0. */
     @Ptx("min.f32")
     public static float min(float a, float b) {
         return a != a ? b : b != b ? a : Math.min(a, b);
@@ -264,7 +264,7 @@ public final class FloatMath {
         return a != a ? b : b != b ? a : Math.max(a, b);
     }
 
-    /** The magnitude of b with the sign of a, as PTX orders them. */
+    /** The magnitude of b with the sign of a, in PTX's order of operands. */
     @Ptx("copysign.f32")
     public static float copysign(float a, float b) {
         return Math.copySign(b, a);
@@ -315,7 +315,7 @@ public final class FloatMath {
         return -a;
     }
 
-    /** The other operand when one is NaN; -0 under +0. */
+    /** Returns the other operand when one is NaN; -0 is less than +0. */
     @Ptx("min.f64")
     public static double min(double a, double b) {
         return a != a ? b : b != b ? a : Math.min(a, b);
@@ -326,7 +326,7 @@ public final class FloatMath {
         return a != a ? b : b != b ? a : Math.max(a, b);
     }
 
-    /** The magnitude of b with the sign of a, as PTX orders them. */
+    /** The magnitude of b with the sign of a, in PTX's order of operands. */
     @Ptx("copysign.f64")
     public static double copysign(double a, double b) {
         return Math.copySign(b, a);
@@ -427,7 +427,7 @@ public final class FloatMath {
         return 1 / Math.sqrt(a);
     }
 
-    // The .ftz forms give (and read) the upper 32 bits only; library code refines them from there.
+    // The .ftz forms read and write only the upper 32 bits; library code refines the result from them.
     private static double upperHalf(double a) {
         double cut = Double.longBitsToDouble(Double.doubleToRawLongBits(a) & 0xFFFFFFFF00000000L);
         return Math.abs(cut) < Double.MIN_NORMAL ? Math.copySign(0, cut) : cut;

@@ -10,17 +10,17 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 
 /**
- * The device's global memory: one lazily committed mapping of real memory, device address = real address. A shadow byte
- * for each granule tells whether it belongs to an allocation; kernels fault outside of those. The allocator (not here)
- * calls {@link #markAllocated} and {@link #markFree}; kernels on any thread read the shadow without a lock, so a kernel
- * that races with the free of what it uses may or may not fault, as on a GPU.
+ * The device's global memory: one lazily committed mapping; a device address equals the real address. A shadow byte for
+ * each granule marks whether an allocation contains it; kernels fault outside allocations. The allocator, a class of
+ * its own, calls {@link #markAllocated} and {@link #markFree}. Kernels on any thread read the shadow without a lock. A
+ * kernel that races with the free of its memory may or may not fault, as on a GPU.
  *
- * <p>The shadow spans the whole address space where the system grants that much (it is never committed but where
- * something is marked), so that mapped host memory, which lies anywhere, is found by the same check as the arena.
- * Otherwise it spans the arena alone, and host memory cannot be mapped.
+ * <p>Where the system grants enough addresses, the shadow spans the whole address space, and the system commits only
+ * its marked pages. The arena's check then covers mapped host memory at any address. Otherwise the shadow spans only
+ * the arena, and host memory cannot be mapped.
  */
 public final class GlobalMemory implements AutoCloseable {
-    /** Allocations begin at and are rounded up to multiples of this. */
+    /** Allocations begin at multiples of this; their sizes are rounded up to multiples of this. */
     public static final int GRANULE_BYTES = 512;
     /** log2 of {@link #GRANULE_BYTES}. */
     static final int GRANULE_SHIFT = 9;
@@ -30,12 +30,12 @@ public final class GlobalMemory implements AutoCloseable {
     private static final int MAP_FLAGS = 0x2 | 0x20 | 0x4000;
     private static final int MADV_DONTNEED = 4;
     private static final long PAGE_BYTES = 4096;
-    /** Shorter ranges are written: that is quicker than a system call and the faults behind it. */
+    /** Zeroes shorter ranges by writing: a system call and the later page faults take longer. */
     private static final long ZERO_BY_PAGES_BYTES = 1 << 20;
     private static final long REFUSED = -1; // MAP_FAILED
-    // More than any machine has: the rule that refuses it says so instead of mmap's ENOMEM.
+    // More than any machine has. Larger sizes get this rule's message instead of mmap's ENOMEM.
     private static final long MAX_BYTES = 1L << 44;
-    /** User addresses of Linux on x86-64 (47 bits unless asked for more) and on AArch64 with 48 bits are below. */
+    /** Above all user addresses of Linux: 47 bits on x86-64 (unless a process asks for more), 48 bits on AArch64. */
     private static final long ADDRESS_SPACE_BYTES = 1L << 48;
     private static final long ALL_ALLOCATED = 0x0101010101010101L;
 
@@ -78,16 +78,16 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
-     * Reserves address space; pages are committed when first written.
+     * Reserves address space; the system commits a page at its first write.
      *
      * @param bytes a positive multiple of {@link #GRANULE_BYTES}.
-     * @throws OutOfMemoryError if the address space is refused.
+     * @throws OutOfMemoryError if the system refuses the address space.
      */
     public static GlobalMemory reserve(long bytes) {
         return reserve(bytes, ADDRESS_SPACE_BYTES);
     }
 
-    /** As {@link #reserve(long)}, with a shadow of the addresses below {@code wantedSpan} if they can be had. */
+    /** As {@link #reserve(long)}; the shadow spans the addresses below {@code wantedSpan} if the system allows it. */
     static GlobalMemory reserve(long bytes, long wantedSpan) {
         if (bytes <= 0 || bytes % GRANULE_BYTES != 0 || bytes > MAX_BYTES) {
             throw new IllegalArgumentException("arena must be a positive multiple of " + GRANULE_BYTES
@@ -97,7 +97,7 @@ public final class GlobalMemory implements AutoCloseable {
         if (base == REFUSED) {
             throw new OutOfMemoryError("mmap refused the device's memory: bytes=" + bytes);
         }
-        // Refused where address space is limited or memory must not be promised beyond what there is.
+        // The system refuses if it limits address space or does not overcommit memory.
         long whole = base > wantedSpan - bytes ? REFUSED : map(wantedSpan >> GRANULE_SHIFT);
         if (whole != REFUSED) {
             return new GlobalMemory(base, bytes, whole, 0, wantedSpan);
@@ -137,20 +137,20 @@ public final class GlobalMemory implements AutoCloseable {
         return size;
     }
 
-    /** Where global memory is, as kernel code sees it. */
+    /** The location of global memory, for kernel code. */
     Globals globals() {
         return new Globals(shadowBase, shadowSpan, shadow);
     }
 
-    /** Whether {@link #attachHost} and what follows it work. */
+    /** Whether {@link #attachHost} and the methods that follow it work. */
     public boolean canMapHost() {
         return shadowSpan != size;
     }
 
     /**
-     * Names the host memory of which parts may be opened to kernels by {@link #markHostMapped}. Once, before any part.
+     * Sets the host memory whose parts {@link #markHostMapped} may open to kernels. Call once, before any part.
      *
-     * @param region native memory that stays mapped as long as this object is used.
+     * @param region native memory that stays mapped while this object is in use.
      */
     public void attachHost(MemorySegment region) {
         if (!canMapHost() || !region.isNative() || region.address() <= 0 || region.byteSize() == 0
@@ -159,7 +159,7 @@ public final class GlobalMemory implements AutoCloseable {
                 + Long.toHexString(region.address()) + " bytes=" + region.byteSize() + " span=0x"
                 + Long.toHexString(shadowSpan));
         }
-        // Any thread of the device reaches it, whichever made it.
+        // Accessible from every thread of the device, whichever thread created the region.
         host = MemorySegment.ofAddress(region.address()).reinterpret(region.byteSize());
     }
 
@@ -168,7 +168,7 @@ public final class GlobalMemory implements AutoCloseable {
         hostGranules(address, bytes).fill((byte) 1);
     }
 
-    /** Closes what {@link #markHostMapped} opened. */
+    /** Closes host memory that {@link #markHostMapped} opened. */
     public void markHostUnmapped(long address, long bytes) {
         hostGranules(address, bytes).fill((byte) 0);
     }
@@ -187,7 +187,7 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
-     * Reserves addresses outside the arena; their pages read as zeros and are closed to kernels.
+     * Reserves addresses outside the arena. Their pages read as zeros; kernels cannot access them yet.
      *
      * @param bytes whole pages.
      * @param alignment a power of two of at least a page.
@@ -212,7 +212,7 @@ public final class GlobalMemory implements AutoCloseable {
         return address;
     }
 
-    /** Gives back what {@link #reserveAddresses} gave; nothing uses it any more. */
+    /** Releases addresses from {@link #reserveAddresses} that nothing uses any more. */
     public void unreserveAddresses(long address, long bytes) {
         closeAddresses(address, bytes);
         reserved.remove(address);
@@ -224,7 +224,7 @@ public final class GlobalMemory implements AutoCloseable {
         reservedGranules(address, bytes).fill((byte) 1);
     }
 
-    /** Closes what {@link #openAddresses} opened. */
+    /** Closes addresses that {@link #openAddresses} opened. */
     public void closeAddresses(long address, long bytes) {
         reservedGranules(address, bytes).fill((byte) 0);
     }
@@ -269,21 +269,20 @@ public final class GlobalMemory implements AutoCloseable {
 
     /**
      * Whether every byte of the range lies in an allocated granule, in mapped host memory or in an open part of a
-     * reservation; true for an empty range.
-     * Any thread.
+     * reservation; true for an empty range. Any thread.
      */
     public boolean isAllocated(long address, long bytes) {
         if (bytes == 0) {
             return true;
         }
-        // A range that leaves the one or the other is neither, even where both are neighbours.
+        // A range that crosses the end of one kind of memory is invalid, even if the other kind is adjacent.
         boolean inArena = address >= base && bytes > 0 && bytes <= size - (address - base);
         if (!inArena && (bytes < 0 || !inHost(address, bytes) && !inReserved(address, bytes))) {
             return false;
         }
         long granule = address - shadowBase >> GRANULE_SHIFT;
         long last = address - shadowBase + bytes - 1 >> GRANULE_SHIFT;
-        // Eight at a time: a long copy has many.
+        // Checks eight granules at a time, because a long copy has many.
         for (; granule + 7 <= last; granule += 8) {
             if (shadowSegment.get(ValueLayout.JAVA_LONG_UNALIGNED, granule) != ALL_ALLOCATED) {
                 return false;
@@ -312,8 +311,8 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
-     * Makes a range of the arena zeros. Whole pages of a long one are given back to the machine instead of being
-     * written, so that an array which a program never touches takes none of its memory.
+     * Zeroes a range of the arena. In a long range, whole pages return to the machine instead of being written. An
+     * array that a program never touches therefore uses no memory of the machine.
      *
      * @throws IndexOutOfBoundsException if the range leaves the arena.
      */
@@ -330,9 +329,10 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
-     * Gives whole pages inside the range back to the machine; they read as zero afterwards.
+     * Returns whole pages inside the range to the machine; they read as zero afterwards.
      *
-     * @return false, with nothing changed, when there is none, or when the machine does not take them (locked memory).
+     * @return false, with nothing changed, when the range has no whole page, or when the system refuses (locked
+     *     memory).
      */
     public boolean decommit(long address, long bytes) {
         long from = address + PAGE_BYTES - 1 & -PAGE_BYTES;
@@ -347,7 +347,7 @@ public final class GlobalMemory implements AutoCloseable {
         }
     }
 
-    /** Unmaps; no kernel may be running. */
+    /** Unmaps the memory; no kernel may be running. */
     @Override
     public synchronized void close() {
         if (closed) {

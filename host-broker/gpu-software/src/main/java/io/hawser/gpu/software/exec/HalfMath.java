@@ -1,12 +1,12 @@
 package io.hawser.gpu.software.exec;
 
 /**
- * f16 and bf16 arithmetic on their bits. Operations go through f32, which holds twice the digits and so rounds as if
- * exact; fma goes through
- * an odd-rounded double. The packed forms (f16x2, ...) are these for each half.
+ * f16 and bf16 arithmetic on the values' bits. Operations compute in f32, which has twice the digits, so that rounding
+ * twice gives the same result as rounding once; fma computes in an odd-rounded double. The packed forms (f16x2, ...)
+ * apply these methods to each half.
  */
 public final class HalfMath {
-    // What PTX's 16-bit arithmetic gives for NaN.
+    // The NaN that PTX's 16-bit arithmetic returns.
     private static final int NAN = 0x7FFF;
 
     private HalfMath() {
@@ -17,7 +17,7 @@ public final class HalfMath {
         return Float.float16ToFloat((short) bits);
     }
 
-    /** f16 bits next to a value, ties to even. */
+    /** f16 bits nearest to a value, ties to even. */
     public static int toF16(float value) {
         return value != value ? NAN : Float.floatToFloat16(value) & 0xFFFF;
     }
@@ -27,7 +27,7 @@ public final class HalfMath {
         return Float.intBitsToFloat(bits << 16);
     }
 
-    /** bf16 bits next to a value, ties to even. */
+    /** bf16 bits nearest to a value, ties to even. */
     public static int toBf16(float value) {
         if (value != value) {
             return NAN;
@@ -56,7 +56,7 @@ public final class HalfMath {
         return pair >> 16;
     }
 
-    /** Joins halves; the lower comes first. */
+    /** Joins two halves, the lower one first. */
     public static int pair(int low, int high) {
         return high << 16 | low & 0xFFFF;
     }
@@ -66,7 +66,7 @@ public final class HalfMath {
         return (a & 0x7C00) == 0 ? a & 0x8000 : a;
     }
 
-    /** .ftz of bf16; no instruction of PTX 9.0 has it, but the translator's table is uniform. */
+    /** .ftz of bf16; no instruction of PTX 9.0 has it, but the translator looks it up for all types alike. */
     public static int flushBf16(int a) {
         return (a & 0x7F80) == 0 ? a & 0x8000 : a;
     }

@@ -1,7 +1,7 @@
 package io.hawser.gpu.software.exec;
 
 /**
- * Integer arithmetic of 16, 32 and 64 bits. Narrow operands arrive widened by their type; results are cut when stored.
+ * Integer arithmetic of 16, 32 and 64 bits. Narrow operands arrive widened by their type; the store truncates results.
  */
 public final class IntMath {
     private IntMath() {
@@ -199,7 +199,7 @@ public final class IntMath {
         return c + (Long.compareUnsigned(a, b) < 0 ? b - a : a - b);
     }
 
-    // PTX leaves division by zero unspecified; NVIDIA's code gives all ones, and so does this.
+    // PTX leaves division by zero unspecified. NVIDIA's GPUs return all ones, and so do these methods.
     @Ptx({"div.s16", "div.u16", "div.s32"})
     public static int divS32(int a, int b) {
         return b == 0 ? -1 : a / b;
@@ -310,7 +310,7 @@ public final class IntMath {
         return Math.clamp((long) a - b, Integer.MIN_VALUE, Integer.MAX_VALUE);
     }
 
-    // Carry chains: the translator keeps CC.CF in a register of its own and calls the pair of each.
+    // Carry chains: the translator keeps CC.CF in a register and calls one method for the result and one for the carry.
 
     @Ptx(value = "addc.u32", args = "T,T,u32")
     public static int addCarry(int a, int b, int carry) {
@@ -334,7 +334,8 @@ public final class IntMath {
     }
 
     // GPUs subtract by adding the complement: after sub.cc the carry is 1 where nothing was borrowed. PTX ISA 9.0 calls
-    // the flag a borrow, which is the same for chains of subtractions; nvcc's division of 128 bits reads it by addc.
+    // the flag a borrow; for chains of subtractions both are equivalent. nvcc's division of 128 bits reads the flag
+    // with addc.
     @Ptx(value = "subc.u32", args = "T,T,u32")
     public static int subtractWithCarry(int a, int b, int carry) {
         return addCarry(a, ~b, carry);

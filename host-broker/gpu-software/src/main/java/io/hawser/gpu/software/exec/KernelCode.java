@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.exec;
 
-/** A translated kernel; its one implementation is generated. */
+/** A translated kernel; the generated class is its only implementation. */
 public abstract class KernelCode {
     /** For generated constructors. */
     protected KernelCode() {

@@ -4,14 +4,14 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
-/** One launch of a kernel: what all of its CTAs share. Any number of threads may run CTAs of it at once. */
+/** One launch of a kernel: the state that all of its CTAs share. Several threads may run its CTAs at the same time. */
 public final class KernelLaunch {
-    /** Memory for the device's malloc() and free(); called by any thread that runs a CTA. */
+    /** Memory for malloc() and free() in kernels; any thread that runs a CTA may call it. */
     public interface DeviceHeap {
-        /** Address of at least that many bytes, a multiple of 16, marked allocated; 0 if there is no room. */
+        /** Allocates at least that many bytes, marked allocated, at a multiple of 16; returns 0 if there is no room. */
         long allocate(long bytes);
 
-        /** Frees what {@link #allocate} gave; 0 is ignored; returns false for anything else. */
+        /** Frees memory from {@link #allocate}; ignores 0; returns false for any other address. */
         boolean free(long address);
     }
 
@@ -35,7 +35,7 @@ public final class KernelLaunch {
     /**
      * @param packedParams       the parameter buffer, copied; at least the kernel's paramBytes long.
      * @param dynamicSharedBytes the launch's sharedMemBytes.
-     * @param output             receives the bytes of each printf() as one array; called by any thread that runs a CTA.
+     * @param output receives the bytes of each printf() as one array; any thread that runs a CTA calls it.
      */
     public KernelLaunch(int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int dynamicSharedBytes,
                         MemorySegment packedParams, Consumer<byte[]> output) {
@@ -57,29 +57,28 @@ public final class KernelLaunch {
         MemorySegment.copy(packedParams, 0, MemorySegment.ofArray(params), 0, packedParams.byteSize());
     }
 
-    /** The heap of the device's malloc(); without one malloc() returns NULL. Before the first CTA. */
+    /** Sets the heap of malloc() in kernels; without a heap malloc() returns NULL. Call before the first CTA. */
     public KernelLaunch heap(DeviceHeap deviceHeap) {
         this.heap = deviceHeap;
         return this;
     }
 
-    /** CU_LIMIT_STACK_SIZE: bytes of local memory a thread has for calls that recurse. Before the first CTA. */
+    /** CU_LIMIT_STACK_SIZE: bytes of local memory of a thread for recursive calls. Call before the first CTA. */
     public KernelLaunch stackBytes(int bytes) {
         this.stackBytes = bytes;
         return this;
     }
 
     /**
-     * Address of zeroed device memory that grid synchronisation of a cooperative launch uses (%envreg1:%envreg2), at
-     * least 8 bytes
-     * a launch. Before the first CTA.
+     * Sets the address of zeroed device memory for the grid synchronisation of a cooperative launch
+     * (%envreg1:%envreg2). It has at least 8 bytes and belongs to one launch. Call before the first CTA.
      */
     public KernelLaunch gridWorkspace(long address) {
         this.gridWorkspace = address;
         return this;
     }
 
-    /** Makes running CTAs of this launch end with {@link DeviceFault#CANCELLED} soon. Any thread. */
+    /** Ends the running CTAs of this launch soon with {@link DeviceFault#CANCELLED}. Any thread. */
     public void cancel() {
         cancelled = true;
     }

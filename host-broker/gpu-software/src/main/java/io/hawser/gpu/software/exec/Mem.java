@@ -4,12 +4,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Loads and stores of kernels. Methods without a slot reach global memory alone; those with one take generic
- * addresses. Every access is
- * checked for alignment and against the shadow map first.
+ * Loads and stores of kernels. Methods without a slot access only global memory; those with a slot take generic
+ * addresses. Every access first checks the alignment and the shadow.
  */
 public final class Mem {
-    // SAFETY: only reached by address after valid(), so in an allocated granule of the arena or in mapped host memory.
+    // SAFETY: every access passes valid() first, so its address is in an allocated granule or in mapped host memory.
     static final MemorySegment ALL = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
     static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
     static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
@@ -19,8 +18,8 @@ public final class Mem {
     }
 
     /**
-     * Checks an access of 1 << shift bytes. Misaligned addresses become huge by the rotation, so that one comparison
-     * finds both them and those that have no shadow.
+     * Checks an access of 1 << shift bytes. The rotation turns misaligned addresses into huge numbers, so that one
+     * comparison finds both misaligned addresses and addresses without a shadow.
      */
     static boolean valid(Globals g, long address, int shift) {
         long offset = address - g.base();
@@ -211,24 +210,26 @@ public final class Mem {
         return check(g, address, shift);
     }
 
-    /** Whether an access at a generic address goes to global memory, or to none: not to a window. */
+    /** Whether an access at a generic address goes to no window: to global memory or to an invalid address. */
     public static boolean isGlobal(Globals g, long address) {
         return Long.compareUnsigned(address - g.base(), g.size()) < 0;
     }
 
-    /** Alignment of a vector access at a generic address. */
+    /** Requires the alignment of a vector access at a generic address. */
     public static void aligned(long address, int bytes) {
         if ((address & bytes - 1) != 0) {
             throw Faults.global(address, bytes);
         }
     }
 
-    /** After an acquiring, relaxed or volatile load: the JIT must not keep the value, nor later loads come before. */
+    /**
+     * Follows an acquiring, relaxed or volatile load: the JIT must not reuse the value or move later loads before it.
+     */
     public static void acquire() {
         java.lang.invoke.VarHandle.acquireFence();
     }
 
-    /** Before a releasing, relaxed or volatile store. */
+    /** Precedes a releasing, relaxed or volatile store. */
     public static void release() {
         java.lang.invoke.VarHandle.releaseFence();
     }
@@ -238,7 +239,7 @@ public final class Mem {
         java.lang.invoke.VarHandle.fullFence();
     }
 
-    /** cp.async: copies bytes from global to shared memory and fills the rest of size with zeros. */
+    /** cp.async: copies bytes from global to shared memory and fills the rest of {@code size} with zeros. */
     public static void copyAsync(Globals g, long from, int[] shared, int to, int size, int bytes) {
         if (bytes < 0 || bytes > size) {
             throw Faults.window(bytes);

@@ -7,8 +7,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Memory that can be mapped at several addresses: a file without a name, which reads as zeros and takes pages when they
- * are written. Mappings outlive it. One thread.
+ * An unnamed file whose memory can be mapped at several addresses. It reads as zeros, and the system allocates a page
+ * at its first write. Mappings stay valid after close. One thread.
  */
 public final class MemoryFile implements AutoCloseable {
     private static final int CLOSE_ON_EXEC = 1; // memfd_create(2), MFD_CLOEXEC
@@ -45,7 +45,7 @@ public final class MemoryFile implements AutoCloseable {
     }
 
     /**
-     * Makes a file.
+     * Creates a file.
      *
      * @param bytes its length, a multiple of the page size.
      * @return null when the system refuses.
@@ -73,15 +73,15 @@ public final class MemoryFile implements AutoCloseable {
     }
 
     /**
-     * Maps a part in place of what is there.
+     * Maps a part of the file; it replaces the existing mapping.
      *
-     * @return false when the system refuses; then what was there has stayed.
+     * @return false when the system refuses; the existing mapping then stays.
      */
     public boolean map(long address, long length, long offset) {
         return mmap(address, length, MAP_SHARED_FIXED, descriptor, offset) == address;
     }
 
-    /** Puts private pages, which read as zeros, in place of what is mapped. False when the system refuses. */
+    /** Replaces a mapping with private pages, which read as zeros. Returns false when the system refuses. */
     public static boolean unmap(long address, long length) {
         return mmap(address, length, MAP_PRIVATE_ANONYMOUS_FIXED, -1, 0) == address;
     }

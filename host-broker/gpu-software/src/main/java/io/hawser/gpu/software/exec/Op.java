@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.exec;
 
-/** What a thread waits for when its code returns to the scheduler. The numbers are constants in generated code. */
+/** The reason that a thread's code returned to the scheduler. The numbers are constants in generated code. */
 public enum Op {
     BARRIER, YIELD,
     SYNCWARP, SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX, VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT, MATCH_ANY, MATCH_ALL,
@@ -8,7 +8,7 @@ public enum Op {
 
     static final Op[] ALL = values();
 
-    /** Resolved among the lanes of one warp. */
+    /** Whether the lanes of one warp resolve it together. */
     public boolean warp() {
         return ordinal() >= SYNCWARP.ordinal();
     }

@@ -7,9 +7,9 @@ import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 
-/** Formats as CUDA's device printf does: C's conversions, no %n, no *. */
+/** Formats as CUDA's device printf does: C's conversions except %n and *. */
 final class Printf {
-    private static final int MAX_WIDTH = 1 << 12; // a kernel's format decides how much is padded
+    private static final int MAX_WIDTH = 1 << 12; // the kernel's format chooses the width, which sizes a host buffer
 
     private final Globals g;
     private final CtaSlot c;
@@ -37,7 +37,7 @@ final class Printf {
         return out.toByteArray();
     }
 
-    /** Formats; gives the number of arguments, as the device's printf returns it. */
+    /** Formats a string; returns the number of arguments, as the device's printf does. */
     int run(byte[] format) {
         int at = 0;
         while (at < format.length) {
@@ -150,7 +150,7 @@ final class Printf {
             }
             case 'p' -> {
                 long value = wide();
-                // As the H200, whose driver prints with glibc's words.
+                // An H200 prints the same: its driver prints with glibc's words.
                 String text = value == 0 ? "(nil)" : "0x" + Long.toHexString(value);
                 pad("", text.getBytes(StandardCharsets.US_ASCII), false);
             }

@@ -7,7 +7,7 @@ import static io.hawser.gpu.software.exec.Mem.SHORT;
 
 import java.lang.foreign.ValueLayout;
 
-/** Elements of vector accesses of global memory: the vector as a whole has been checked by {@link Mem#vector}. */
+/** Accesses the elements of vectors in global memory, after {@link Mem#vector} has checked the whole vector. */
 public final class RawMem {
     private RawMem() {
     }

@@ -3,10 +3,9 @@ package io.hawser.gpu.software.exec;
 import java.math.BigDecimal;
 
 /**
- * Directed rounding. f32 results come from a double that was rounded to odd (its last bit is set when anything was
- * lost), which any
- * second rounding to 24 bits or fewer takes for the exact value. f64 results are compared with exact decimal
- * arithmetic.
+ * Directed rounding. f32 results come from a double that was rounded to odd: its last bit is set when digits were lost.
+ * Any second rounding to 24 bits or fewer treats that double as the exact value. f64 results are compared with exact
+ * decimal arithmetic.
  */
 final class Rounding {
     /** Toward zero, toward minus infinity, toward plus infinity. */
@@ -20,8 +19,8 @@ final class Rounding {
     /**
      * Rounds to odd.
      *
-     * @param near  the double next to the exact value.
-     * @param error any number with the sign of exact - near; 0 if near is exact.
+     * @param near  the double nearest to the exact value.
+     * @param error any number with the sign of (exact - near); 0 if near is exact.
      */
     static double odd(double near, double error) {
         if (error == 0 || !Double.isFinite(near) || error != error) {
@@ -44,7 +43,7 @@ final class Rounding {
         return sumOdd((double) a * b, c);
     }
 
-    /** The float next to an exact or odd-rounded double in a direction. */
+    /** Rounds an exact or odd-rounded double to a float in a direction. */
     static float toFloat(double exact, int mode) {
         float near = (float) exact;
         if (near == exact || exact != exact) {
@@ -59,7 +58,7 @@ final class Rounding {
         };
     }
 
-    /** A float that any rounding to 16 bits takes for the exact or odd-rounded double. */
+    /** A float that any rounding to 16 bits treats like the exact or odd-rounded double. */
     static float toFloatOdd(double exact) {
         float near = (float) exact;
         if (near == exact || exact != exact || Float.isInfinite(near)) {
@@ -79,7 +78,7 @@ final class Rounding {
         return (Double.doubleToRawLongBits(a) ^ Double.doubleToRawLongBits(b)) < 0;
     }
 
-    // A sum of opposite numbers is -0 when rounding down, +0 otherwise.
+    // The sum of opposite numbers is -0 when rounding down, +0 otherwise.
     static float add(float a, float b, int mode) {
         double sum = sumOdd(a, b);
         if (sum == 0 && mode == RM && oppositeSigns(a, b)) {
@@ -127,7 +126,7 @@ final class Rounding {
         return step(near, order, mode);
     }
 
-    /** Corrects a nearest result; order is the sign of near - exact. */
+    /** Corrects a result rounded to nearest; {@code order} is the sign of (near - exact). */
     private static double step(double near, int order, int mode) {
         boolean positive = order > 0 ? near > 0 : near >= 0 && !oppositeSigns(near, 1);
         int side = mode == RZ ? positive ? RM : RP : mode;
@@ -199,7 +198,7 @@ final class Rounding {
 
     static float fromLong(long value, boolean unsigned, int mode) {
         BigDecimal exact = unsigned ? new BigDecimal(Convert.unsigned(value)) : BigDecimal.valueOf(value);
-        // 64 bits do not fit a double: cut them to odd first.
+        // 64 bits exceed a double's precision: rounds them to odd first.
         double near = exact.doubleValue();
         return toFloat(odd(near, exact.compareTo(new BigDecimal(near))), mode);
     }

@@ -1,18 +1,18 @@
 package io.hawser.gpu.software.exec;
 
-/** Runs a CTA's threads in turn on the calling thread and resolves what they wait for. */
+/** Runs a CTA's threads in turn on the calling thread and resolves the operations that they wait for. */
 public final class Scheduler {
     private static final int WARP = 32;
 
     private Scheduler() {
     }
 
-    /** Readies a slot for a CTA. */
+    /** Prepares a slot for a CTA. */
     public static void begin(KernelPlan plan, KernelLaunch launch, int x, int y, int z, CtaSlot c) {
         try {
             c.reset(plan, launch, x, y, z);
         } catch (OutOfMemoryError e) {
-            // Local and shared memory lie on the JVM's heap: a kernel may ask for more of it than the worker has.
+            // Local and shared memory are on the JVM's heap: a kernel may need more memory than the worker has.
             throw new DeviceFault(DeviceFault.OUT_OF_RESOURCES, "a block's shared, local and saved memory must fit the"
                 + " worker's heap: kernel=" + plan.name() + " localBytes=" + plan.localBytes() + " threads="
                 + launch.blockThreads() + " sharedBytes=" + plan.sharedBytes());
@@ -23,7 +23,7 @@ public final class Scheduler {
      * Runs until the CTA ends or all of its threads only spin.
      *
      * @return whether it has ended.
-     * @throws DeviceFault naming kernel, CTA and thread.
+     * @throws DeviceFault with kernel, CTA and thread in the message.
      */
     public static boolean resume(CtaSlot c) {
         try {
@@ -31,7 +31,7 @@ public final class Scheduler {
         } catch (DeviceFault e) {
             throw new DeviceFault(e.cuResult(), e.getMessage() + place(c));
         } catch (ArrayIndexOutOfBoundsException e) {
-            // The JVM's bounds check of shared, local or parameter memory is the memory's own check.
+            // The JVM's bounds check serves as the check of shared, local and parameter memory.
             throw new DeviceFault(DeviceFault.ILLEGAL_ADDRESS,
                 "access must lie inside the shared, local or parameter memory" + place(c));
         } catch (StackOverflowError e) {
@@ -98,7 +98,7 @@ public final class Scheduler {
                 continue;
             }
             int expected = c.expected[barrier] == 0 ? c.live : c.expected[barrier];
-            // A barrier counts whole warps: lanes that have exited count with those that arrive.
+            // A barrier counts whole warps: exited lanes count as arrived if other lanes of their warp arrive.
             if (arrived >= expected || lastResort && arrived + exitedBeside(c, barrier) >= expected) {
                 release(c, barrier);
                 any = true;
@@ -160,7 +160,7 @@ public final class Scheduler {
                     + (c.expected[c.argA[t]] == 0 ? c.live : c.expected[c.argA[t]]) + ")"
                     : op + " mask 0x" + Integer.toHexString(c.mask[t]);
                 return new DeviceFault(DeviceFault.LAUNCH_FAILED,
-                    "threads must not wait for ones that never come: deadlock, first waiting thread at " + what);
+                    "threads must not wait for threads that never arrive: deadlock, first waiting thread at " + what);
             }
         }
         throw new AssertionError("no thread is alive");

@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.exec;
 
-/** Special registers. The translator finds a method by the register's name with points as underscores. */
+/** Special registers. The translator finds a method by the register's name, with underscores in place of the points. */
 public final class Special {
     private static final long WALL_OFFSET_NS = System.currentTimeMillis() * 1_000_000 - System.nanoTime();
 
@@ -199,7 +199,9 @@ public final class Special {
         return WALL_OFFSET_NS + System.nanoTime();
     }
 
-    /** Environment register of cooperative launches: the workspace's address in 1 (upper half) and 2 (lower half). */
+    /**
+     * Environment registers of cooperative launches: 1 and 2 hold the upper and lower half of the workspace's address.
+     */
     static int envreg(CtaSlot c, int number) {
         return number == 2 ? (int) c.launch.gridWorkspace : number == 1 ? (int) (c.launch.gridWorkspace >>> 32) : 0;
     }

@@ -3,17 +3,17 @@ package io.hawser.gpu.software.exec;
 import java.util.EnumSet;
 import java.util.Set;
 
-/** Resolves warp operations once all lanes of a member mask have arrived. Exited lanes are not waited for. */
+/** Resolves warp operations when all lanes of a member mask have arrived. Exited lanes count as arrived. */
 final class WarpOps {
     private static final Set<Op> SHUFFLES = EnumSet.of(Op.SHFL_UP, Op.SHFL_DOWN, Op.SHFL_BFLY, Op.SHFL_IDX);
-    /** Operations that a caller may do whose mask does not name itself. */
+    /** Operations that permit a mask without the calling lane. */
     private static final Set<Op> UNMASKED = EnumSet.of(Op.SYNCWARP, Op.SHFL_UP, Op.SHFL_DOWN, Op.SHFL_BFLY,
         Op.SHFL_IDX);
 
     private WarpOps() {
     }
 
-    /** Resolves what can be resolved among threads from..to-1 (one warp); true if any thread became runnable. */
+    /** Resolves the ready operations of threads from..to-1 (one warp); returns whether any thread became runnable. */
     static boolean resolve(CtaSlot c, int from, int to) {
         int waiting = 0;
         int exited = to - from == 32 ? 0 : -1 << to - from;
@@ -46,7 +46,7 @@ final class WarpOps {
         return true;
     }
 
-    /** The lanes whose whole mask has arrived; a lane that waits for an activemask is none of them. */
+    /** The lanes whose masks have arrived completely; excludes lanes that wait for an activemask. */
     private static int ready(CtaSlot c, int from, int waiting, int exited) {
         int ready = 0;
         for (int left = waiting; left != 0;) {
@@ -59,7 +59,7 @@ final class WarpOps {
             boolean outside = (c.mask[t] & 1 << lane) == 0;
             if (outside && !UNMASKED.contains(Op.ALL[c.op[t]])) {
                 c.running = t;
-                // As the H200: the result would be one that PTX does not define.
+                // An H200 faults as well: PTX defines no result for this.
                 throw new DeviceFault(DeviceFault.ILLEGAL_INSTRUCTION, "mask of " + Op.ALL[c.op[t]]
                     + " must name its caller: mask=0x" + Integer.toHexString(c.mask[t]) + " lane=" + lane);
             }
@@ -68,7 +68,7 @@ final class WarpOps {
             if (present == members) {
                 ready |= members;
             }
-            // Lanes of one mask wait for the same lanes, except for a caller that its mask does not name.
+            // Lanes with one mask wait for the same lanes, except for a caller outside its own mask.
             left &= outside ? -1 : ~present;
         }
         return ready;
@@ -95,7 +95,7 @@ final class WarpOps {
         return result;
     }
 
-    // The lanes that run together are those that wait at one place when nothing else of the warp can go on.
+    // The lanes of a warp that run together are those that wait at one place when no other lane can continue.
     private static boolean resolveActive(CtaSlot c, int from, int waiting) {
         boolean any = false;
         int left = waiting;
@@ -144,7 +144,7 @@ final class WarpOps {
         }
     }
 
-    /** Lanes read those of their mask and, as on the H200, any other that is at the same instruction now. */
+    /** A lane reads lanes of its mask and, as on the H200, any other lane that is at the same instruction now. */
     private static void shuffle(CtaSlot c, int from, int lanes, int exited, Op op) {
         for (int left = lanes; left != 0; left &= left - 1) {
             int lane = Integer.numberOfTrailingZeros(left);
@@ -160,8 +160,8 @@ final class WarpOps {
                 default -> least | delta & ~segment;
             };
             boolean inside = op == Op.SHFL_UP ? source >= most : source <= most;
-            // Outside of its segment a lane keeps its own value. PTX does not define what an absent lane gives; the
-            // H200 gives 0.
+            // A lane whose source is outside its segment keeps its own value. PTX does not define the value of an
+            // absent lane; the H200 returns 0.
             int readable = lanes | c.mask[t] & ~exited;
             c.result[t] = !inside ? c.argA[t] : (readable >>> source & 1) != 0 ? c.argA[from + source] : 0;
             c.resultPredicate[t] = inside ? 1 : 0;

@@ -1,28 +1,26 @@
 package io.hawser.gpu.software.exec;
 
 /**
- * Shared, local and parameter memory: arrays of 32-bit words, a thread's local memory an array of its own, so that
- * the JVM's bounds
- * check is the memory's. An address is a base and a number of words that the instruction adds; keeping them apart
- * lets the JIT
- * merge the checks of neighbouring accesses. Shared memory of a CTA is touched by one host thread only: atomics are
- * plain.
+ * Shared, local and parameter memory: arrays of 32-bit words. Each thread has an array for its local memory, so that
+ * the JVM's bounds check protects the memory. An address consists of a base and a number of words that the instruction
+ * adds. Keeping the two apart lets the JIT merge the checks of neighbouring accesses. Only one host thread accesses a
+ * CTA's shared memory, so atomics are plain operations.
  */
 public final class Window {
     /**
-     * Generic addresses: the upper half tells the window, the lower the offset in it. No user address of Linux is so
-     * high.
+     * Generic addresses: the upper half selects the window, the lower half is the offset in it. All user addresses of
+     * Linux are lower.
      */
     static final long SHARED = 1L << 56;
     static final long LOCAL = 2L << 56;
     static final long PARAM = 3L << 56;
-    /** Addresses of functions; never read. */
+    /** Addresses of functions; no access reads them. */
     static final long CODE = 4L << 56;
 
     private Window() {
     }
 
-    /** The memory of a generic address outside of global memory. */
+    /** The memory of a generic address outside global memory. */
     static int[] of(CtaSlot c, int t, long address, int bytes) {
         long window = address >>> 32 << 32;
         if (window == SHARED) {
@@ -89,12 +87,12 @@ public final class Window {
         return address >>> 32 << 32 == PARAM ? 1 : 0;
     }
 
-    /** As {@link #isShared}: what is in no window is global, as on a GPU. */
+    /** As {@link #isShared}: an address outside all windows is global, as on a GPU. */
     public static int isGlobal(long address) {
         return address >>> 56 == 0 ? 1 : 0;
     }
 
-    /** A 64-bit offset into a window as the 32 bits that accesses take. */
+    /** Narrows a 64-bit offset into a window to the 32 bits that accesses take. */
     public static int narrow(long offset) {
         if (offset != (int) offset || offset < 0) {
             throw Faults.window(offset);
@@ -114,7 +112,7 @@ public final class Window {
         return word(base, 0, mask);
     }
 
-    /** Loads; words is added to the base. */
+    /** Loads; {@code words} is added to the base. */
     public static int ldU8(int[] w, int base, int words) {
         return w[(base >> 2) + words] >>> (base & 3) * 8 & 0xFF;
     }
@@ -172,7 +170,7 @@ public final class Window {
 
     public static void st64(int[] w, int base, int words, long value) {
         int at = word(base + words * 4, 0, 7);
-        // The upper word first: if it is outside, nothing has been written.
+        // The upper word first: if it is out of bounds, nothing has been written.
         w[at + 1] = (int) (value >>> 32);
         w[at] = (int) value;
     }

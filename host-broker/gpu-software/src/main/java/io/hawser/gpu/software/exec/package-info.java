@@ -1,2 +1,2 @@
-/** Running translated kernels: memory, threads of one CTA, barriers, warp operations and arithmetic. */
+/** Runs translated kernels: memory, the threads of a CTA, barriers, warp operations and arithmetic. */
 package io.hawser.gpu.software.exec;

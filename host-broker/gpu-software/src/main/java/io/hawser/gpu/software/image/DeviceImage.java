@@ -7,29 +7,31 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Takes the PTX out of what cuModuleLoadData and cuLibraryLoadData get. An image is one part (PTX text, fat binary,
- * ELF) or several fat binaries one after the other at multiples of 8, as the guest sends a device-linked program. All
- * bytes are the guest's: every length is checked.
+ * Extracts the PTX from the images of cuModuleLoadData and cuLibraryLoadData. An image is one part (PTX text, fat
+ * binary, ELF), or several fat binaries in sequence at multiples of 8. The guest sends a device-linked program in the
+ * second form. The guest chooses all bytes, so every length is checked.
  */
 public final class DeviceImage {
-    /** A guest chooses how many parts it sends; each is parsed. One is a source file of a device-linked program. */
+    /**
+     * The guest chooses the number of parts, and each is parsed. A device-linked program has one for each source file.
+     */
     static final int MAX_PARTS = 4096;
 
     /** CUDA's fatbinary magic, observed in nvcc's output: facts/cuda.md section 3. */
     static final int FATBIN_MAGIC = 0xBA55ED50;
     private static final int ELF_MAGIC = 0x464C457F;
 
-    /** Between the texts of an image that was linked here: a comment to anyone else. */
+    /** Separates the texts of an image that the software GPU linked; other readers of PTX see a comment. */
     private static final String BORDER = "\n//hawser: next linked text\n";
 
     private DeviceImage() {
     }
 
     /**
-     * The PTX texts of an image, one for each part that has one.
+     * Returns the PTX texts of an image, one for each part that has a text.
      *
      * @param image the whole image, in private memory.
-     * @param deviceArchitecture compute capability as major * 10 + minor, for the choice among several PTX texts.
+     * @param deviceArchitecture compute capability as major * 10 + minor; selects among several PTX texts.
      * @return at least one text.
      * @throws ImageException CUDA_ERROR_INVALID_IMAGE if it is malformed, CUDA_ERROR_NO_BINARY_FOR_GPU if it holds only
      *     machine code of NVIDIA's GPUs.
@@ -70,7 +72,7 @@ public final class DeviceImage {
     }
 
     /**
-     * One text of several, which {@link #ptx} takes apart: what the linker makes.
+     * Joins several texts into one, as the linker does; {@link #ptx} separates them again.
      *
      * @param texts at least one.
      */
@@ -84,7 +86,7 @@ public final class DeviceImage {
                 + "nvcc -gencode arch=compute_75,code=compute_75");
     }
 
-    /** PTX text without its NULs; anything that does not look like text is no image. */
+    /** PTX text without its NULs; rejects bytes that are not text. */
     static String text(MemorySegment bytes) throws ImageException {
         long length = bytes.byteSize();
         while (length > 0 && bytes.get(ValueLayout.JAVA_BYTE, length - 1) == 0) {

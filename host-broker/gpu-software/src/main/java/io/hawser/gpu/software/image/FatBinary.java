@@ -18,16 +18,16 @@ import java.lang.foreign.ValueLayout;
  * </pre>
  */
 final class FatBinary {
-    // A guest chooses what a small entry says it unpacks to, and we allocate that: PTX of real libraries is below.
+    // A guest chooses the unpacked size in an entry, and that size is allocated: PTX of real libraries is smaller.
     static final long MAX_PTX_BYTES = 256L << 20;
 
     private static final int KIND_PTX = 1;
     private static final long FLAG_LZ4 = 0x2000;
     private static final long FLAG_ZSTD = 0x8000;
-    /** compute_90a has the first, compute_100f the second. */
+    /** The first flag marks compute_90a, the second compute_100f. */
     private static final long FLAGS_SPECIFIC = 0x100000 | 0x200000;
     private static final int ENTRY_HEADER_BYTES = 64;
-    // A guest chooses the number; ordinary programs have a few (one an architecture).
+    // A guest chooses the number; ordinary programs have a few, one for each architecture.
     private static final int MAX_ENTRIES = 1024;
 
     private final MemorySegment body;
@@ -54,15 +54,15 @@ final class FatBinary {
         return new FatBinary(image.asSlice(headerBytes, bodyBytes), headerBytes + bodyBytes);
     }
 
-    /** Bytes of header and entries. */
+    /** Size of header and entries in bytes. */
     long bytes() {
         return bytes;
     }
 
     /**
-     * The PTX that a driver would take: of the highest architecture up to the device's; failing that, the lowest above
-     * it, since the engine itself does not mind, and last what was compiled for one architecture or family only
-     * (compute_90a, compute_100f). Null if there is no PTX.
+     * The PTX that a driver would select: that of the highest architecture up to the device's. If there is none, the
+     * lowest above it, because the software GPU accepts every architecture. PTX for one architecture or family only
+     * (compute_90a, compute_100f) comes last. Null if there is no PTX.
      */
     String bestPtx(int deviceArchitecture) throws ImageException {
         long best = -1;
@@ -77,7 +77,7 @@ final class FatBinary {
                 long architecture = u32(body, offset + 28);
                 long rank = architecture <= deviceArchitecture ? architecture : -architecture;
                 if ((body.get(ValueLayout.JAVA_LONG_UNALIGNED, offset + 40) & FLAGS_SPECIFIC) != 0) {
-                    // Architectures are 32 bits: below every portable one.
+                    // An architecture has 32 bits, so this ranks below every portable one.
                     rank -= 1L << 33;
                 }
                 if (rank > bestRank) {
@@ -130,7 +130,7 @@ final class FatBinary {
             throw ImageException.invalid("compressed entry must unpack: " + e.getMessage());
         }
         if (got != unpacked.length) {
-            throw ImageException.invalid("compressed entry must unpack to what it says: unpackedBytes="
+            throw ImageException.invalid("compressed entry must unpack to its stated size: unpackedBytes="
                 + unpackedBytes + " got=" + got);
         }
         return DeviceImage.text(MemorySegment.ofArray(unpacked));

@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.image;
 
-/** An image that cannot be used; carries the CUresult that the load answers with. */
+/** An unusable image; carries the CUresult of the load. */
 public final class ImageException extends Exception {
     /** CUDA 13.0 cuda.h, CUDA_ERROR_INVALID_IMAGE. */
     public static final int INVALID_IMAGE = 200;

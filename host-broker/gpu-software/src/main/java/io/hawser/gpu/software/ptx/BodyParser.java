@@ -9,7 +9,7 @@ import java.util.function.Predicate;
 
 /** Parses a function's body into a flat list of statements with registers and labels resolved. */
 final class BodyParser {
-    private static final int MAX_DEPTH = 256; // braces a guest can nest; each open one is a scope to search
+    private static final int MAX_DEPTH = 256; // braces that a guest may nest; each open one is a scope to search
     private static final Set<String> SPECIALS = Set.of("tid", "ntid", "laneid", "warpid", "nwarpid", "ctaid", "nctaid",
         "smid", "nsmid", "gridid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank",
         "cluster_nctarank", "is_explicit_cluster", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge",
@@ -22,12 +22,12 @@ final class BodyParser {
     private final int version;
     private final Predicate<String> knownOpcodes;
     private final List<Statement> body = new ArrayList<>();
-    // A label that was used before it was placed, and the one that it turned out to be.
+    // A label that was used before its place, and the label that was later placed under that name.
     private final Map<Label, Label> resolved = new HashMap<>();
     private Scope scope = new Scope(null);
     private int depth;
 
-    /** @param version of the module's PTX, major * 10 + minor. */
+    /** @param version PTX version of the module, major * 10 + minor. */
     BodyParser(Cursor in, Function function, int version, Predicate<String> knownOpcodes) {
         this.in = in;
         this.function = function;
@@ -163,7 +163,7 @@ final class BodyParser {
     }
 
     /**
-     * The label of that name in this block; a use may come before its place, and its place may be in an outer block.
+     * The label of a name in this block. A use may precede the label's place, which may be in an outer block.
      */
     Label label(String name, int line) {
         Label known = scope.labels.get(name);
@@ -171,7 +171,7 @@ final class BodyParser {
             for (Scope outer = scope.outer; outer != null; outer = outer.outer) {
                 Label placed = outer.labels.get(name);
                 if (placed != null && placed.placed) {
-                    // May still be hidden by a later one of this block; PTX has no such code.
+                    // A later label of this block could still hide this one; PTX has no such code.
                     return placed;
                 }
             }
@@ -199,7 +199,7 @@ final class BodyParser {
         throw in.invalid("prototype must be declared before its use: " + name);
     }
 
-    /** What a name means here: register, special register, variable, or a name of module scope. */
+    /** Resolves a name: a register, a special register, a variable, or a name of module scope. */
     Operand named(String name) throws PtxException {
         Reg register = scope.register(name);
         if (register != null) {

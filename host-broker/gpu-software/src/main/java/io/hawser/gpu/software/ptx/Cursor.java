@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.ptx;
 
-/** A place in the tokens, with the small steps that all parsers take. */
+/** A position in the tokens, with the reading steps that all parsers share. */
 final class Cursor {
     private final Lexer.Tokens tokens;
     private int at;
@@ -9,12 +9,12 @@ final class Cursor {
         this.tokens = tokens;
     }
 
-    /** The place, for {@link #goBack}. */
+    /** The current position, for {@link #goBack}. */
     int place() {
         return at;
     }
 
-    /** Returns to a place where the cursor was. */
+    /** Returns to an earlier position. */
     void goBack(int place) {
         at = place;
     }
@@ -43,7 +43,7 @@ final class Cursor {
         return kind() == Lexer.EOF;
     }
 
-    /** The present word; goes on to the next. */
+    /** Returns the current word and advances to the next. */
     String take() {
         String word = word();
         if (at < tokens.count() - 1) {
@@ -106,7 +106,7 @@ final class Cursor {
         return type;
     }
 
-    /** An integer with its signs. */
+    /** Reads an integer with its signs. */
     long integer() throws PtxException {
         boolean negative = false;
         while (is("-") || is("+")) {
@@ -119,7 +119,7 @@ final class Cursor {
         return negative ? -value : value;
     }
 
-    /** A small positive integer, such as an alignment or a thread count. */
+    /** Reads a small positive integer, such as an alignment or a thread count. */
     int integer(long least, long most) throws PtxException {
         long value = integer();
         if (value < least || value > most) {
@@ -147,7 +147,7 @@ final class Cursor {
         }
     }
 
-    /** A floating constant at the cursor. */
+    /** Reads a floating constant. */
     Operand.FpImm floating() throws PtxException {
         String text = take();
         try {
@@ -174,7 +174,7 @@ final class Cursor {
         return PtxException.invalid(line(), rule);
     }
 
-    /** Skips a block with the blocks inside it, the cursor on its opening brace or parenthesis. */
+    /** Skips a block with its nested blocks; the cursor is on the opening brace or parenthesis. */
     void skipBlock(String open, String close) throws PtxException {
         expect(open);
         for (int depth = 1; depth > 0;) {
@@ -186,7 +186,7 @@ final class Cursor {
         }
     }
 
-    /** Skips up to and over the next semicolon. */
+    /** Skips to the position after the next semicolon. */
     void skipStatement() throws PtxException {
         while (!skip(";")) {
             if (atEnd()) {

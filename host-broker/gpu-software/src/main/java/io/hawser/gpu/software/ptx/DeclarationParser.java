@@ -6,8 +6,7 @@ import java.util.Map;
 
 /** Reads the declarations of variables and parameters, with their initial values. */
 final class DeclarationParser {
-    // A guest's text decides sizes: this much of one variable may be asked for, and initialised bytes are held on the
-    // heap.
+    // A guest's text chooses sizes: this limits one variable. Initialised bytes are on the heap.
     private static final long MAX_BYTES = 1L << 36;
     private static final long MAX_INITIAL_BYTES = 1L << 28;
     private static final int MAX_DEPTH = 64;
@@ -30,7 +29,7 @@ final class DeclarationParser {
         return SPACES.get(word);
     }
 
-    /** Reads from the space to the end of the last declarator; the caller reads what follows. */
+    /** Reads from the space to the end of the last declarator; the caller reads the rest of the statement. */
     List<Variable> variables(Variable.Linkage linkage) throws PtxException {
         Variable.Declaration common = prefix(linkage);
         List<Variable> result = new ArrayList<>();
@@ -40,10 +39,10 @@ final class DeclarationParser {
         return result;
     }
 
-    /** A parameter: as a variable, but with a comma after it that is not its own. */
+    /** Reads a parameter: like a variable, but a comma after it belongs to the list. */
     Variable parameter() throws PtxException {
         if (in.isDot("reg")) {
-            // Old style: a function that takes or gives registers; as good as a scalar parameter.
+            // Old style: a function with registers as parameters or results, which equal scalar parameters.
             in.take();
             Variable.Declaration declaration = new Variable.Declaration();
             declaration.space = Variable.Space.PARAM;
@@ -87,7 +86,7 @@ final class DeclarationParser {
         return declaration;
     }
 
-    // .ptr{.space}{.align n} tells the optimiser what a kernel parameter points to.
+    // .ptr{.space}{.align n} tells the optimiser the target of a kernel parameter; the software GPU ignores it.
     private void skipPointer() throws PtxException {
         while (in.kind() == Lexer.DOT && (SPACES.containsKey(in.word()) || in.isDot("align"))) {
             if (in.take().equals("align")) {

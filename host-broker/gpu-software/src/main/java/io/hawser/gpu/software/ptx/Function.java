@@ -3,7 +3,7 @@ package io.hawser.gpu.software.ptx;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A function or kernel as parsed. */
+/** A parsed function or kernel. */
 public final class Function {
     String name;
     int line;
@@ -32,7 +32,7 @@ public final class Function {
         return line;
     }
 
-    /** A kernel. */
+    /** Whether it is a kernel. */
     public boolean entry() {
         return entry;
     }
@@ -42,12 +42,12 @@ public final class Function {
         return linkage;
     }
 
-    /** What it returns. */
+    /** The variables of its results. */
     public List<Variable> returns() {
         return returns;
     }
 
-    /** What it takes. */
+    /** The variables of its parameters. */
     public List<Variable> params() {
         return params;
     }
@@ -57,7 +57,7 @@ public final class Function {
         return body;
     }
 
-    /** Variables declared in it, of all spaces. */
+    /** Variables declared in it, in all spaces. */
     public List<Variable> variables() {
         return variables;
     }
@@ -72,12 +72,12 @@ public final class Function {
         return requiredBlock;
     }
 
-    /** Demands a cluster launch. */
+    /** Whether it requires a cluster launch. */
     public boolean cluster() {
         return cluster;
     }
 
-    /** The first thing in its text that the software GPU does not run; null when the parser found none. */
+    /** The refusal of the first unsupported construct in its text; null when the parser found none. */
     public PtxException refusal() {
         return refusal;
     }
@@ -87,7 +87,7 @@ public final class Function {
         return body != null || refusal != null;
     }
 
-    /** Its shape; null for a refused function whose parameters the parser does not know. */
+    /** Its shape; null for a refused function with parameters of an unknown kind. */
     public Statement.Prototype prototype() {
         return shapeUnknown ? null : new Statement.Prototype(returns, params);
     }

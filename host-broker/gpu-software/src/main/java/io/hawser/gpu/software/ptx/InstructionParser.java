@@ -8,10 +8,10 @@ import java.util.function.Predicate;
 /** Parses one instruction with its guard and operands. */
 final class InstructionParser {
     private static final int MAX_VECTOR = 8;
-    /** PTX version, major * 10 + minor, of which {@link #OTHERS} is complete. */
+    /** PTX version, major * 10 + minor, up to which {@link #OTHERS} is complete. */
     private static final int LATEST = 90;
-    // PTX ISA 9.0, chapter 9.7: the opcodes of which the software GPU runs no form, so that text which is no PTX is
-    // told from code that a GPU would run.
+    // PTX ISA 9.0, chapter 9.7: the opcodes that the software GPU supports in no form. The list separates text that is
+    // not PTX from code that only a GPU can run.
     private static final Set<String> OTHERS = Set.of("alloca", "clusterlaunchcontrol", "getctarank", "istypep",
         "ldmatrix", "mapa", "mbarrier", "mma", "movmatrix", "multimem", "setmaxnreg", "stackrestore", "stacksave",
         "stmatrix", "suld", "suq", "sured", "sust", "tcgen05", "tensormap", "tex", "tld4", "txq", "vabsdiff", "vadd",

@@ -1,6 +1,6 @@
 package io.hawser.gpu.software.ptx;
 
-/** A place in a function's body. Identity counts: inner scopes may reuse a name. */
+/** A place in a function's body. Compared by identity: inner scopes may reuse a name. */
 public final class Label {
     private final String name;
     private final int line;

@@ -3,9 +3,8 @@ package io.hawser.gpu.software.ptx;
 import java.util.Arrays;
 
 /**
- * Splits PTX text into tokens. A dot word ({@code .f32}, {@code .shared::cta}) is one token; debug lines ({@code
- * .loc}, {@code .file},
- * {@code @@DWARF}) are skipped here because they end at the line's end and not at a semicolon.
+ * Splits PTX text into tokens. A dot word ({@code .f32}, {@code .shared::cta}) is one token. The lexer skips debug
+ * lines ({@code .loc}, {@code .file}, {@code @@DWARF}), because they end at the end of the line and not at a semicolon.
  */
 final class Lexer {
     static final byte EOF = 0;
@@ -51,7 +50,7 @@ final class Lexer {
         lines[count++] = line;
     }
 
-    /** Skips white space and comments; false at the end of the text. */
+    /** Skips white space and comments; returns false at the end of the text. */
     private boolean skipBlank() throws PtxException {
         while (at < text.length()) {
             char c = text.charAt(at);

@@ -35,12 +35,15 @@ public final class ModuleTree {
         return functions;
     }
 
-    /** Variables that the software GPU cannot hold, such as textures, and why; a function that names one is refused. */
+    /**
+     * Variables that the software GPU cannot hold, such as textures, with their refusals; functions that name one are
+     * refused.
+     */
     public Map<String, PtxException> refusedVariables() {
         return refusedVariables;
     }
 
-    /** .alias: name to the function it stands for. */
+    /** .alias: from a name to the name of the aliased function. */
     public Map<String, String> aliases() {
         return aliases;
     }

@@ -2,7 +2,7 @@ package io.hawser.gpu.software.ptx;
 
 import java.util.List;
 
-/** An operand as written. */
+/** An operand in its written form. */
 public sealed interface Operand {
     /** A register, negated for {@code !%p}. */
     record Register(Reg reg, boolean negated) implements Operand { }
@@ -10,7 +10,7 @@ public sealed interface Operand {
     /** An integer constant. */
     record IntImm(long value) implements Operand { }
 
-    /** A floating constant: {@code 0f} gives 32 bits, all else 64 bits of a double. */
+    /** A floating constant: 32 bits for {@code 0f}, otherwise the 64 bits of a double. */
     record FpImm(long bits, boolean single) implements Operand {
         /** The value as a double. */
         public double value() {
@@ -21,7 +21,7 @@ public sealed interface Operand {
     /** A variable of the function or one of its scopes. */
     record Local(Variable variable, long offset) implements Operand { }
 
-    /** A name of module scope: a variable or function, perhaps of another module. */
+    /** A name of module scope: a variable or function, possibly of another module. */
     record Name(String name, long offset) implements Operand { }
 
     /** A memory operand; base is a Register, Local, Name or IntImm. */

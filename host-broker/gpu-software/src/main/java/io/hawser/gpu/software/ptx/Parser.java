@@ -6,9 +6,9 @@ import java.util.Map;
 import java.util.function.Predicate;
 
 /**
- * Parses a module. Names are resolved where PTX's scopes allow; types of instructions are checked later. An
- * instruction, directive or type that the software GPU does not run refuses its function or variable. The parser then
- * skips that text up to its closing brace or semicolon, and goes on behind it.
+ * Parses a module. The parser resolves names as far as PTX's scopes allow; the types of instructions are checked later.
+ * An unsupported instruction, directive or type refuses its function or variable. The parser then skips the text up to
+ * the closing brace or semicolon and continues behind it.
  */
 public final class Parser {
     private static final Map<String, Variable.Linkage> LINKAGES = Map.of("visible", Variable.Linkage.VISIBLE,
@@ -26,9 +26,9 @@ public final class Parser {
     /**
      * Parses a text.
      *
-     * @param knownOpcodes the opcodes that the software GPU may run; operands of others may have forms that the parser
-     *                     does not know.
-     * @throws PtxException for anything that is not PTX; no other exception, whatever the text.
+     * @param knownOpcodes the opcodes that the software GPU may run. Operands of other opcodes may have forms that the
+     *     parser does not know.
+     * @throws PtxException for any text that is not PTX; no text causes another exception.
      */
     public static ModuleTree parse(String text, Predicate<String> knownOpcodes) throws PtxException {
         Parser parser = new Parser(new Lexer(text).run(), knownOpcodes);
@@ -104,8 +104,8 @@ public final class Parser {
                 }
                 module.target = Integer.parseInt(digits);
             }
-            // The other words change nothing here. texmode_* is about textures, whose instructions are refused.
-            // map_f64_to_f32: ptxas 13.0 translates such a module for sm_75 with f64 instructions as they are.
+            // The other words change nothing here. texmode_* concerns textures, whose instructions are refused.
+            // map_f64_to_f32: ptxas 13.0 translates such a module for sm_75 with its f64 instructions unchanged.
         } while (in.skip(","));
     }
 
@@ -143,7 +143,7 @@ public final class Parser {
         }
     }
 
-    /** Skips a declaration; each of its declarators begins with the variable's name. */
+    /** Skips a declaration, and refuses the variables that its declarators name. */
     private void refuseVariables(PtxException refusal) throws PtxException {
         boolean named = false;
         while (!in.skip(";")) {
@@ -213,7 +213,7 @@ public final class Parser {
             module.functions.put(function.name, function);
         } else {
             in.expect(";");
-            function.refusal = null; // the definition has its own, if any
+            function.refusal = null; // a definition gets its own refusal, if any
             if (old == null) {
                 module.functions.put(function.name, function);
             }
@@ -235,7 +235,7 @@ public final class Parser {
         in.skipBlock("{", "}");
     }
 
-    /** Notes why a function is refused; throws an exception that is no refusal again. */
+    /** Records a function's refusal; rethrows an exception that is not a refusal. */
     private static void refuse(Function function, PtxException e) throws PtxException {
         if (!e.isRefusal()) {
             throw e;

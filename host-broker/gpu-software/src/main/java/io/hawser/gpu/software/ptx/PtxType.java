@@ -3,7 +3,7 @@ package io.hawser.gpu.software.ptx;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The fundamental types of PTX, with the JVM type that carries a value of each. */
+/** The fundamental types of PTX, each with the JVM type that carries its values. */
 public enum PtxType {
     PRED(1, 'I', false), B8(8, 'I', false), U8(8, 'I', false), S8(8, 'I', true),
     B16(16, 'I', false), U16(16, 'I', false), S16(16, 'I', true), F16(16, 'I', false), BF16(16, 'I', false),
@@ -31,7 +31,7 @@ public enum PtxType {
         this.signed = signed;
     }
 
-    /** The type of a dot word such as {@code u32}, or null when the word names none. */
+    /** The type of a dot word such as {@code u32}, or null when the word is not a type. */
     public static PtxType byName(String word) {
         return BY_NAME.get(word);
     }
@@ -41,12 +41,12 @@ public enum PtxType {
         return name().toLowerCase(java.util.Locale.ROOT);
     }
 
-    /** Width; 1 for a predicate. */
+    /** Width in bits; 1 for a predicate. */
     public int bits() {
         return bits;
     }
 
-    /** Size in memory. */
+    /** Size in memory in bytes. */
     public int bytes() {
         return Math.max(1, bits / 8);
     }
@@ -56,17 +56,17 @@ public enum PtxType {
         return jvm;
     }
 
-    /** Whether a narrow value is widened by its sign. */
+    /** Whether narrow values are widened by their sign. */
     public boolean signed() {
         return signed;
     }
 
-    /** An untyped bit string: any operation may use it. */
+    /** Whether it is an untyped bit string, which any operation may use. */
     public boolean untyped() {
         return this == B8 || this == B16 || this == B32 || this == B64;
     }
 
-    /** Carried as a float or double. */
+    /** Whether the JVM type is float or double. */
     public boolean floating() {
         return jvm == 'F' || jvm == 'D';
     }

@@ -1,11 +1,11 @@
 package io.hawser.gpu.software.ptx;
 
-/** A virtual register. Identity counts: registers of inner scopes may share a name. */
+/** A virtual register. Compared by identity: registers of inner scopes may have the same name. */
 public final class Reg {
     private final String name;
     private final PtxType type;
 
-    /** A new register. */
+    /** Creates a register. */
     public Reg(String name, PtxType type) {
         this.name = name;
         this.type = type;

@@ -7,7 +7,7 @@ import java.util.Map;
 
 /** The names of one braced block of a function. */
 final class Scope {
-    // .reg .b32 %r<N>: registers are made when first named, so that a large N costs nothing.
+    // .reg .b32 %r<N>: a register is created at its first use, so that a large N costs nothing.
     private record Family(PtxType type, long count, Map<String, Reg> members) { }
 
     final Scope outer;
@@ -44,7 +44,7 @@ final class Scope {
         return null;
     }
 
-    /** The register of that name in this or an outer scope, or null. */
+    /** The register of a name in this or an outer scope, or null. */
     Reg register(String name) {
         int digits = name.length();
         while (digits > 0 && name.charAt(digits - 1) >= '0' && name.charAt(digits - 1) <= '9') {
@@ -74,7 +74,7 @@ final class Scope {
         return null;
     }
 
-    /** Labels mentioned in an inner block and placed outside of it go to the outer block. */
+    /** Labels that an inner block uses but does not place; the outer block takes them over. */
     static List<Label> unplaced(Map<String, Label> labels) {
         List<Label> result = new ArrayList<>();
         for (Label label : labels.values()) {

@@ -4,14 +4,14 @@ import java.util.List;
 
 /** An element of a function's body. */
 public sealed interface Statement {
-    /** A label's place. */
+    /** The place of a label. */
     record Mark(Label label) implements Statement { }
 
     /**
      * An instruction.
      *
-     * @param line      of the text.
-     * @param guard     predicate that must hold, or null; negated when its operand says so.
+     * @param line      line in the text.
+     * @param guard     predicate that must hold (if the operand is negated: must not hold), or null.
      * @param op        opcode, without modifiers.
      * @param modifiers dot words after the opcode.
      * @param operands  as written; for a call, see {@link Call}.
@@ -27,11 +27,11 @@ public sealed interface Statement {
     /**
      * A call.
      *
-     * @param guard     as of an instruction.
+     * @param guard     as for an instruction.
      * @param returns   variables or registers that take the results.
      * @param target    a Name (direct) or Register (indirect).
      * @param arguments variables, registers or constants.
-     * @param prototype of an indirect call, else null.
+     * @param prototype shape of an indirect call's target, else null.
      */
     record Call(int line, Operand.Register guard, List<Operand> returns, Operand target, List<Operand> arguments,
                 Prototype prototype) implements Statement { }
@@ -41,9 +41,9 @@ public sealed interface Statement {
      */
     record IndexedBranch(int line, Operand.Register guard, Operand index, List<Label> targets) implements Statement { }
 
-    /** The shape of a function: sizes of what it returns and takes. */
+    /** The shape of a function: the sizes of its results and parameters. */
     record Prototype(List<Variable> returns, List<Variable> params) {
-        /** Whether a call through one shape may reach a function of the other. */
+        /** Whether a call through one shape may reach a function with the other. */
         public boolean matches(Prototype other) {
             return same(returns, other.returns) && same(params, other.params);
         }

@@ -3,10 +3,11 @@ package io.hawser.gpu.software.ptx;
 import java.util.List;
 
 /**
- * A named piece of memory: module-scope or of a function, a parameter, or a call's parameter. Identity counts.
+ * A named piece of memory: a variable of a module or function, a parameter, or a call's parameter. Compared by
+ * identity.
  */
 public final class Variable {
-    /** State spaces a variable can be declared in. */
+    /** State spaces for variables. */
     public enum Space { GLOBAL, CONST, SHARED, LOCAL, PARAM }
 
     /** Linkage directive before a declaration. */
@@ -16,9 +17,9 @@ public final class Variable {
      * An address inside initial bytes.
      *
      * @param offset  bytes from the variable's start.
-     * @param bytes   how many bytes of the address go there: 8, 4 or (masked) 1.
-     * @param shift   bits that the address is shifted right first, for masked single bytes.
-     * @param symbol  variable or function.
+     * @param bytes   how many bytes of the address are stored: 8, 4 or (masked) 1.
+     * @param shift   bits by which the address is first shifted right, for masked single bytes.
+     * @param symbol  name of a variable or function.
      * @param addend  added to its address.
      */
     public record Relocation(int offset, int bytes, int shift, String symbol, long addend) { }
@@ -49,7 +50,7 @@ public final class Variable {
         this.relocations = relocations;
     }
 
-    /** What the parser collects before it knows the size. */
+    /** The properties of a declaration before its size is known. */
     static final class Declaration {
         String name;
         Space space;
@@ -77,22 +78,22 @@ public final class Variable {
         return type;
     }
 
-    /** Size; 0 for an unsized external array. */
+    /** Size in bytes; 0 for an unsized external array. */
     public long bytes() {
         return bytes;
     }
 
-    /** Power of two, at least the element's size. */
+    /** Alignment: a power of two, at least the element's size. */
     public int alignment() {
         return alignment;
     }
 
-    /** Declared with brackets: accessed at offsets. */
+    /** Whether it is declared with brackets; accesses then use offsets. */
     public boolean array() {
         return array;
     }
 
-    /** Declared with empty brackets: the dynamic shared memory of a launch. */
+    /** Whether it is declared with empty brackets: the dynamic shared memory of a launch. */
     public boolean unsized() {
         return unsized;
     }
@@ -102,7 +103,7 @@ public final class Variable {
         return linkage;
     }
 
-    /** Carries {@code .attribute(.managed)}. */
+    /** Whether it carries {@code .attribute(.managed)}. */
     public boolean managed() {
         return managed;
     }

@@ -1,2 +1,2 @@
-/** Reading PTX text: lexer, parser and the syntax tree. */
+/** Reads PTX text: lexer, parser and syntax tree. */
 package io.hawser.gpu.software.ptx;

@@ -14,12 +14,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Warp operations with lanes that have exited, that the block does not have, or that are elsewhere: as on an H200. */
+/** Warp operations whose mask names lanes that have exited, do not exist or are elsewhere: results equal an H200's. */
 class AbsentLanesTest {
     private static final List<String> OPERATIONS = List.of("up", "down", "bfly", "idx", "ballot", "all", "any", "uni",
         "match.any", "match.all", "redux.add", "redux.min", "redux.max", "redux.and", "redux.or", "redux.xor",
         "activemask", "elect", "match.any.b64");
-    // The cases of warp.cu, by the number that its kernels take.
+    // The cases of warp.cu, by the number that is the parameter of its kernels.
     private static final List<String> HOW = List.of("all", "exited,mask=full", "exited,mask=exact",
         "diverged,mask=exact", "even lanes,mask=exact", "halves, one instruction, two masks", "guarded,mask=exact",
         "both branches", "exited behind a syncwarp");
@@ -65,7 +65,7 @@ class AbsentLanesTest {
         return String.join(" ", results);
     }
 
-    // Measured on an H200 with __shfl_down_sync(0xffff, 100 + lane, 1): lanes 16 to 31 take part all the same.
+    // Measured on an H200 with __shfl_down_sync(0xffff, 100 + lane, 1): lanes 16 to 31 take part as well.
     @Test
     void shouldShuffleForCallersThatTheirMaskDoesNotName() throws Exception {
         try (Device device = new Device(HEAD + "shfl.sync.down.b32 %r3, %r2, 1, 31, 0xffff;" + TAIL)) {
@@ -82,7 +82,7 @@ class AbsentLanesTest {
         }
     }
 
-    // Measured on an H200 with __ballot_sync(0xffff, 1) by 32 lanes: error 715.
+    // Measured on an H200 with __ballot_sync(0xffff, 1) in 32 lanes: error 715.
     @ParameterizedTest
     @ValueSource(strings = {"vote.sync.ballot.b32 %r3, 1, 0xffff;", "match.any.sync.b32 %r3, %r2, 0xffff;",
         "redux.sync.add.u32 %r3, %r2, 0xffff;"})

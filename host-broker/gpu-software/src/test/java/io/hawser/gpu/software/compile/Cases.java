@@ -7,9 +7,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Single instructions with operands and expected results, run together in one kernel of one thread. Operands come
- * from memory,
- * so that nothing is folded before it runs. Kinds of registers: h b16, r b32, l b64, f f32, d f64, p pred.
+ * Single instructions with operands and expected results, run together in one kernel of one thread. Operands come from
+ * memory, so that the compiler cannot fold them. Kinds of registers: h b16, r b32, l b64, f f32, d f64, p pred.
  */
 final class Cases {
     private record Case(String text, String kinds, long expected, long[] operands) { }
@@ -32,7 +31,7 @@ final class Cases {
      * Adds a case.
      *
      * @param text  instruction with $d for the result and $0, $1, ... for operands.
-     * @param kinds kind of the result, then of each operand.
+     * @param kinds kind of the result, then the kind of each operand.
      */
     Cases add(String text, String kinds, long expected, long... operands) {
         cases.add(new Case(text, kinds, expected, operands));
@@ -92,7 +91,7 @@ final class Cases {
         return text.append("ret; }\n").toString();
     }
 
-    /** Runs all cases and compares bits; results that are NaN only need to be NaN. */
+    /** Runs all cases and compares bits; for an expected NaN any NaN passes. */
     void run() throws Exception {
         try (Device device = new Device(module())) {
             long[] in = cases.stream().flatMapToLong(c -> java.util.Arrays.stream(c.operands)).toArray();

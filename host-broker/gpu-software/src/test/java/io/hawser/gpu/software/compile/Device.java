@@ -24,7 +24,7 @@ final class Device implements AutoCloseable {
     private final Map<PtxVariable, Long> places = new HashMap<>();
     final PtxImage image;
     private long next = memory.base();
-    volatile KernelLaunch last; // another thread waits for it
+    volatile KernelLaunch last; // volatile: a test's other thread polls it
 
     Device(String... ptx) throws PtxException {
         List<PtxModule> modules = new java.util.ArrayList<>();
@@ -48,7 +48,7 @@ final class Device implements AutoCloseable {
 
     long allocate(long bytes) {
         long at = next;
-        // One free granule after each allocation: the next address beyond it must fault.
+        // Leaves a free granule after each allocation: an access to the next address beyond it must fault.
         long rounded = Math.max(1, (bytes + 511) / 512) * 512;
         memory.markAllocated(at, rounded);
         next += rounded + 512;
@@ -81,7 +81,7 @@ final class Device implements AutoCloseable {
         return address;
     }
 
-    /** Launches over the whole grid; parameters are Long, Integer, Float, Double or byte[]. */
+    /** Launches the whole grid; parameters are Long, Integer, Float, Double or byte[]. */
     void launch(String kernel, int[] grid, int[] block, int shared, Object... params) {
         PtxKernel found = image.kernels().get(kernel);
         last = new KernelLaunch(grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,

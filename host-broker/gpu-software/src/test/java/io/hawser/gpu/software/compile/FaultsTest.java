@@ -12,7 +12,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Kernels that do wrong: the right error, and the slot works on. */
+/** A faulting kernel returns the right error, and the slot stays usable. */
 class FaultsTest {
     private Device device;
 
@@ -98,7 +98,7 @@ class FaultsTest {
             });
             thread.start();
             started.await();
-            // The launch appears once the kernel has been translated; cancelling earlier would miss it.
+            // The launch appears after the kernel's translation; an earlier cancellation would have no effect.
             while (device.last == null) {
                 Thread.onSpinWait();
             }

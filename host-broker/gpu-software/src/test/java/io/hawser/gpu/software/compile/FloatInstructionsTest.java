@@ -9,12 +9,12 @@ import java.math.MathContext;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Floating instructions against exact decimal arithmetic. */
+/** Compares floating instructions with exact decimal arithmetic. */
 class FloatInstructionsTest {
     private static final float[] EDGES = {0f, -0f, 1f, -1.5f, 3f, Float.MIN_VALUE, -Float.MIN_NORMAL, Float.MAX_VALUE,
         -Float.MAX_VALUE, 0.1f, 1e-30f, 16777215f, 1e20f};
 
-    /** The float next to an exact value in a direction, found by trying. */
+    /** The float nearest to an exact value in a direction, found by trial. */
     private static float toFloat(BigDecimal exact, String mode) {
         float near = exact.floatValue();
         if (Float.isInfinite(near)) {
@@ -65,7 +65,7 @@ class FloatInstructionsTest {
                     if (a != 0 && b != 0) {
                         cases.add("mul." + mode + ".f32 $d, $0, $1", "fff", f(toFloat(x.multiply(y), mode)), f(a),
                             f(b));
-                        // 400 digits tell on which side of a float the quotient is.
+                        // 400 digits decide on which side of a float the quotient lies.
                         cases.add("div." + mode + ".f32 $d, $0, $1", "fff",
                             f(toFloat(x.divide(y, new MathContext(400)), mode)), f(a), f(b));
                     }
@@ -154,7 +154,7 @@ class FloatInstructionsTest {
 
     @Test
     void shouldGivePtxNanBitsToIntegers() throws Exception {
-        // mov.b32 of a computed NaN shows PTX's canonical bits, one of a loaded NaN its own.
+        // mov.b32 of a computed NaN gives PTX's canonical bits; mov.b32 of a loaded NaN gives the bits of that NaN.
         new Cases().add("{ .reg .f32 %t; sub.f32 %t, $0, $0; mov.b32 $d, %t; }", "rf", 0x7FFFFFFFL,
             f(Float.POSITIVE_INFINITY)).add("mov.b32 $d, $0", "rf", 0xFFC12345L, 0xFFC12345L).run();
     }
@@ -249,7 +249,7 @@ class FloatInstructionsTest {
         return bits + 0x7FFF + (bits >>> 16 & 1) >>> 16 & 0xFFFF;
     }
 
-    /** The f16 next to an exact value: the guess or a neighbour of it. */
+    /** The f16 nearest to an exact value: the guess or one of its neighbours. */
     private static long nearestHalf(BigDecimal exact, long guess) {
         if (exact.abs().compareTo(new BigDecimal(65520)) >= 0) {
             return exact.signum() > 0 ? 0x7C00 : 0xFC00;

@@ -8,7 +8,7 @@ import java.math.BigInteger;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Integer instructions against exact results. */
+/** Compares integer instructions with exact results. */
 class IntegerInstructionsTest {
     private static final BigInteger MASK = BigInteger.ONE.shiftLeft(128).subtract(BigInteger.ONE);
 
@@ -181,7 +181,7 @@ class IntegerInstructionsTest {
         cases.run();
     }
 
-    // Bytes 0, 1 as they are; 6 and 7 as their signs: 0x90 is negative, 0x7F is not.
+    // Copies bytes 0 and 1; gives the signs of bytes 6 and 7: 0x90 is negative, 0x7F is not.
     private static long expectedPrmt() {
         return 0x02L | 0x01L << 8 | 0xFFL << 16;
     }
@@ -223,7 +223,8 @@ class IntegerInstructionsTest {
                 + "mad.lo.u32 %ch, %ah, %bl, %ch; mov.b64 $d, {%cl, %ch}; }", "lll", a * b, a, b);
             cases.add("{ .reg .b64 %t; add.cc.u64 %t, $0, $1; addc.u64 $d, 0, 0; }", "lll",
                 unsigned(a).add(unsigned(b)).shiftRight(64).longValue(), a, b);
-            // As the hardware's carry, by which nvcc's division of 128 bits tells whether something was borrowed.
+            // Like the hardware's carry, from which nvcc's division of 128 bits finds out whether something was
+            // borrowed.
             cases.add("{ .reg .b64 %t; sub.cc.u64 %t, $0, $1; addc.u64 $d, 0, 0; }", "lll",
                 Long.compareUnsigned(a, b) < 0 ? 0 : 1, a, b);
             cases.add("{ .reg .b64 %t; sub.cc.u64 %t, $0, $1; subc.u64 $d, 0, 0; }", "lll",
@@ -243,7 +244,7 @@ class IntegerInstructionsTest {
             long p = device.allocate(96L * threads);
             for (int t = 0; t < threads; t++) {
                 for (int k = 0; k < 2; k++) {
-                    // Of every length, so that each way through the division is taken; the divisor is never 0.
+                    // Operands of every length reach each path of the division; the divisor is never 0.
                     int bits = random.nextInt(128);
                     BigInteger value = new BigInteger(1 + bits, random).setBit(bits);
                     operands[2 * t + k] = value;

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Kernels that nvcc compiled, in four builds, against results computed here. */
+/** Compares kernels that nvcc compiled, in four builds, with results computed in Java. */
 class KernelsTest {
     private static final ValueLayout.OfFloat F32 = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final ValueLayout.OfDouble F64 = ValueLayout.JAVA_DOUBLE_UNALIGNED;
@@ -322,7 +322,7 @@ class KernelsTest {
         }
     }
 
-    /** By its series: slow and sure for the arguments above. */
+    /** Computes by the series: slow, but exact enough for the arguments above. */
     private static double erf(double x) {
         if (Math.abs(x) > 5) {
             return Math.signum(x);

@@ -15,9 +15,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Times the tiled f32 matrix product of kernels.cu: {@code MatrixMulBenchmark [n [host threads [repetitions]]]}.
- * Prints wall
- * and processor time; results are compared with the host's. Run on the test class path with -XX:-ClipInlining.
+ * Times the tiled f32 matrix product of kernels.cu: {@code MatrixMulBenchmark [n [host threads [repetitions]]]}. Prints
+ * wall and processor time, and compares results with the host's. Run it on the test class path with -XX:-ClipInlining.
  */
 final class MatrixMulBenchmark {
     private MatrixMulBenchmark() {

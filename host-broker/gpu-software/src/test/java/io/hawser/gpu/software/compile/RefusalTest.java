@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Code that the software GPU does not run refuses the kernels that need it, and no other kernel. */
+/** Unsupported code refuses the kernels that need it, and no other kernel. */
 class RefusalTest {
     private static final String HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n";
     private static final String GOOD = ".visible .entry good(.param .u64 p) { .reg .b64 %d; ld.param.u64 %d, [p];\n"
@@ -34,7 +34,7 @@ class RefusalTest {
         assertEquals(7, device.ints(p, 1)[0]);
     }
 
-    /** Loads texts in which the kernel "bad" is refused for a reason, and in which "good" works. */
+    /** Loads texts whose kernel "bad" is refused for a reason and whose kernel "good" works. */
     private static void expectBad(String reason, String... texts) throws Exception {
         try (Device device = new Device(texts)) {
             String refusal = refusal(device, "bad");
@@ -141,7 +141,7 @@ class RefusalTest {
         }
     }
 
-    // Text after a refusal is skipped by its braces: where they do not fit, nothing of the module can be trusted.
+    // The parser skips refused text by its braces. If they do not match, the whole module is invalid.
     @ParameterizedTest
     @ValueSource(strings = {"{ sured; ret;", "{ sured; } ret; }", "{ { sured; ret; }",
         "{ .reg .b32 %r; sured; } }", ".frob { sured; ", ".frob ret; }", "{ .reg .b32 %r; mov.b32 %q, 1; }"})
@@ -153,7 +153,7 @@ class RefusalTest {
         }
     }
 
-    // ptxas calls such text invalid; a version of PTX after the newest that is known here may have such an opcode.
+    // ptxas rejects such text as invalid, but a PTX version after the newest known one may have such an opcode.
     @Test
     void shouldTellOpcodesOfNewerVersionsFromTextThatIsNoPtx() throws Exception {
         String body = ".visible .entry bad() { frobnicate.u32 {1, [2, {3}]}; ret; }\n" + GOOD;
@@ -174,7 +174,7 @@ class RefusalTest {
     @ValueSource(strings = {"sm_10, map_f64_to_f32", "sm_20, map_f64_to_f32", "sm_75, texmode_independent",
         "sm_75, texmode_unified, debug"})
     void shouldIgnoreOptionsOfTheTarget(String target) throws Exception {
-        // ptxas 13.0 makes f64 instructions of f64 ones, with map_f64_to_f32 too.
+        // ptxas 13.0 keeps f64 instructions as f64, even with map_f64_to_f32.
         String text = ".version 1.4\n.target " + target + "\n.entry k(.param .u64 p) { .reg .u64 %d; .reg .f64 %f;\n"
             + "ld.param.u64 %d, [p]; ld.global.f64 %f, [%d]; add.f64 %f, %f, 0d3FF0000000000001;\n"
             + "st.global.f64 [%d], %f; exit; }\n";
@@ -213,7 +213,7 @@ class RefusalTest {
         assertTrue(refused > 50 && forms - refused > 150, "refused=" + refused + " of " + forms);
     }
 
-    // Without their modifiers or operands: the guest decides what stands there.
+    // Instructions without their modifiers or operands, because the guest controls the text.
     @Test
     void shouldThrowNothingButPtxExceptionForPartsOfForms() throws Exception {
         for (String line : Device.resource("valid-forms.txt").split("\n")) {

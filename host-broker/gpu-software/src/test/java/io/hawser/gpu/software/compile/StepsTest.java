@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a kernel's code tells of its length. */
+/** The bound that a kernel's code gives for its length. */
 class StepsTest {
     private static final String HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n";
     private static final String FUNCTION = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Graphs by the backend's interface: order, boxes, memory, what is set and taken over. */
+/** Graphs through the backend's interface: order, boxes, memory, and updates of parameters. */
 @Timeout(300)
 class GraphsTest {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -198,7 +198,7 @@ class GraphsTest {
         return new long[] {out.get(LONG, 0), out.get(LONG, 8)};
     }
 
-    /** As NVIDIA's driver 580 does on an H200. */
+    /** As NVIDIA's driver 580 behaves on an H200. */
     @Test
     void shouldGiveANodeMemoryThatNodesBeforeItHaveFreed() throws Exception {
         long graph = graph();

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Mapped host memory: what is mapped works as device memory does, and nothing else of the region is reached. */
+/** Mapped host memory works as device memory does, and kernels reach no other part of the region. */
 class HostMemoryTest {
     private static final long PAGE = 4096;
     private static final long REGION_BYTES = 16 * PAGE;
@@ -120,7 +120,7 @@ class HostMemoryTest {
         assertEquals(n, part.get(ValueLayout.JAVA_INT, 40));
     }
 
-    /** Offsets are of the region; the part is its pages 4 to 6, another part its page 9. */
+    /** Offsets are relative to the region; one part is its pages 4 to 6, another part its page 9. */
     @ParameterizedTest
     @CsvSource({"ld.global.u8, 16384, 0", "ld.global.u8, 28671, 0", "ld.global.u8, 16383, 700",
         "ld.global.u8, 28672, 700", "ld.u8, 16383, 700", "ld.u8, 28672, 700", "st.global.u8, 28671, 0",
@@ -223,7 +223,7 @@ class HostMemoryTest {
         return out.get(ValueLayout.JAVA_LONG, 0);
     }
 
-    /** The result of a kernel's one access. */
+    /** The result of a kernel with a single access. */
     private int touch(String access, long address) throws Exception {
         String value = access.contains(".v4") ? "{%r0, %r1, %r2, %r3}" : access.contains("64") ? "%d" : "%r0";
         String instruction = access.startsWith("st") ? access + " [%out], %r0;"

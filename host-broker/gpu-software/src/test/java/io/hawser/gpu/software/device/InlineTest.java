@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What runs on the issuing thread, and what must not. */
+/** Which work runs on the issuing thread, and which must not. */
 @Timeout(300)
 class InlineTest {
     private static final String PTX = """
@@ -133,7 +133,7 @@ class InlineTest {
 
     @Test
     void shouldNeverRunALoopOnTheIssuingThread() throws Exception {
-        // Short twice, so that no record of earlier runs may tell that it is always so.
+        // Issues short work twice, so that no history of earlier runs can predict that work is always short.
         ok(backend.driver().cuMemsetD32Async(data, 1, 1, stream));
         for (int i = 0; i < 2; i++) {
             launch(wait, 1, stream);
@@ -142,7 +142,7 @@ class InlineTest {
         ok(backend.driver().cuMemsetD32Async(data, 0, 1, stream));
         launch(wait, 1, stream);
         assertEquals(CUDA_ERROR_NOT_READY, backend.driver().cuStreamQuery(stream));
-        // Had the launch run here, this would never have been reached.
+        // If the launch had run on the issuing thread, this line would never be reached.
         ok(backend.driver().cuMemsetD32Async(data, 1, 1, stream(NON_BLOCKING)));
         assertEquals(CUDA_SUCCESS, reached(stream));
     }

@@ -9,8 +9,9 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Times what issuing costs the decoder's thread and how long small work takes to its report: {@code IssueBenchmark
- * [rounds]}. Each line is the median of the rounds, in nanoseconds a call. Compare lines of runs on one quiet machine.
+ * Times how long issuing occupies the decoder's thread, and how long small work takes until its report: {@code
+ * IssueBenchmark [rounds]}. Each line is the median of the rounds, in nanoseconds for each call. Compare only lines
+ * from one quiet machine.
  */
 final class IssueBenchmark {
     private static final int WARM_UP_ROUNDS = 5;
@@ -50,7 +51,7 @@ final class IssueBenchmark {
         }
         """;
 
-    /** One call of what is timed. */
+    /** One call to be timed. */
     private interface Call {
         int issue();
     }
@@ -121,7 +122,7 @@ final class IssueBenchmark {
         return info.handle();
     }
 
-    /** Many calls and then one wait. */
+    /** Times many calls followed by one wait. */
     private void burst(String name, int calls, long stream, Call call) {
         time(name, calls, () -> {
             for (int i = 0; i < calls; i++) {
@@ -131,7 +132,7 @@ final class IssueBenchmark {
         });
     }
 
-    /** Each call is waited for. */
+    /** Times calls that each wait for their end. */
     private void roundTrip(String name, int calls, long stream, Call call) {
         time(name, calls, () -> {
             for (int i = 0; i < calls; i++) {

@@ -144,7 +144,7 @@ class SeveralDevicesTest {
         ok(backend.setCurrent(first));
         ok(driver.cuMemAlloc_v2(out, 8192));
         ok(driver.cuMemFree_v2(out.get(ValueLayout.JAVA_LONG, 0)));
-        ok(driver.cuMemFree_v2(address)); // with another device's context current
+        ok(driver.cuMemFree_v2(address)); // while another device's context is current
         ok(backend.setCurrent(second));
         ok(driver.cuMemGetInfo_v2(out, out.asSlice(8)));
         assertEquals(part, out.get(ValueLayout.JAVA_LONG, 0));

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class SoftwareBackendTest {
-    // out[0] = out[0] * 3 + add: not commutative with another add, so a wrong order shows in the value.
+    // out[0] = out[0] * 3 + add: two such kernels do not commute, so that a wrong order changes the value.
     private static final String STEP = """
         .version 8.0
         .target sm_75

@@ -20,9 +20,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Rules between streams that hold whatever the threads do. */
+/** Rules between streams that hold for every order of the threads. */
 class StreamRulesTest {
-    // Both walk a grid; wait ends when flag[0] is set, add counts its blocks.
+    // Both kernels walk a grid; wait ends when flag[0] is set, add counts its blocks.
     private static final String PTX = """
         .version 8.0
         .target sm_75
@@ -85,7 +85,7 @@ class StreamRulesTest {
         }
         long other = stream(NON_BLOCKING);
         launch("add", 1000, count, other);
-        // On a device whose kernels only end when all their helpers came, the flag would never be set.
+        // If the device's kernels waited for all of their helpers before they end, the flag would never be set.
         ok(backend.driver().cuMemsetD32Async(flag, 1, 1, other));
         assertEquals(1000, read(count, other));
         for (long stream : waiting) {

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class GlobalMemoryTest {
     private static final long ARENA_BYTES = 1 << 20;
     private static final long WHOLE = 1L << 48;
-    // More address space than any machine has: refused, as where it is limited.
+    // More address space than any machine has: the system refuses it, as it does where it limits address space.
     private static final long REFUSED = 1L << 62;
 
     @ParameterizedTest
@@ -75,7 +75,7 @@ class GlobalMemoryTest {
         }
     }
 
-    /** Memory of this process that is in use. */
+    /** Resident memory of this process. */
     private static long residentBytes() throws IOException {
         return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ")[1]) * 4096;
     }

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** printf's conversions; the expectations are what glibc's printf prints. */
+/** The conversions of printf; glibc's printf printed the expected texts. */
 class PrintfTest {
     private static String format(String format, Object... arguments) {
         try (GlobalMemory memory = GlobalMemory.reserve(1 << 20)) {

@@ -1,2 +1,2 @@
-/** Tests of the reading of device code images. */
+/** Tests of reading device code images. */
 package io.hawser.gpu.software.image;

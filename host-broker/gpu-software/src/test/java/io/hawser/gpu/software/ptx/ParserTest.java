@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is PTX, what is not, and what is refused. */
+/** Which texts the parser accepts as PTX, rejects, or refuses. */
 class ParserTest {
     private static final String HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n";
 
@@ -99,7 +99,7 @@ class ParserTest {
         try (InputStream in = ParserTest.class.getResourceAsStream("/kernels/kernels-sm75.ptx")) {
             text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
         }
-        // Whole functions, so that a run is short; the mutations meet each kind of statement.
+        // Mutates whole functions, so that a run is short but covers each kind of statement.
         String[] functions = text.split("(?=\\.visible \\.entry)");
         String[] words = {"{", "}", ";", ",", "[", "]", "(", ")", "%r1", "%p1", "%f1", "%rd1", ".f32", ".u64", ".param",
             ".reg", ".shared", "bra", "call", "ret", "-1", "0f3F800000", "99999999999", "@", "!", "|", "_", "+",
