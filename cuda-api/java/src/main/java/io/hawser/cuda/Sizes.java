@@ -1,11 +1,11 @@
 package io.hawser.cuda;
 
 /**
- * Sizes from a guest's numbers. All values are unsigned 64-bit ones in a long; results stop at {@link #MOST} instead of
- * wrapping, so that a product of guest's numbers never looks small.
+ * Sizes from a guest's numbers. All values are unsigned 64-bit numbers in a long. Results saturate at {@link #MOST}
+ * instead of wrapping, so that a product of the guest's numbers never becomes small.
  */
 public final class Sizes {
-    /** More than any buffer or allocation has. */
+    /** Larger than any buffer or allocation. */
     public static final long MOST = Long.MAX_VALUE;
 
     private Sizes() {

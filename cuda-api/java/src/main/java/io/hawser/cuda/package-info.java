@@ -1,2 +1,2 @@
-/** What generated code and the worker share: the call being served and the handles it names. */
+/** Shared by generated code and the worker: the call in service and its handles. */
 package io.hawser.cuda;

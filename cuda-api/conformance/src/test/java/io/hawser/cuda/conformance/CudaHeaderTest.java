@@ -22,7 +22,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The description against NVIDIA's cuda.h, where that is installed in the version that is described. */
+/** Compares the description with NVIDIA's cuda.h, where the described version of CUDA is installed. */
 class CudaHeaderTest {
     private static final Pattern VERSION = Pattern.compile("#define\\s+CUDA_VERSION\\s+(\\d+)");
 
@@ -42,7 +42,7 @@ class CudaHeaderTest {
         Matcher version = VERSION.matcher(Files.readString(include.resolve("cuda.h")));
         assertTrue(version.find(), "cuda.h must define CUDA_VERSION: " + include);
         skipUnless(Integer.parseInt(version.group(1)) == described,
-                "cuda.h is version " + version.group(1) + ", described is " + described);
+                "cuda.h is version " + version.group(1) + ", the description is of " + described);
     }
 
     @Test
@@ -62,7 +62,7 @@ class CudaHeaderTest {
         CConformanceEmitter.emit(described, List.of("cuda.h", "cudaProfiler.h"), files);
         Path source = folder.resolve("hws_cuda_conformance.c");
         Files.writeString(source, Files.readString(source) + appended);
-        // The macro makes the header declare every exported name, old versions and per-thread variants too.
+        // The macro makes the header declare every exported name, including old versions and per-thread variants.
         Process gcc = new ProcessBuilder("gcc", "-std=gnu11", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL",
                 "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration", "-I" + include,
                 source.toString()).redirectErrorStream(true).start();

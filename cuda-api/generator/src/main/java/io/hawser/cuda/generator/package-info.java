@@ -1,2 +1,2 @@
-/** The generator's command: reads the description, writes C or Java. */
+/** The generator's command: reads the description and writes C or Java. */
 package io.hawser.cuda.generator;

@@ -3,19 +3,19 @@ package io.hawser.cuda.backend;
 import java.util.List;
 
 /**
- * How a backend is opened.
+ * Options for opening a backend.
  *
- * @param memoryBytes most device memory that it may give out; 0 for what the device has.
+ * @param memoryBytes most device memory that it may allocate; 0 for all memory of the device.
  * @param threads processors that a software GPU may use; 0 for all.
- * @param devices how many GPUs a software GPU is.
- * @param chosen UUIDs of the GPUs to offer, in that order, as 8-4-4-4-12 digits; empty for all. A real driver is told
- *     by its own means.
+ * @param devices number of GPUs of the software GPU.
+ * @param chosen UUIDs of the GPUs to offer, in that order, as 8-4-4-4-12 digits; empty for all. For NVIDIA's driver,
+ *     CUDA_VISIBLE_DEVICES chooses instead.
  */
 public record BackendOptions(long memoryBytes, int threads, int devices, List<String> chosen) {
-    /** Most GPUs that the software GPU pretends to be: as many as guests can see. */
+    /** Most GPUs of the software GPU: as many as guests can see. */
     public static final int MAX_DEVICES = 64;
 
-    /** No limit, one GPU. */
+    /** No limits and one GPU. */
     public static final BackendOptions DEFAULT = new BackendOptions(0, 0);
 
     /** Checks the values. */
@@ -30,7 +30,7 @@ public record BackendOptions(long memoryBytes, int threads, int devices, List<St
         chosen = List.copyOf(chosen);
     }
 
-    /** One GPU. */
+    /** Creates options for one GPU. */
     public BackendOptions(long memoryBytes, int threads) {
         this(memoryBytes, threads, 1, List.of());
     }

@@ -1,14 +1,17 @@
 package io.hawser.cuda.backend;
 
-/** What a guest must know of a kernel, so that a launch needs no round trip; filled by {@link GpuBackend#function}. */
+/** Data about a kernel that a guest needs to launch it without a round trip; {@link GpuBackend#function} sets it. */
 public final class FunctionInfo {
-    /** Attributes that are sent: CUfunction_attribute 0 to 15. */
+    /** Attributes in the reply: CUfunction_attribute 0 to 15. */
     public static final int ATTRIBUTES = 16;
 
-    /** Most parameters that a kernel has: its parameter space has 32,764 bytes (PTX ISA 8.1), guests' are capped. */
+    /**
+     * Maximum number of parameters: a kernel's parameter space has 32,764 bytes (PTX ISA 8.1); guests' counts are
+     * capped.
+     */
     public static final int MAX_PARAMS = 4096;
 
-    /** Longest {@link #refusal} in UTF-8: it goes to the guest's standard error as one line. */
+    /** Maximum length of {@link #refusal} in UTF-8: the guest prints it as one line on standard error. */
     public static final int MAX_REFUSAL_BYTES = 1000;
 
     private long handle;
@@ -18,11 +21,11 @@ public final class FunctionInfo {
     private final int[] attributes = new int[ATTRIBUTES];
 
     /**
-     * Sets everything but the attributes.
+     * Sets all data except the attributes.
      *
      * @param nativeHandle the kernel.
      * @param paramOffsets offset in bytes of each parameter in the packed parameters.
-     * @param paramSizes size in bytes of each.
+     * @param paramSizes size in bytes of each parameter.
      */
     public void set(long nativeHandle, int[] paramOffsets, int[] paramSizes) {
         if (paramOffsets.length != paramSizes.length || paramOffsets.length > MAX_PARAMS) {
@@ -40,7 +43,7 @@ public final class FunctionInfo {
     }
 
     /**
-     * Sets why each launch of the kernel answers CUDA_ERROR_NOT_SUPPORTED.
+     * Sets the reason that each launch of the kernel returns CUDA_ERROR_NOT_SUPPORTED.
      *
      * @param reason names the instruction and the kernel.
      */
@@ -48,7 +51,7 @@ public final class FunctionInfo {
         refusal = reason;
     }
 
-    /** Why the kernel cannot be launched; empty for one that can. */
+    /** The reason that the kernel cannot be launched; empty for a kernel that can. */
     public String refusal() {
         return refusal;
     }

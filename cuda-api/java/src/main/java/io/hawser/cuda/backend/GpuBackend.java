@@ -9,9 +9,9 @@ import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
 /**
- * A GPU as one worker uses it. Methods that return {@code int} answer a CUresult and never throw for what a guest may
- * cause. Calls come from the decoder's thread in the guest's order, except where a method says otherwise; none blocks.
- * Handles are the backend's own, never a guest's ids. Streams: 0 is the legacy default stream of the current context.
+ * A GPU for one worker. Methods that return {@code int} return a CUresult and never throw for any input of a guest. The
+ * decoder's thread calls them in the guest's order, except where a method states otherwise; none blocks. Handles are
+ * the backend's own, never a guest's ids. Streams: 0 is the legacy default stream of the current context.
  */
 public interface GpuBackend extends AutoCloseable {
     /** {@code software} or {@code nvidia}. */
@@ -31,67 +31,67 @@ public interface GpuBackend extends AutoCloseable {
      */
     int deviceInfo(int ordinal, MemorySegment hwsDeviceInfo);
 
-    /** Makes a context; {@code out} receives its native handle (8 bytes). A primary one is made once a device. */
+    /** Creates a context; {@code out} receives its native handle (8 bytes). Each device has one primary context. */
     int createContext(int device, int flags, boolean primary, MemorySegment out);
 
-    /** Destroys a context and all that it holds. */
+    /** Destroys a context and all of its objects. */
     int destroyContext(long nativeContext);
 
-    /** Makes a context current for the calls that follow; 0 for none. */
+    /** Makes a context current for the following calls; 0 for none. */
     int setCurrent(long nativeContext);
 
     /**
-     * Runs an action once all work issued so far to a stream is done or has failed; the action gets the CUresult, on
-     * any thread, and must not block. The action has returned before anything that was issued behind the same work,
-     * in whatever stream waits for it, is reported by this or the next two methods.
+     * Runs an action when all work issued so far to a stream is done or has failed. The action gets the CUresult, on
+     * any thread, and must not block. It returns before this or the next two methods report anything that was issued
+     * behind the same work, in any stream that waits for that work.
      *
-     * @param context the stream's context, which matters for stream 0.
+     * @param context the stream's context, which determines stream 0.
      */
     int whenStreamReached(long context, long stream, IntConsumer action);
 
     /** As {@link #whenStreamReached} for all streams of a context. */
     int whenContextReached(long context, IntConsumer action);
 
-    /** As {@link #whenStreamReached} for the work that an event has recorded; at once if it never was recorded. */
+    /** As {@link #whenStreamReached} for the work that an event has recorded; at once if it has recorded none. */
     int whenEventReached(long event, IntConsumer action);
 
     /**
-     * Looks for ends of work, in a backend that has to ask, and runs the actions that are due. Session thread; waits
+     * Checks for completed work, in a backend that must ask its driver, and runs the due actions. Session thread; waits
      * for nothing.
      *
-     * @return whether an action was run.
+     * @return whether an action ran.
      */
     default boolean poll() {
         return false;
     }
 
     /**
-     * Says whether the session thread calls {@link #poll} often from now on, until it says otherwise. While it does
-     * not, as before the first call of this, the backend looks by itself.
+     * Sets whether the session thread calls {@link #poll} often, until the next call of this. While it does not, as
+     * before the first call, the backend checks for completed work itself.
      */
     default void polled(boolean polled) {
     }
 
-    /** Whether a session thread with nothing to do should rather go on to poll than sleep. */
+    /** Whether an idle session thread should continue to poll instead of sleeping. */
     default boolean isWorthPolling() {
         return false;
     }
 
     /**
-     * Something may be issued from now on that is not meant by the calls of {@link #whenStreamReached} and its like so
-     * far. Session thread, before each request.
+     * Separates work: the earlier calls of {@link #whenStreamReached} and its relatives do not cover work that is
+     * issued after this. Session thread, before each request.
      */
     default void seal() {
     }
 
-    /** Runs a function in stream order; it may block, and the stream goes on when it returns. */
+    /** Runs a function in stream order. The function may block; the stream continues when it returns. */
     int hostFunction(long stream, Runnable function);
 
     /**
      * Launches a kernel.
      *
      * @param flags bit 0: cooperative.
-     * @param packedParams parameters at the offsets that {@link #function} gave; read before this returns.
+     * @param packedParams parameters at the offsets from {@link #function}; read before this returns.
      * @param attributes array of CUlaunchAttribute, may be empty; read before this returns.
      */
     int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
@@ -100,15 +100,15 @@ public interface GpuBackend extends AutoCloseable {
     /**
      * Loads device code.
      *
-     * @param image cubin, PTX text or fat binary, whole.
+     * @param image complete cubin, PTX text or fat binary.
      * @param out receives the native module (8 bytes).
-     * @param log receives what the compiler has to say.
+     * @param log receives the compiler's messages.
      */
     int loadImage(MemorySegment image, MemorySegment out, StringBuilder log);
 
     /**
-     * Loads device code that belongs to no context: its functions can be launched in each, and each has variables of
-     * its own. The handle serves where a module's does; {@link #global} answers for the current context.
+     * Loads device code that belongs to no context: its functions can be launched in each context, and each context has
+     * its own variables. The handle is accepted in place of a module's; {@link #global} then uses the current context.
      *
      * @param image as for {@link #loadImage}.
      * @param out receives the native handle (8 bytes).
@@ -119,27 +119,27 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Device memory that code will take in each context that uses it, for its variables above all.
+     * Device memory that code needs in each context that uses it, mainly for its variables.
      *
      * @param image as for {@link #loadImage}, of any content.
-     * @return bytes, 0 or more; 0 where {@link #codeBytes} tells.
+     * @return bytes, 0 or more; 0 where {@link #codeBytes} gives them.
      */
     default long imageBytes(MemorySegment image) {
         return 0;
     }
 
     /**
-     * Device memory that a loaded module or library takes in each context that uses it.
+     * Device memory that a loaded module or library needs in each context that uses it.
      *
-     * @return bytes; 0 where {@link #imageBytes} tells.
+     * @return bytes; 0 where {@link #imageBytes} gives them.
      */
     default long codeBytes(long module) {
         return 0;
     }
 
     /**
-     * Device memory that a context takes for a limit (CUlimit) beyond what every context takes, when that has a value.
-     * A kernel's local memory counts as a limit on the stack of so many bytes.
+     * Device memory that a context needs for a value of a limit (CUlimit), beyond the memory that every context needs.
+     * A kernel's local memory counts like a stack limit of the same size.
      *
      * @return bytes, 0 or more.
      */
@@ -150,20 +150,20 @@ public interface GpuBackend extends AutoCloseable {
     /**
      * Device memory that an allocation takes.
      *
-     * @param bytes as asked for, over 0.
-     * @return no less; a driver takes whole pages.
+     * @param bytes the requested size, over 0.
+     * @return the requested size or more; a driver allocates whole pages.
      */
     default long allocationBytes(long bytes) {
         return bytes;
     }
 
-    /** Unloads a module or library; its functions are gone. */
+    /** Unloads a module or library with its functions. */
     int unloadImage(long module);
 
     /** Finds a kernel. */
     int function(long module, String name, FunctionInfo out);
 
-    /** Names of a module's kernels, or null when the backend cannot tell. */
+    /** Names of a module's kernels, or null when the backend does not know them. */
     default List<String> functionNames(long module) {
         return null;
     }
@@ -177,7 +177,7 @@ public interface GpuBackend extends AutoCloseable {
     /** Copies from the device in stream order; {@code destination} stays valid until the copy is done. */
     int copyDtoH(MemorySegment destination, long source, long stream);
 
-    /** Whether {@link #copyBox} works; without it boxes are copied row by row. */
+    /** Whether {@link #copyBox} works; otherwise boxes are copied row by row. */
     default boolean canCopyBoxes() {
         return false;
     }
@@ -193,11 +193,11 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Makes the host memory known through which a guest and this process share bytes, so that {@link #copyHtoD} and
-     * {@link #copyDtoH} reach it directly (an NVIDIA GPU wants it registered). At most once, before any copy with it;
-     * it stays mapped as long as the backend is open. The guest can change it at any time.
+     * Attaches the host memory that a guest and this process share, so that {@link #copyHtoD} and {@link #copyDtoH} can
+     * access it directly (an NVIDIA GPU needs it registered). Call at most once, before any copy with it. The memory
+     * stays mapped while the backend is open. The guest can change it at any time.
      *
-     * @param region the whole of it.
+     * @param region the whole region.
      * @return CUresult.
      */
     default int attachRegion(MemorySegment region) {
@@ -205,26 +205,25 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Prepares a part of the attached region for many copies (an NVIDIA GPU reads only registered memory by itself; of
-     * other memory the calling thread makes a copy first). It stays so as long as the
-     * backend is open.
+     * Prepares a part of the attached region for many copies. An NVIDIA GPU directly reads only registered memory; for
+     * other memory the calling thread first makes a copy. The part stays prepared while the backend is open.
      *
-     * @param part whole pages, of which no other part is prepared or mapped.
-     * @return CUresult; copies work without this as well.
+     * @param part whole pages that do not overlap a prepared or mapped part.
+     * @return CUresult; copies also work without this call.
      */
     default int pinHost(MemorySegment part) {
         return 0;
     }
 
-    /** Whether {@link #mapHost} works, and so kernels can use host memory of a region. */
+    /** Whether {@link #mapHost} works, so that kernels can access host memory of a region. */
     default boolean canMapHost() {
         return false;
     }
 
     /**
-     * Lets kernels read and write a part of the attached region.
+     * Gives kernels access to a part of the attached region.
      *
-     * @param part pieces of whole pages, not mapped yet.
+     * @param part whole pages that are not mapped.
      * @param out receives its device address (8 bytes).
      * @return CUresult.
      */
@@ -232,17 +231,17 @@ public interface GpuBackend extends AutoCloseable {
         return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
-    /** Takes back what {@link #mapHost} gave; no work uses it any more. */
+    /** Ends the access that {@link #mapHost} gave; no work uses the memory any more. */
     default int unmapHost(long deviceAddress) {
         return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
-    /** Addresses and memory apart; null when the backend has no such thing, and the device's attribute says so. */
+    /** Virtual memory management; null when the backend has none, as the device's attribute then states. */
     default VirtualMemory virtualMemory() {
         return null;
     }
 
-    /** Memory of other processes; null when the backend's memory is its process's own. */
+    /** Access to other processes' memory; null when the backend has none. */
     default MemorySharing memorySharing() {
         return null;
     }
@@ -252,21 +251,21 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
-    /** Pools of a session's own; null when the backend has none. */
+    /** Pools that a session creates; null when the backend has none. */
     default MemoryPools memoryPools() {
         return null;
     }
 
-    /** Links device code; null when the backend cannot. */
+    /** Links device code; null when the backend cannot link. */
     default DeviceLinker linker() {
         return null;
     }
 
     /**
-     * How many clusters of a launch fit the device, and how large they may be.
+     * Computes how many clusters of a launch fit the device, and the maximum size of a cluster.
      *
      * @param attributes array of CUlaunchAttribute.
-     * @param out receives two ints: clusters and size, or the CUresult of each question, negated.
+     * @param out receives two ints: clusters and size; each is the negated CUresult if its query fails.
      */
     default int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
             int sharedBytes, MemorySegment attributes, MemorySegment out) {
@@ -274,7 +273,7 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Waits for and writes values in stream order; the addresses have been checked.
+     * Waits for values and writes values in stream order; the addresses have been checked.
      *
      * @param params {@code count} CUstreamBatchMemOpParams.
      */
@@ -283,7 +282,7 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Makes a tensor map.
+     * Creates a tensor map.
      *
      * @param params HwsTensorMap; the address has been checked.
      * @param map receives a CUtensorMap; at a multiple of 64.
@@ -292,26 +291,29 @@ public interface GpuBackend extends AutoCloseable {
         return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
-    /** Memory for copies, pinned where the GPU wants it so. Any thread. */
+    /** Allocates memory for copies, pinned where the GPU needs it. Any thread. */
     MemorySegment allocateStaging(long bytes);
 
-    /** Frees what {@link #allocateStaging} gave. Any thread. */
+    /** Frees memory from {@link #allocateStaging}. Any thread. */
     void freeStaging(MemorySegment staging);
 
-    /** Where the device's printf text goes, from any thread, before the completion of the work that printed it. */
+    /**
+     * Sets the receiver of printf text of kernels: called by any thread, before the completion of the work that printed
+     * it.
+     */
     void output(Consumer<byte[]> sink);
 
-    /** Graphs; null where there are none. */
+    /** Graphs; null when the backend has none. */
     default GraphBackend graphs() {
         return null;
     }
 
     /**
-     * What two devices can do with each other.
+     * Access of one device to another's memory.
      *
-     * @param device the one that would access, from 0.
-     * @param peer the one that has the memory.
-     * @param attribute a CUdevice_P2PAttribute; 0 asks what cuDeviceCanAccessPeer answers.
+     * @param device the accessing device, from 0.
+     * @param peer the device with the memory.
+     * @param attribute a CUdevice_P2PAttribute, or 0 for cuDeviceCanAccessPeer.
      * @param value receives an int.
      * @return CUresult.
      */
@@ -320,23 +322,26 @@ public interface GpuBackend extends AutoCloseable {
         return CUresult.CUDA_SUCCESS;
     }
 
-    /** Whether a result means that the context is lost (CUDA_ERROR_ILLEGAL_ADDRESS and its like). */
+    /** Whether a result means that the context has failed for good, for example CUDA_ERROR_ILLEGAL_ADDRESS. */
     boolean isPoisoned(int cuResult);
 
-    /** Loads what would be loaded from files later: the process opens none from now on. Once, before any session. */
+    /**
+     * Loads everything that would otherwise be loaded from files later, because the jailed process opens none. Call
+     * once, before any session.
+     */
     default void loadAhead() {
-        // A backend that is all there has nothing to do.
+        // A backend without such files has nothing to load.
     }
 
     /**
-     * From now on the process opens no file but the GPU's own: what needs one is not offered any more
-     * ({@link #deviceInfo}, {@link #memorySharing}). After {@link #loadAhead}, before any session.
+     * States that the process can open no files but the GPU's own. The backend no longer offers features that need
+     * others ({@link #deviceInfo}, {@link #memorySharing}). Call after {@link #loadAhead}, before any session.
      */
     default void confined() {
-        // A backend that needs no files goes on as it is.
+        // A backend that needs no files does not change.
     }
 
-    /** Frees everything, whatever still runs. */
+    /** Frees everything, including running work. */
     @Override
     void close();
 }

@@ -1,17 +1,17 @@
 package io.hawser.cuda.backend;
 
-/** Finds and opens a kind of GPU; found by {@code ServiceLoader}. */
+/** Finds and opens a kind of GPU; {@code ServiceLoader} finds the provider. */
 public interface GpuBackendProvider {
     /** {@code software} or {@code nvidia}. */
     String name();
 
-    /** Whether this machine has what it needs; cheap, opens nothing. */
+    /** Whether this machine has the required devices and libraries; cheap, opens nothing. */
     boolean isAvailable();
 
     /**
-     * Opens it.
+     * Opens the GPU.
      *
-     * @throws IllegalStateException if the GPU cannot be opened; the message says why.
+     * @throws IllegalStateException if the GPU cannot be opened; the message gives the reason.
      */
     GpuBackend open(BackendOptions options);
 }

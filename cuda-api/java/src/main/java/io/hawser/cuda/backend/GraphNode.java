@@ -2,7 +2,7 @@ package io.hawser.cuda.backend;
 
 import java.lang.foreign.MemorySegment;
 
-/** What a node of a graph does, with its parameters. Whoever takes one copies what it refers to before it returns. */
+/** The work of a graph's node, with its parameters. A receiver copies the referenced memory before it returns. */
 public sealed interface GraphNode {
     /**
      * A kernel.
@@ -16,17 +16,17 @@ public sealed interface GraphNode {
      * @param blockZ threads.
      * @param sharedBytes dynamic shared memory.
      * @param flags bit 0: cooperative.
-     * @param params parameters at the offsets that {@link GpuBackend#function} gave.
+     * @param params parameters at the offsets from {@link GpuBackend#function}.
      * @param attributes array of CUlaunchAttribute, may be empty.
      */
     record Kernel(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
             int sharedBytes, int flags, MemorySegment params, MemorySegment attributes) implements GraphNode { }
 
-    /** Where an end of a copy lies. */
+    /** The location of a copy's end. */
     enum Place {
         /** Device memory. */
         DEVICE,
-        /** Host memory: of the attached region, or staging memory. */
+        /** Host memory: in the attached region, or staging memory. */
         HOST,
         /** A CUDA array. */
         ARRAY
@@ -35,10 +35,10 @@ public sealed interface GraphNode {
     /**
      * One end of a copy.
      *
-     * @param place where it lies.
-     * @param address of the first byte; an array's handle.
-     * @param pitch bytes from a row to the next; nothing for an array.
-     * @param height rows from a slice to the next; nothing for an array.
+     * @param place kind of memory.
+     * @param address address of the first byte; for an array, its handle.
+     * @param pitch bytes from a row to the next; unused for an array.
+     * @param height rows from a slice to the next; unused for an array.
      * @param xBytes first byte in an array's row, else 0.
      * @param y first row of an array, else 0.
      * @param z first slice of an array, else 0.
@@ -63,8 +63,8 @@ public sealed interface GraphNode {
     /**
      * A copy of {@code slices} times {@code rows} rows.
      *
-     * @param destination where to.
-     * @param source where from.
+     * @param destination end that receives the bytes.
+     * @param source end that gives the bytes.
      * @param widthBytes length of a row, over 0.
      * @param rows over 0.
      * @param slices over 0.
@@ -76,7 +76,7 @@ public sealed interface GraphNode {
      *
      * @param address first byte.
      * @param pitch bytes from a row to the next.
-     * @param value the low {@code elementBytes} bytes count.
+     * @param value only the low {@code elementBytes} bytes are used.
      * @param elementBytes 1, 2 or 4.
      * @param width elements of a row, over 0.
      * @param rows over 0.
@@ -86,39 +86,39 @@ public sealed interface GraphNode {
     /**
      * A function of the worker, run at each execution: {@link GraphBackend#hostFunctions}.
      *
-     * @param id says which.
+     * @param id the number that the function gets.
      */
     record Host(long id) implements GraphNode { }
 
-    /** A point that only joins and parts dependencies. */
+    /** A point without work, which only has dependencies. */
     record Empty() implements GraphNode { }
 
     /**
-     * A graph inside. Adding the node moves it in: it keeps its handle and its nodes theirs, but goes with the node.
-     * Setting such a node takes over the parameters of a graph of the same form, which stays as it is.
+     * An inner graph. Adding the node moves the graph into it: the graph and its nodes keep their handles but end with
+     * the node. Setting such a node copies the parameters of a graph of the same form; that graph does not change.
      *
-     * @param graph the backend's, not inside of a node yet.
+     * @param graph handle of the backend; not yet inside another node.
      */
     record Child(long graph) implements GraphNode { }
 
     /**
      * Records an event.
      *
-     * @param event the backend's.
+     * @param event handle of the backend.
      */
     record EventRecord(long event) implements GraphNode { }
 
     /**
-     * Waits for what an event has recorded last when the graph is launched.
+     * Waits for the work that an event recorded last before the graph's launch.
      *
-     * @param event the backend's.
+     * @param event handle of the backend.
      */
     record EventWait(long event) implements GraphNode { }
 
     /**
-     * Frees what an allocating node of this or another graph has allocated.
+     * Frees the memory of an allocating node of this or another graph.
      *
-     * @param address of the memory.
+     * @param address address of the memory.
      */
     record Free(long address) implements GraphNode { }
 }

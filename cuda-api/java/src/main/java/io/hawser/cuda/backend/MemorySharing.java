@@ -3,39 +3,39 @@ package io.hawser.cuda.backend;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Device memory and events of one process in another. Methods answer a CUresult, and are for the current context. The
- * caller has checked what an address is. Session thread.
+ * Access to another process's device memory and events. Methods return a CUresult and use the current context. The
+ * caller has checked the addresses. Session thread.
  */
 public interface MemorySharing {
     /** Bytes of a handle: CU_IPC_HANDLE_SIZE. */
     int HANDLE_BYTES = 64;
 
     /**
-     * The handle of an allocation.
+     * Creates the handle of an allocation.
      *
-     * @param address its first byte.
+     * @param address first byte of the allocation.
      * @param out receives the handle ({@value #HANDLE_BYTES} bytes).
      */
     int share(long address, MemorySegment out);
 
     /**
-     * Opens another process's memory, with access to a peer's as far as that is needed.
+     * Opens another process's memory, with peer access if it is on another device.
      *
-     * @param handle what {@link #share} gave there, or anything else: it is a guest's.
-     * @param out receives the address of the allocation's first byte, and how many bytes are mapped from there (8 and
-     *     8 bytes).
+     * @param handle normally a handle from {@link #share}, but the guest can send any bytes.
+     * @param out receives the address of the allocation's first byte, and the number of bytes mapped from there (8
+     *     bytes each).
      */
     int open(MemorySegment handle, MemorySegment out);
 
     /**
-     * Closes what {@link #open} has opened; no work uses it any more.
+     * Closes memory from {@link #open} that no work uses any more.
      *
-     * @param address as it gave.
+     * @param address the address from {@link #open}.
      */
     int close(long address);
 
     /**
-     * The handle of an event.
+     * Creates the handle of an event.
      *
      * @param event created with CU_EVENT_INTERPROCESS; any other is CUDA_ERROR_INVALID_HANDLE.
      * @param out receives the handle ({@value #HANDLE_BYTES} bytes).
@@ -43,9 +43,9 @@ public interface MemorySharing {
     int shareEvent(long event, MemorySegment out);
 
     /**
-     * Opens another process's event; it is destroyed like any other.
+     * Opens another process's event; it is destroyed like any other event.
      *
-     * @param handle what {@link #shareEvent} gave there, or anything else: it is a guest's.
+     * @param handle normally a handle from {@link #shareEvent}, but the guest can send any bytes.
      * @param out receives the event (8 bytes).
      */
     int openEvent(MemorySegment handle, MemorySegment out);

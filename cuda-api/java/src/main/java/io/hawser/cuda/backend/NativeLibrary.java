@@ -11,8 +11,8 @@ import java.lang.invoke.MethodHandles;
 import java.util.Optional;
 
 /**
- * A library of the machine, called by {@code java.lang.foreign}. A function that it lacks, because it is older than the
- * description, is an ordinary function that answers "not supported": nothing ends the JVM. Any thread.
+ * A library of the machine, called through {@code java.lang.foreign}. An older library may lack a described function. A
+ * function that returns "not supported" then takes its place, so that nothing ends the JVM. Any thread.
  */
 public final class NativeLibrary {
     private static final Linker LINKER = Linker.nativeLinker();
@@ -28,8 +28,8 @@ public final class NativeLibrary {
     /**
      * Loads a library for the rest of the process.
      *
-     * @param name file name, as {@code libcuda.so.1}, which the machine's loader finds.
-     * @throws IllegalStateException if it cannot be loaded; the message names it.
+     * @param name file name, for example {@code libcuda.so.1}, which the machine's loader finds.
+     * @throws IllegalStateException if it cannot be loaded; the message names the file.
      */
     public static NativeLibrary open(String name) {
         try {
@@ -39,13 +39,13 @@ public final class NativeLibrary {
         }
     }
 
-    /** Whether the machine has it. */
+    /** Whether the machine has the library. */
     public static boolean isPresent(String name) {
         try (Arena arena = Arena.ofConfined()) {
             SymbolLookup.libraryLookup(name, arena);
             return true;
         } catch (IllegalArgumentException e) {
-            return false; // the loader's way of saying no
+            return false; // the loader found no such library
         }
     }
 
@@ -55,10 +55,10 @@ public final class NativeLibrary {
     }
 
     /**
-     * Finds a function that answers an int.
+     * Finds a function that returns an int.
      *
      * @param symbol its exported name.
-     * @param missing what is answered in its stead when the library lacks it.
+     * @param missing result of the function that replaces a missing one.
      * @param parameters C's parameters.
      * @return a handle of that type.
      */
@@ -69,7 +69,7 @@ public final class NativeLibrary {
                 descriptor.toMethodType().parameterList()));
     }
 
-    /** What to throw when a call of a handle has thrown: a native function throws nothing, so it was the JVM. */
+    /** Converts an exception from a call of a handle: native functions throw nothing, so the JVM threw it. */
     public static RuntimeException unexpected(Throwable thrown) {
         if (thrown instanceof Error error) {
             throw error;

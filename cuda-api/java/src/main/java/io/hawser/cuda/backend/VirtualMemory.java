@@ -3,13 +3,14 @@ package io.hawser.cuda.backend;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Addresses and memory apart: what CUDA calls virtual memory management, for memory of devices. Methods answer a
- * CUresult. The caller has checked that a mapping lies in a reservation and touches no other, that a range which is
- * unmapped or opened consists of whole mappings, and that nothing uses what is taken away. Decoder's thread.
+ * CUDA's virtual memory management for memory of devices: addresses and memory are allocated separately. Methods return
+ * a CUresult. The caller guarantees three conditions. A mapping lies in a reservation and overlaps no other mapping. An
+ * unmapped or opened range consists of whole mappings. Nothing uses memory or addresses that are released. Decoder's
+ * thread.
  */
 public interface VirtualMemory {
     /**
-     * What sizes and addresses must be multiples of.
+     * Reads the number of which sizes and addresses must be multiples.
      *
      * @param compression CUmemAllocationCompType.
      * @param usage bits of CU_MEM_CREATE_USAGE.
@@ -22,30 +23,31 @@ public interface VirtualMemory {
      * Reserves addresses.
      *
      * @param alignment a power of two, or 0.
-     * @param wanted where, if it is free there; 0 for anywhere.
+     * @param wanted preferred first address; 0 for any.
      * @param out receives the first address (8 bytes).
      */
     int reserve(long bytes, long alignment, long wanted, MemorySegment out);
 
-    /** Gives back a whole reservation without mappings. */
+    /** Releases a whole reservation without mappings. */
     int unreserve(long address, long bytes);
 
     /**
-     * Makes memory without an address.
+     * Allocates memory without an address.
      *
-     * @param outHandleAndCompression receives its handle (8 bytes) and, behind it, the compression that it has (4).
+     * @param outHandleAndCompression receives the memory's handle (8 bytes), followed by its actual compression (4
+     *     bytes).
      */
     int create(long bytes, int device, int compression, int usage, MemorySegment outHandleAndCompression);
 
-    /** Gives memory back; it has no mappings any more. */
+    /** Releases memory that has no mappings any more. */
     int release(long handle);
 
     /** Maps a part of memory; nothing can use it before {@link #setAccess}. */
     int map(long address, long bytes, long offset, long handle);
 
-    /** Takes mappings away. */
+    /** Removes mappings. */
     int unmap(long address, long bytes);
 
-    /** Opens mappings to a device: CUmemAccess_flags. */
+    /** Gives a device access to mappings: CUmemAccess_flags. */
     int setAccess(long address, long bytes, int device, int flags);
 }

@@ -1,2 +1,2 @@
-/** A GPU as the worker sees it: the Driver API and what a remote worker needs beyond it. */
+/** A GPU for the worker: the Driver API, and the further functions that a remote worker needs. */
 package io.hawser.cuda.backend;

@@ -12,10 +12,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Writes {@code hws_<library>_calls.h} and {@code hws_<library>_calls_<group>.c}: for each function that travels, its
- * encoder and the decoder of its reply. Arguments are those that the exported function or hand-written code has
- * checked;
- * pointers that are not nullable must not be NULL.
+ * Writes {@code hws_<library>_calls.h} and {@code hws_<library>_calls_<group>.c}: for each function that travels, the
+ * encoder of its request and the decoder of its reply. The exported function or hand-written code has checked the
+ * arguments; pointers that are not nullable must not be NULL.
  */
 final class CCallsEmitter {
     private final Library library;
@@ -40,7 +39,7 @@ final class CCallsEmitter {
         return out;
     }
 
-    /** What a status of a record or of the channel is to this library. */
+    /** Converts a status of a record or of the channel to the library's result. */
     private void result(Code out) {
         String lost = library.errors().lost();
         out.open("static inline %s hws_%s_result(int status)", library.result(), library.name());
@@ -77,14 +76,14 @@ final class CCallsEmitter {
         out.close();
     }
 
-    /** The buffer's length on the wire, refused above its limit. */
+    /** The buffer's length on the wire; the call is refused above its limit. */
     private void measure(Code out, Param param) {
         String length = param.shape() == Shape.TEXT ? "strlen(" + param.name() + ")" : CSizes.emit(param.bytes());
         String absent = param.nullable() ? param.name() + " == NULL ? HWS_NULL_LENGTH : " : "";
         out.line("uint64_t hws_%s_bytes = %s%s;", param.name(), absent, length);
         String exempt = param.nullable() ? param.name() + " != NULL && " : "";
         out.open("if (%shws_%s_bytes > %d)", exempt, param.name(), param.max());
-        out.line("return %s; /* more than the description allows */", library.errors().invalidValue());
+        out.line("return %s; /* over the description's limit */", library.errors().invalidValue());
         out.close();
     }
 
@@ -98,7 +97,8 @@ final class CCallsEmitter {
             List<String> sizes = new ArrayList<>();
             copied.forEach(s -> sizes.add("hws_padded(hws_" + s.param().name() + "_bytes)"));
             out.line("uint32_t hws_payload_bytes = (uint32_t) (%d + %s);", fixed, String.join(" + ", sizes));
-            // Bounded: every buffer is at most its max. Not cleared as a whole: that would cost more than a launch.
+            // Bounded: every buffer has a maximum. Only the fixed part is cleared: clearing all would cost more than a
+            // launch.
             out.line("uint8_t hws_payload[hws_payload_bytes];");
             out.line("memset(hws_payload, 0, %d);", fixed);
             out.line("uint32_t hws_at = %d;", fixed);

@@ -11,8 +11,8 @@ import java.io.IOException;
 import java.util.List;
 
 /**
- * Writes a C file that compiles only if the description and the library's own headers agree: every enumerator, size,
- * offset and prototype. It includes those headers, not ours.
+ * Writes a C file that compiles only if the description agrees with the library's own headers in every enumerator,
+ * size, offset and prototype. The file includes those headers, not Hawser's.
  */
 public final class CConformanceEmitter {
     private final Library library;
@@ -43,7 +43,7 @@ public final class CConformanceEmitter {
                 + ")", name));
         library.types().aliases().forEach((name, type) -> proof("sizeof(" + name + ") == sizeof(" + type + ")", name));
         for (Structure type : library.types().all(Structure.class)) {
-            // Hawser's own structures are in no header of the library.
+            // The library's headers do not have Hawser's own structures.
             if (!type.name().startsWith("Hws")) {
                 proof("sizeof(" + type.name() + ") == " + type.size(), type.name());
                 fields(type.name(), "", 0, type);

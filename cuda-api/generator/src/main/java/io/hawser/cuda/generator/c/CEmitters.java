@@ -14,7 +14,7 @@ public final class CEmitters {
     private CEmitters() {
     }
 
-    /** Writes the guest's files, of all libraries or only of the one that is named. */
+    /** Writes the guest's files of all libraries, or only those of the named library. */
     public static void emit(Description description, String only, OutputFiles files) throws IOException {
         files.write("hws_description.h", CTypesEmitter.shared(description));
         files.write("hws_wire.h", resource("hws_wire.h"));

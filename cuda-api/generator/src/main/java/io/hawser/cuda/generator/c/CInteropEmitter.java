@@ -14,8 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Writes what the guest does not need and tests do: for each function, a C decoder of its request that then makes the
- * call, and an encoder of the outputs that the call has set.
+ * Writes C that only tests need. For each function: a decoder of its request that then makes the call, and an encoder
+ * of the outputs that the call has set.
  */
 public final class CInteropEmitter {
     private final Code out = new Code();

@@ -18,7 +18,7 @@ final class CNames {
         return "HWS_OPCODE_" + function.symbol();
     }
 
-    /** "" and the suffixes under which a function is exported as well. */
+    /** "" and the further suffixes of the exported function. */
     static List<String> suffixes(ApiFunction function) {
         List<String> suffixes = new ArrayList<>(List.of(""));
         if (function.ptsz()) {
@@ -36,7 +36,7 @@ final class CNames {
                 .map(p -> CTypesEmitter.spaced(p.type()) + p.name()).collect(Collectors.joining(", "));
     }
 
-    /** A parameter of {@code hws_call_...}: as C's, but a created handle by value, and structures as they travel. */
+    /** A parameter of {@code hws_call_...}: as in C, but a created handle by value and structures in wire form. */
     static String callType(Param param) {
         if (param.shape() == Shape.NEW) {
             return param.value().name();

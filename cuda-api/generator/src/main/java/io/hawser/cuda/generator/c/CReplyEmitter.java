@@ -8,7 +8,7 @@ import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.model.Wire.Slot;
 import java.util.List;
 
-/** Writes the waiting call and the decoding of its reply; outputs are set only when the whole reply is right. */
+/** Writes the waiting call and the decoder of its reply; outputs are set only when the whole reply is valid. */
 final class CReplyEmitter {
     private final Library library;
     private final Code out;
@@ -26,7 +26,7 @@ final class CReplyEmitter {
             Param param = slot.param();
             out.line("uint64_t hws_%s_capacity = %s;", param.name(), CSizes.emit(param.bytes()));
             out.open("if (hws_%s_capacity > %d)", param.name(), param.max());
-            out.line("return %s; /* more than the description allows */", library.errors().invalidValue());
+            out.line("return %s; /* over the description's limit */", library.errors().invalidValue());
             out.close();
             capacity.append(" + hws_padded(hws_").append(param.name()).append("_capacity)");
         }

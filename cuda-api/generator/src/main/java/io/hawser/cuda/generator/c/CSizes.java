@@ -2,7 +2,9 @@ package io.hawser.cuda.generator.c;
 
 import io.hawser.cuda.generator.model.SizeExpression;
 
-/** Writes sizes in C: over {@code uint64_t}, with operations of {@code hws_wire.h} that stop at the largest value. */
+/**
+ * Writes sizes in C, in {@code uint64_t}, with the operations of {@code hws_wire.h} that saturate at the largest value.
+ */
 final class CSizes {
     private CSizes() {
     }

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Writes {@code hws_<library>_stubs_<group>.c}: the exported functions that are not written by hand. */
+/** Writes {@code hws_<library>_stubs_<group>.c}: the exported functions that are not hand-written. */
 final class CStubsEmitter {
     private final Library library;
 
@@ -44,7 +44,7 @@ final class CStubsEmitter {
             forward(out, function);
             out.close();
         }
-        // Hand-written functions get their second name here too, if a stream is all that differs.
+        // Writes the second name of a hand-written function as well, if the two differ only in the stream.
         if (function.stream() != null) {
             for (String suffix : CNames.suffixes(function)) {
                 if (!suffix.isEmpty()) {
@@ -119,7 +119,7 @@ final class CStubsEmitter {
         switch (param.shape()) {
             case HANDLE, DROP -> {
                 if (param.shape() == Shape.DROP && param.kind().special() > 0) {
-                    // The library's own constants are legal handles, but nobody destroys them.
+                    // The library's own constants are legal handles, but a program must not destroy them.
                     out.open("if ((uintptr_t) %s <= %d)", name, param.kind().special());
                     out.line("return %s;", library.errors().invalidHandle()).close();
                 }
@@ -133,7 +133,7 @@ final class CStubsEmitter {
             }
             case HANDLES -> {
                 out.line("HWS_REQUIRE(%s != NULL || %s == 0);", name, CSizes.emit(param.bytes()));
-                // Before the loop: a wild count must not walk over the program's memory.
+                // Before the loop, so that a wild count cannot make it read beyond the program's memory.
                 out.line("HWS_REQUIRE(%s <= %d);", CSizes.emit(param.bytes()), param.max());
                 out.open("for (uint64_t hws_i = 0; hws_i < %s / sizeof *%s; hws_i++)", CSizes.emit(param.bytes()),
                         name);

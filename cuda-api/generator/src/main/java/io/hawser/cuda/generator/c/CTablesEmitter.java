@@ -7,9 +7,9 @@ import io.hawser.cuda.generator.model.Library;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Writes what is a list: opcodes, results, look-up of functions by name and version, exports without a description. */
+/** Writes the lists: opcodes, results, look-up of functions by name and version, exports without a description. */
 final class CTablesEmitter {
-    /** CUDA 7.0 brought the per-thread default stream, and the variants of what was there before. */
+    /** CUDA 7.0 added the per-thread default stream, and variants of the existing functions for it. */
     private static final int PER_THREAD_SINCE = 7000;
 
     private final Library library;
@@ -42,7 +42,7 @@ final class CTablesEmitter {
                 .filter(e -> e.name().equals(library.result())).findFirst().orElseThrow().values().get(name);
     }
 
-    /** Rows in the order of name, stream flag and version, so that the last fitting one is the newest. */
+    /** Rows ordered by name, stream flag and version: the last row that fits is the newest. */
     Code procs() {
         Map<String, String> rows = new TreeMap<>();
         for (ApiFunction function : library.functions()) {
@@ -59,7 +59,7 @@ final class CTablesEmitter {
             }
         });
         Code out = new Code();
-        out.line("/* HWS_PROC(base name, version that brought it, 1 for a per-thread default stream variant, symbol),");
+        out.line("/* HWS_PROC(base name, first version with it, 1 for a per-thread default stream variant, symbol),");
         out.line("   sorted by name, flag, version. */");
         rows.values().forEach(out::line);
         return out;
@@ -75,7 +75,7 @@ final class CTablesEmitter {
     Code unsupported() {
         Code out = new Code();
         out.line("#include \"%s\"", library.guestHeader()).line();
-        out.line("/* Exports without a description: callers pass arguments that nobody reads. */");
+        out.line("/* Exports without a description: callers pass arguments that the function ignores. */");
         for (String name : library.unsupported().keySet()) {
             out.line("HWS_EXPORT %s %s(void);", library.result(), name);
             out.open("HWS_EXPORT %s %s(void)", library.result(), name);

@@ -13,8 +13,8 @@ import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.TypeTable;
 
 /**
- * Writes {@code hws_<library>_types.h}: the library's types and prototypes, so that no header of NVIDIA's is
- * needed.
+ * Writes {@code hws_<library>_types.h}: the library's types and prototypes. The guest's code then needs no NVIDIA
+ * header.
  */
 final class CTypesEmitter {
     private final Code out = new Code();
@@ -49,11 +49,11 @@ final class CTypesEmitter {
         return out;
     }
 
-    /** Writes {@code hws_description.h}: what all libraries share. */
+    /** Writes {@code hws_description.h}: the definitions that all libraries share. */
     static Code shared(Description description) {
         Code out = new Code();
         out.line("#ifndef HWS_DESCRIPTION_H").line("#define HWS_DESCRIPTION_H").line();
-        out.line("/* Compared by both ends at the handshake: it changes with the bytes of any record. */");
+        out.line("/* Both ends compare it at the handshake: it changes with the bytes of any record. */");
         out.line("#define HWS_DESCRIPTION_HASH 0x%016xull", description.hash()).line();
         out.line("/* Kinds of handles: a handle is kind << 40 | id. */");
         out.open("typedef enum hws_kind");

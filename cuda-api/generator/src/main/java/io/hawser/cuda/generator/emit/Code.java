@@ -21,7 +21,7 @@ public final class Code {
         return this;
     }
 
-    /** Appends a line that opens a block; its brace is added. */
+    /** Appends a line that opens a block, with the opening brace. */
     public Code open(String format, Object... arguments) {
         line((arguments.length == 0 ? format : String.format(format, arguments)) + " {");
         depth++;
@@ -33,13 +33,13 @@ public final class Code {
         return close("}");
     }
 
-    /** Ends a block with a text of its own, for example {@code } name;}. */
+    /** Ends a block with the given text, for example {@code } name;}. */
     public Code close(String end) {
         depth--;
         return line(end);
     }
 
-    /** Appends lines of a text block as they are, indented. */
+    /** Appends the lines of a text block unchanged, but indented. */
     public Code block(String lines) {
         lines.lines().forEach(this::line);
         return this;

@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * The output folder. A file that is right keeps its time, so that nothing is compiled again; a stale one is
+ * The output folder. An unchanged file keeps its modification time, so that no tool compiles it again. Stale files are
  * removed.
  */
 public final class OutputFiles {
@@ -18,9 +18,9 @@ public final class OutputFiles {
     private final Set<Path> written = new HashSet<>();
 
     /**
-     * Makes it.
+     * Creates the writer.
      *
-     * @param banner says in each file where it comes from; without comment marks.
+     * @param banner names the generator and the description in each file; without comment marks.
      */
     public OutputFiles(Path folder, String banner) {
         this.folder = folder;
@@ -38,7 +38,7 @@ public final class OutputFiles {
         written.add(file);
     }
 
-    /** Removes what an earlier run wrote and this one did not: files that begin with a banner of this generator. */
+    /** Removes files of earlier runs that this run did not write: those that begin with a banner of this generator. */
     public void removeStale(String bannerStart) throws IOException {
         List<Path> files;
         try (Stream<Path> tree = Files.walk(folder)) {

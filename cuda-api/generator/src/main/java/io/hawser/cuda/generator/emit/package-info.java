@@ -1,2 +1,2 @@
-/** What all emitters share: text with indentation, and files that are written only when they change. */
+/** Shared by all emitters: indented text, and files that are written only when they change. */
 package io.hawser.cuda.generator.emit;

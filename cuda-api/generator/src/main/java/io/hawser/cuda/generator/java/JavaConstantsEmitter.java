@@ -52,10 +52,11 @@ final class JavaConstantsEmitter {
     static Code hash(Description description) {
         Code out = new Code();
         out.line("package io.hawser.cuda.generated;").line();
-        out.line("/** What the generator read. */");
+        out.line("/** The generator's input. */");
         out.open("public final class Description");
-        out.line("/** Compared by both ends at the handshake: it changes with the bytes of any record. */");
-        // No constant: javac would copy it into classes that an incremental build does not compile again.
+        out.line("/** Both ends compare it at the handshake: it changes with the bytes of any record. */");
+        // Not a compile-time constant: javac would copy its value into classes that an incremental build does not
+        // recompile.
         out.line("public static final long HASH = Long.parseUnsignedLong(\"%016x\", 16);", description.hash()).line();
         out.open("private Description()").close();
         return out.close();
@@ -71,17 +72,17 @@ final class JavaConstantsEmitter {
             out.line("public static final int %s = 0x%08x;", function.symbol(), function.opcode()).line();
         }
         out.open("private %sOpcodes()", library.javaName()).close().line();
-        out.line("/** The function's name, for logs; {@code unknown 0x...} for none of this library. */");
+        out.line("/** The function's name, for logs; {@code unknown 0x...} for an opcode outside this library. */");
         out.open("public static String name(int opcode)").open("return switch (opcode)");
         library.travelling().forEach(f -> out.line("case %s -> \"%s\";", f.symbol(), f.symbol()));
         out.line("default -> \"unknown 0x\" + Integer.toHexString(opcode);").close("};").close().line();
-        predicate(out, "isCredited", "Whether a request costs its length of the credit window.",
+        predicate(out, "isCredited", "Whether a request uses up credit equal to its length.",
                 library.travelling().stream().filter(ApiFunction::credited).toList());
-        predicate(out, "mayWaitForDevice", "Whether a request is put off while a host function waits for the guest.",
+        predicate(out, "mayWaitForDevice", "Whether a request is deferred while a host function waits for the guest.",
                 library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.WAITS).toList());
-        predicate(out, "endsHostFunction", "Whether a request lets a host function end, so that nothing holds it up.",
+        predicate(out, "endsHostFunction", "Whether a request lets a host function end; it is never deferred.",
                 library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.ANSWERS).toList());
-        predicate(out, "isSynchronous", "Whether the guest waits for a reply of its own accord.",
+        predicate(out, "isSynchronous", "Whether the guest always waits for a reply.",
                 library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
         return out.close();
     }
@@ -104,11 +105,11 @@ final class JavaConstantsEmitter {
                     : value > Integer.MAX_VALUE ? "0x" + Long.toHexString(value) : Long.toString(value)).line();
         });
         out.open("private %s()", type.name()).close().line();
-        out.line("/** The enumerator's name; the number when there is none. */");
+        out.line("/** The enumerator's name, or the number as text when there is none. */");
         out.open("public static String name(int value)").open("return switch (value)");
         Set<Long> seen = new HashSet<>();
         type.values().forEach((name, value) -> {
-            // Enumerators may share a value; the first name is the older one.
+            // Several enumerators may have one value; the first name is the older one.
             if (seen.add((long) value.intValue())) {
                 out.line("case %s -> \"%s\";", name, name);
             }
@@ -122,7 +123,7 @@ final class JavaConstantsEmitter {
         out.line("package %s;", library.javaPackage()).line();
         out.line("/** Layout of %s: offsets and sizes in bytes. */", type.name());
         out.open("public final class %s", type.name());
-        out.line("/** Size of the whole. */");
+        out.line("/** Size in bytes. */");
         out.line("public static final int BYTES = %d;", type.size()).line();
         fields(out, "", 0, type);
         out.open("private %s()", type.name()).close();

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Writes the dispatcher and, for each group, the serving of its requests: decode, resolve, check, call, answer. */
+/** Writes the dispatcher and, for each group, the serving of its requests: decode, resolve, check, call, reply. */
 final class JavaDispatchEmitter {
     private final Library library;
 
@@ -26,12 +26,12 @@ final class JavaDispatchEmitter {
         out.line("package %s;", library.javaPackage()).line();
         out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.shm.RecordLayout;");
         out.line("import io.hawser.shm.RecordReader;").line();
-        out.line("/** Serves requests of the library %s; whatever a guest sends, nothing is thrown. */",
+        out.line("/** Serves requests of the library %s; no guest's bytes make it throw. */",
                 library.name());
         out.open("public final class %sDispatcher", name);
         out.line("private final %sDriver driver;", name);
         manual.forEach(g -> out.line("private final %sManualCalls %s;", g.javaName(), field(g)));
-        out.line().line("/** Makes a dispatcher. */");
+        out.line().line("/** Creates a dispatcher. */");
         String parameters = manual.stream().map(g -> ", " + g.javaName() + "ManualCalls " + field(g))
                 .collect(Collectors.joining());
         out.open("public %sDispatcher(%sDriver driver%s)", name, name, parameters);
@@ -41,8 +41,8 @@ final class JavaDispatchEmitter {
         out.block("""
                 /**
                  * Serves one request, which ends by finish, fail or fatal, or is deferred. Decoder's thread only. The
-                 * reply flag is the guest's choice; the credit flag is not, since work without credit would be
-                 * unbounded.
+                 * guest chooses the reply flag. The description determines the credit flag, because work without
+                 * credit would be unbounded.
                  */""");
         out.open("public void dispatch(CallContext call)");
         out.line("RecordReader in = call.in();");
@@ -119,7 +119,7 @@ final class JavaDispatchEmitter {
                 .close();
     }
 
-    /** A buffer must have exactly the length that its size says. */
+    /** Requires a buffer to have exactly the length of its size expression. */
     private static void buffer(Code out, Slot slot, Param param) {
         String name = param.shape() == Shape.HANDLES ? param.name() + "Ids" : param.name();
         out.line("MemorySegment %s = in.buffer%s(%d, %d);", name, param.nullable() ? "OrNull" : "", slot.offset(),
@@ -176,7 +176,10 @@ final class JavaDispatchEmitter {
         out.close();
     }
 
-    /** The call has ended; a handle that it was to create counts as failed. Closes the open block. */
+    /**
+     * Ends the generated method after a rejected call, with its created handle registered as failed. Closes the open
+     * block.
+     */
     private static void rejected(Code out, ApiFunction function) {
         Param created = function.created();
         if (created != null) {
@@ -214,7 +217,7 @@ final class JavaDispatchEmitter {
                 out.line("    call.registerFailed(HandleKind.%s, %sId);", param.kind().name(), param.name());
                 out.line("}");
             } else if (param.shape() == Shape.DROP) {
-                // Also after a failure: the guest has forgotten it.
+                // After a failure too: the guest has already dropped the handle.
                 out.line("call.drop(HandleKind.%s, %sId);", param.kind().name(), param.name());
             }
         }

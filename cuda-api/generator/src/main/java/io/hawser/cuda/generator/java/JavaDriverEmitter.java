@@ -10,7 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Writes what people implement: the backend interface, and the calls that are manual in the worker. */
+/**
+ * Writes the interfaces that hand-written code implements: the backend, and the calls that are manual in the worker.
+ */
 final class JavaDriverEmitter {
     private final Library library;
 
@@ -24,13 +26,11 @@ final class JavaDriverEmitter {
         out.line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
                 /**
-                 * The library's functions as a backend offers them, with C's parameters: handles and device pointers
-                 * are
-                 * long (native ones), numbers have C's size whatever their sign, texts are String, and what C points
-                 * to is a
-                 * MemorySegment of private native memory, aligned to 8 (null where NULL is legal and was passed).
-                 * Outputs
-                 * are read only when the answer is 0. Called on the decoder's thread; must neither block nor throw.
+                 * The library's functions of a backend, with C's parameters. Handles and device pointers are native
+                 * ones, as long. Numbers have C's size, signed or not. Texts are String. Other pointers are a
+                 * MemorySegment of private native memory, aligned to 8, or null where the caller passed a legal NULL.
+                 * Outputs are read only when the result is 0. Decoder's thread only; a method must neither block nor
+                 * throw.
                  */""");
         out.open("public interface %sDriver", library.javaName());
         for (ApiFunction function : library.travelling()) {
@@ -62,11 +62,10 @@ final class JavaDriverEmitter {
         out.line("import io.hawser.cuda.CallContext;").line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
                 /**
-                 * Calls of this group that the worker serves by hand. They come decoded and checked: handles are
-                 * native ones
-                 * (a created or destroyed one comes with the guest's id as well), addresses with a described size are
-                 * inside
-                 * the session's memory. Each ends the call, now or after {@code defer}; segments are valid until then.
+                 * Calls of this group whose worker code is hand-written. Their parameters are decoded and checked:
+                 * handles are native ones, with the guest's id as well if the call creates or destroys the handle.
+                 * Addresses with a described size are inside the session's memory. Each method ends the call, at once
+                 * or after {@code defer}; segments are valid until then.
                  */""");
         out.open("public interface %sManualCalls", group.javaName());
         for (ApiFunction function : group.only(ApiFunction::manual)) {

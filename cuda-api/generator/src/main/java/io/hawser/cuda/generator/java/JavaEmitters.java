@@ -17,7 +17,7 @@ public final class JavaEmitters {
     private JavaEmitters() {
     }
 
-    /** Writes the files, of all libraries or only of the one that is named. */
+    /** Writes the files of all libraries, or only those of the named library. */
     public static void emit(Description description, String only, OutputFiles files) throws IOException {
         files.write(SHARED + "HandleKind.java", JavaConstantsEmitter.handleKinds(description));
         files.write(SHARED + "Description.java", JavaConstantsEmitter.hash(description));

@@ -7,7 +7,7 @@ import io.hawser.cuda.generator.model.Param;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Writes the backend interface's implementation by the machine's own library. */
+/** Writes the implementation of the backend interface that calls the machine's own library. */
 final class JavaForeignEmitter {
     private final Library library;
 
@@ -28,8 +28,8 @@ final class JavaForeignEmitter {
                 .line("import java.lang.invoke.MethodHandle;").line();
         out.block("""
                 /**
-                 * The functions of the backend interface, by the machine's own library. One that it lacks answers as
-                 * unsupported. Any thread, as the library allows.
+                 * The functions of the backend interface, called in the machine's own library. A function that the
+                 * library lacks returns "not supported". Any thread, as the library allows.
                  */""");
         String type = library.javaName() + "Foreign";
         out.open("public class %s implements %sDriver", type, library.javaName());

@@ -9,7 +9,7 @@ import io.hawser.cuda.generator.model.Wire.Slot;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Writes the encoders of replies, and for the guest's side in Java their decoders. */
+/** Writes the encoders of replies and, for the guest's side in Java, their decoders. */
 final class JavaRepliesEmitter {
     private final Library library;
 
@@ -29,7 +29,7 @@ final class JavaRepliesEmitter {
         Code out = new Code();
         out.line("package %s;", library.javaPackage()).line();
         out.line("import io.hawser.shm.RecordWriter;").line("import java.lang.foreign.MemorySegment;").line();
-        out.line("/** Writes the outputs of the group %s into replies whose header is begun. */", group.name());
+        out.line("/** Writes the outputs of the group %s into replies after the header. */", group.name());
         out.open("public final class %sReplies", group.javaName());
         out.open("private %sReplies()", group.javaName()).close();
         for (ApiFunction function : answering(group)) {
@@ -64,8 +64,7 @@ final class JavaRepliesEmitter {
         out.block("""
                 /**
                  * Reads outputs from replies with status 0, as a guest does. Segments lie in the reply's memory. Each
-                 * method
-                 * answers null when the reply is malformed.
+                 * method returns null when the reply is malformed.
                  */""");
         out.open("public final class %sReplyReader", group.javaName());
         out.open("private %sReplyReader()", group.javaName()).close();

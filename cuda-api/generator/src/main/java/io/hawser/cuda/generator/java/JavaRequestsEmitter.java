@@ -26,9 +26,8 @@ final class JavaRequestsEmitter {
         out.line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
                 /**
-                 * Writes requests of this group as a guest sends them: handles are the guest's ids. Each method
-                 * writes a
-                 * whole record and answers its length in bytes.
+                 * Writes requests of this group as a guest sends them: handles are the guest's ids. Each method writes
+                 * a whole record and returns its length in bytes.
                  */""");
         out.open("public final class %sRequests", group.javaName());
         out.open("private %sRequests()", group.javaName()).close();

@@ -4,12 +4,12 @@ import io.hawser.cuda.generator.model.CType;
 import io.hawser.cuda.generator.model.Param;
 import java.util.Locale;
 
-/** Spelling of types and accessors in Java. */
+/** Java's spelling of types and accessors. */
 final class JavaTypes {
     private JavaTypes() {
     }
 
-    /** Java's type of a number: of the same size, whatever its sign. */
+    /** Java's type of a number: the same size, signed or not. */
     static String number(CType type) {
         return switch (type) {
             case CType.Scalar scalar -> scalar.number().javaName();
@@ -19,7 +19,7 @@ final class JavaTypes {
         };
     }
 
-    /** Method of RecordReader and RecordWriter for a number. */
+    /** The method of RecordReader and RecordWriter for a number. */
     static String accessor(CType type) {
         return switch (number(type)) {
             case "byte" -> "i8";
@@ -36,7 +36,7 @@ final class JavaTypes {
         return "ValueLayout.JAVA_" + number(type).toUpperCase(Locale.ROOT);
     }
 
-    /** Type of a parameter that the request carries, as decoded. */
+    /** The decoded type of a parameter of the request. */
     static String decoded(Param param) {
         return switch (param.shape()) {
             case NUMBER -> number(param.value());
@@ -53,7 +53,7 @@ final class JavaTypes {
         return number ? number(param.value()) : "MemorySegment";
     }
 
-    /** An unsigned 64-bit value of a local variable, for sizes. */
+    /** A local variable's value as unsigned 64 bits, for sizes. */
     static String unsigned(Param param) {
         if (param.value() instanceof CType.Scalar scalar) {
             return switch (scalar.number()) {

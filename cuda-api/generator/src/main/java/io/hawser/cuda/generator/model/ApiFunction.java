@@ -7,45 +7,45 @@ import java.util.Map;
 /**
  * A function of the description.
  *
- * @param symbol exported name, or a name that exists on the wire only (prefix hws).
+ * @param symbol exported name, or a name that exists only on the wire (prefix hws).
  * @param opcode library and number; null when it does not travel.
- * @param since version that brought it times 1000, for example 11020; 0 for wire functions.
- * @param reply how it is answered; null with {@code sameAs}.
+ * @param since first version that has it, times 1000, for example 11020; 0 for wire functions.
+ * @param reply kind of reply; null with {@code sameAs}.
  * @param credited whether it costs credit.
- * @param gate what it has to do with host functions that wait for the guest; null for nothing.
- * @param guestReason why its guest code is written by hand; null when it is generated.
- * @param workerReason why its worker code is written by hand; null when it is generated.
+ * @param gate its effect on host functions that wait for the guest; null for none.
+ * @param guestReason why its guest code is hand-written; null when it is generated.
+ * @param workerReason why its worker code is hand-written; null when it is generated.
  * @param backend whether the backend interface has it.
- * @param context whether the guest refuses it without a current context.
+ * @param context whether the guest refuses the call without a current context.
  * @param ptsz whether it is also exported with _ptsz.
  * @param ptds whether it is also exported with _ptds.
- * @param sameAs the function that it amounts to, or null.
- * @param with values of the target's parameters that this one lacks.
+ * @param sameAs the function that implements it, or null.
+ * @param with values for parameters of that function that this function lacks.
  * @param params parameters in C's order.
- * @param request where the request's values lie.
- * @param answer where the reply's values lie.
+ * @param request the places of the request's values.
+ * @param answer the places of the reply's values.
  */
 public record ApiFunction(String symbol, Integer opcode, int since, Reply reply, boolean credited, Gate gate,
         String guestReason, String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds,
         String sameAs, Map<String, String> with, List<Param> params, Wire request, Wire answer) {
 
-    /** How a function is answered. */
+    /** The kind of reply. */
     public enum Reply {
         /** The guest waits. */
         SYNC,
         /** The guest does not wait. */
         ASYNC,
-        /** DATA records, then a reply. */
+        /** The worker sends DATA records, then a reply. */
         DATA,
-        /** In the guest. */
+        /** The guest answers without the worker. */
         LOCAL
     }
 
-    /** What a call has to do with host functions that wait for the guest. */
+    /** The effect of a call on host functions that wait for the guest. */
     public enum Gate {
-        /** It may wait for the whole device, so it is put off while a host function is running. */
+        /** It may wait for the whole device, so the worker defers it while a host function is running. */
         WAITS,
-        /** It lets a host function end, so nothing holds it up. */
+        /** It lets a host function end, so the worker never defers it. */
         ANSWERS
     }
 
@@ -59,12 +59,12 @@ public record ApiFunction(String symbol, Integer opcode, int since, Reply reply,
         return !symbol.startsWith("hws");
     }
 
-    /** Whether its exported symbol is generated. */
+    /** Whether the generator writes its exported symbol. */
     public boolean generatedStub() {
         return exported() && guestReason == null;
     }
 
-    /** Whether its worker code is written by hand. */
+    /** Whether its worker code is hand-written. */
     public boolean manual() {
         return travels() && workerReason != null;
     }

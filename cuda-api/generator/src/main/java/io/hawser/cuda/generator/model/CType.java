@@ -3,7 +3,7 @@ package io.hawser.cuda.generator.model;
 import java.util.List;
 import java.util.Map;
 
-/** A C type as the described functions use it; sizes are those of a 64-bit Unix. */
+/** A C type of the described functions; sizes are those of a 64-bit Unix. */
 public sealed interface CType {
     /** Size in bytes. */
     int size();
@@ -11,13 +11,13 @@ public sealed interface CType {
     /** Alignment in bytes. */
     int alignment();
 
-    /** Whether its bytes mean the same on both machines: no pointer and no handle in it. */
+    /** Whether its bytes have the same meaning on both machines: it contains no pointer and no handle. */
     boolean plain();
 
     /** Its name in C. */
     String name();
 
-    /** Kinds of numbers: size and how Java holds them. */
+    /** Kinds of numbers: their size and their type in Java. */
     enum Number {
         /** Signed 8 bits. */
         I8(1, "byte", "int8_t"),
@@ -138,9 +138,9 @@ public sealed interface CType {
         }
     }
 
-    /** A field of a structure, without a name for an anonymous member; {@code elements} is 0 for what is no array. */
+    /** A field of a structure; an anonymous member has no name. {@code elements} is 0 unless the field is an array. */
     record Field(String name, CType type, int elements, int offset) {
-        /** Whether it is an anonymous struct or union, whose fields are used as if they were its owner's. */
+        /** Whether it is an anonymous struct or union, whose fields belong to the enclosing structure. */
         public boolean anonymous() {
             return name.isEmpty();
         }
@@ -151,7 +151,7 @@ public sealed interface CType {
         }
     }
 
-    /** A structure or union; name is null for one inside another. */
+    /** A structure or union; name is null for one without a name inside another. */
     record Structure(String name, String tag, boolean union, List<Field> fields, int size, int alignment)
             implements CType {
         @Override

@@ -7,7 +7,7 @@ import java.security.MessageDigest;
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/** Everything that is described. */
+/** The whole description. */
 public record Description(List<Library> libraries) {
     /** Kinds of handles of all libraries, by number. */
     public List<HandleKind> kinds() {
@@ -15,13 +15,13 @@ public record Description(List<Library> libraries) {
                 .sorted((a, b) -> Integer.compare(a.number(), b.number())).toList();
     }
 
-    /** Result of the first library: what records carry as a status. */
+    /** Result type of the first library; the status of a record has this type. */
     public Library library(String name) {
         return libraries.stream().filter(l -> l.name().equals(name)).findFirst()
                 .orElseThrow(() -> new DescriptionException(name + ": a library must be described"));
     }
 
-    /** Number that both ends compare at the handshake: it changes with anything that changes the bytes of a record. */
+    /** Number that both ends compare at the handshake: it changes with every change to the bytes of a record. */
     public long hash() {
         StringBuilder text = new StringBuilder();
         kinds().forEach(kind -> text.append(kind.name()).append('=').append(kind.number()).append('\n'));

@@ -4,7 +4,7 @@ package io.hawser.cuda.generator.model;
 public final class DescriptionException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** Makes one. */
+    /** Creates the exception. */
     public DescriptionException(String message) {
         super(message);
     }

@@ -15,17 +15,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** Reads the description's files and makes the model of them. */
+/** Reads the description's files and builds their model. */
 public final class DescriptionReader {
     private final Source source;
 
-    /** Makes a reader. */
+    /** Creates a reader. */
     public DescriptionReader(Source source) {
         this.source = source;
     }
 
     /**
-     * Reads everything and checks it, except for the lock.
+     * Reads all files and checks them, except for the lock.
      *
      * @throws IOException if a file is missing or malformed.
      * @throws DescriptionException if the description breaks a rule.
@@ -93,7 +93,7 @@ public final class DescriptionReader {
         return node.get("manual").asText();
     }
 
-    /** 11.2 becomes 11020. */
+    /** Converts 11.2 to 11020. */
     private static int version(String symbol, String since) {
         if (since == null || since.equals("~")) {
             return 0;

@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Rules that a description has to keep beyond its form. */
+/** Rules for a description beyond its syntax. */
 final class DescriptionRules {
-    /** Names that generated code uses for itself. */
+    /** Names that generated code uses itself. */
     private static final Set<String> RESERVED = Set.of("call", "driver", "in", "cuResult", "manual", "reply", "writer");
 
     private final Map<String, ApiFunction> functions = new HashMap<>();

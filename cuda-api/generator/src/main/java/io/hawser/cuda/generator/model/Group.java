@@ -15,7 +15,7 @@ public record Group(String name, List<ApiFunction> functions) {
         return Character.toUpperCase(name.charAt(0)) + name.substring(1);
     }
 
-    /** Functions of a sort. */
+    /** Functions that satisfy a condition. */
     public List<ApiFunction> only(Predicate<ApiFunction> sort) {
         return functions.stream().filter(sort).toList();
     }

@@ -1,11 +1,11 @@
 package io.hawser.cuda.generator.model;
 
 /**
- * A kind of handles.
+ * A kind of handle.
  *
  * @param name upper case.
- * @param number on the wire, permanent.
- * @param special ids up to this are the library's constants and always legal; 0 for none.
+ * @param number number on the wire, permanent.
+ * @param special ids from 0 to this are the library's constants and always legal; 0 for none.
  */
 public record HandleKind(String name, int number, String doc, int special) {
 }

@@ -13,12 +13,12 @@ import java.util.Map;
  * @param javaName prefix of class names.
  * @param javaPackage package of its classes.
  * @param uses the library whose types it uses; null for none.
- * @param result type of results.
- * @param errors results that generated guest code answers by itself.
+ * @param result type of its results.
+ * @param errors results that generated guest code returns by itself.
  * @param guestHeader header of the guest's hand-written code.
  * @param types its types.
  * @param groups its functions.
- * @param unsupported exports without a description, and the version that brought each (0: unknown).
+ * @param unsupported exports without a description, each with the first version that has it (0: unknown).
  */
 public record Library(String name, int number, String javaName, String javaPackage, Library uses, String result,
         Errors errors, String guestHeader, TypeTable types, List<Group> groups,

@@ -5,14 +5,14 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The committed list of a library's numbers that are on the wire: opcodes and kinds of handles. A number is never given
- * again and never changed, so that guests and brokers of different age do not take one call for another.
+ * The committed list of a library's numbers on the wire: opcodes and kinds of handles. A number never changes and is
+ * never reused, so that guests and brokers of different versions cannot confuse two calls.
  */
 public final class OpcodeLock {
     /** File in each library's folder. */
     public static final String FILE = "opcodes.lock";
 
-    /** What to run after a description got a new function. */
+    /** The command to run after adding a function to a description. */
     public static final String COMMAND = "cuda-api/update-lock";
 
     private static final String HEAD = "# Numbers on the wire, permanent. Written by the generator: " + COMMAND + "\n";
@@ -52,7 +52,7 @@ public final class OpcodeLock {
     /**
      * The file's text with the library's new numbers.
      *
-     * @throws DescriptionException if a locked number changed or vanished: that is never right.
+     * @throws DescriptionException if a locked number changed or vanished, which is always an error.
      */
     public String updated(Library library) {
         Map<String, String> now = numbers(library);

@@ -5,24 +5,23 @@ package io.hawser.cuda.generator.model;
  *
  * @param name C's name.
  * @param type C's type.
- * @param shape what it is on the wire.
- * @param value the type that travels: of the number, of what a pointer points to, of an array's elements; null for
- * bytes
- *     and texts, and where nothing travels.
+ * @param shape its form on the wire.
+ * @param value the type that travels: that of the number, of a pointer's target or of an array's elements; null for
+ *     bytes and texts, and where nothing travels.
  * @param bytes size of a buffer; null for anything else.
- * @param max most bytes of a buffer or text.
+ * @param max maximum size of a buffer or text in bytes.
  * @param nullable whether NULL (or the null handle) is legal.
  * @param variable whether an output buffer may be shorter than {@code bytes}.
  * @param bulk whether a buffer is sent without copying it first.
- * @param device bytes of device memory that must lie behind this address; null for none.
- * @param conversion macro of the guest that turns C's argument into the structure that travels; null for none.
+ * @param device bytes of the session's device memory required at this address; null for none.
+ * @param conversion macro of the guest that converts C's argument to the structure that travels; null for none.
  */
 public record Param(String name, String type, Shape shape, CType value, SizeExpression bytes, int max,
         boolean nullable, boolean variable, boolean bulk, SizeExpression device, String conversion) {
 
-    /** What a parameter is on the wire. */
+    /** The form of a parameter on the wire. */
     public enum Shape {
-        /** Nothing: the function is answered in the guest. */
+        /** Nothing: the guest answers the function. */
         LOCAL,
         /** A number or enumerator. */
         NUMBER,
@@ -40,13 +39,13 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
         BYTES,
         /** An array of handles. */
         HANDLES,
-        /** A number that comes back. */
+        /** A number in the reply. */
         OUT_NUMBER,
-        /** A structure that comes back. */
+        /** A structure in the reply. */
         OUT_STRUCT,
-        /** A buffer that comes back. */
+        /** A buffer in the reply. */
         OUT_BYTES,
-        /** A number or structure that goes and comes back. */
+        /** A number or structure in the request and in the reply. */
         INOUT
     }
 
@@ -66,7 +65,7 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
         };
     }
 
-    /** Whether its bytes lie behind the fixed part, which holds their length. */
+    /** Whether its bytes follow the fixed part, which holds their length. */
     public boolean isBuffer() {
         return switch (shape) {
             case TEXT, BYTES, HANDLES, OUT_BYTES -> true;

@@ -3,7 +3,7 @@ package io.hawser.cuda.generator.model;
 import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.yaml.GroupYaml.ParamYaml;
 
-/** Decides what a described parameter is on the wire. */
+/** Determines the wire form of a described parameter. */
 final class ParamReader {
     private final TypeTable types;
     private final String owner;
@@ -94,7 +94,7 @@ final class ParamReader {
         return type;
     }
 
-    /** Pointers and handles inside other things would let a guest make the worker follow them. */
+    /** Rejects pointers and handles inside other values: a guest could make the worker follow them. */
     private CType plain(CType type) {
         if (type == null || !type.plain()) {
             throw bad("what travels must hold neither pointer nor handle", "type=" + yaml.type());

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * A size in bytes over parameters: numbers, names, {@code +}, {@code *}, parentheses and {@code box(pitch, rows,
- * width)},
- * the span of rows in memory. Both languages evaluate it in 64 bits and stop at the largest value instead of wrapping.
+ * A size in bytes as an expression over parameters: numbers, names, {@code +}, {@code *}, parentheses and {@code
+ * box(pitch, rows, width)}, the span of rows in memory. Both languages evaluate it in 64 bits and saturate at the
+ * largest value instead of wrapping.
  */
 public sealed interface SizeExpression {
     /** A number. */
@@ -22,12 +22,12 @@ public sealed interface SizeExpression {
     record Operation(String name, List<SizeExpression> operands) implements SizeExpression {
     }
 
-    /** Parses a text; {@code owner} is named in errors. */
+    /** Parses a text; error messages name the {@code owner}. */
     static SizeExpression parse(String owner, String text) {
         return new Parser(owner, text).parse();
     }
 
-    /** Names that it uses. */
+    /** Names in the expression. */
     default List<String> references() {
         return switch (this) {
             case Constant ignored -> List.of();
@@ -37,11 +37,11 @@ public sealed interface SizeExpression {
     }
 
     /**
-     * Writes it in a language.
+     * Writes the expression in a language.
      *
-     * @param reference writes a parameter's value as an unsigned 64-bit number.
-     * @param prefix what stands before the operations' names.
-     * @param suffix what stands behind numbers.
+     * @param reference gives the text of a parameter's value as an unsigned 64-bit number.
+     * @param prefix text before the names of operations.
+     * @param suffix text after numbers.
      */
     default String emit(Function<String, String> reference, String prefix, String suffix) {
         return switch (this) {
@@ -52,7 +52,7 @@ public sealed interface SizeExpression {
         };
     }
 
-    /** Evaluates it, for tests: {@code value} gives a parameter's value; must not overflow. */
+    /** Evaluates the expression, for tests: {@code value} gives a parameter's value; must not overflow. */
     default long evaluate(Function<String, Long> value) {
         return switch (this) {
             case Constant constant -> constant.value();
@@ -69,7 +69,7 @@ public sealed interface SizeExpression {
         };
     }
 
-    /** A parser by recursive descent. */
+    /** A recursive descent parser. */
     final class Parser {
         private final String owner;
         private final String text;

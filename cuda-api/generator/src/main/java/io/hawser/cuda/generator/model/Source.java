@@ -10,7 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 
-/** Where the description's files come from: a folder, or the description's own artifact on the class path. */
+/** The source of the description's files: a folder, or the description's own artifact on the class path. */
 public final class Source {
     private static final String RESOURCES = "/io/hawser/cuda/description/";
     private static final ObjectMapper YAML = new ObjectMapper(new YAMLFactory())
@@ -22,7 +22,10 @@ public final class Source {
         this.folder = folder;
     }
 
-    /** The files of a folder; what it lacks comes from the class path, so that a further library may use those. */
+    /**
+     * The files of a folder; the class path supplies missing ones, so that a further library can use existing
+     * descriptions.
+     */
     public static Source folder(Path folder) {
         return new Source(folder);
     }
@@ -33,10 +36,10 @@ public final class Source {
     }
 
     /**
-     * Reads a file, strictly: an unknown key is an error.
+     * Reads a file; an unknown key is an error.
      *
      * @param name relative to the description's root.
-     * @throws IOException if it is missing or not as it should be; the message names the file.
+     * @throws IOException if the file is missing or invalid; the message names the file.
      */
     public <T> T read(String name, Class<T> type) throws IOException {
         try {

@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The types of a library, found by their names in C. */
+/** The types of a library, by their names in C. */
 public final class TypeTable {
     private static final Pattern ARRAY = Pattern.compile("(\\w+)\\[(\\d+)]");
     private static final Map<String, Number> NUMBERS = Map.ofEntries(
@@ -42,7 +42,7 @@ public final class TypeTable {
     private final TypeTable parent;
 
     /**
-     * Makes the table; a file may use what earlier files have.
+     * Builds the table; a file may use the types of earlier files.
      *
      * @param parent types of the library that this one uses; null for none.
      */
@@ -103,7 +103,7 @@ public final class TypeTable {
         int end = 0;
         int alignment = 1;
         for (JsonNode node : nodes) {
-            // A struct or union without a name: C11's anonymous member.
+            // A struct or union without a name: an anonymous member of C11.
             String text = node.path("name").asText();
             Matcher array = ARRAY.matcher(text);
             boolean isArray = array.matches();
@@ -156,39 +156,39 @@ public final class TypeTable {
         return type;
     }
 
-    /** The type that a pointer points to; null for void. */
+    /** The type of a pointer's target; null for void. */
     public CType pointee(String text) {
         String base = text.strip().substring(0, text.strip().length() - 1).strip();
         base = base.startsWith("const ") ? base.substring(6) : base;
         return base.equals("void") ? null : find(base);
     }
 
-    /** Everything that has a name of its own here, in the order of description. */
+    /** Every type with a name, in the order of the description. */
     public <T extends CType> List<T> all(Class<T> wanted) {
         return types.values().stream().filter(wanted::isInstance).map(wanted::cast).toList();
     }
 
-    /** Kinds of handles that this library brings. */
+    /** Kinds of handles that this library adds. */
     public List<HandleKind> kinds() {
         return List.copyOf(kinds.values());
     }
 
-    /** Names for numbers: name to C type. */
+    /** Names of numbers: name to C type. */
     public Map<String, String> scalars() {
         return scalars;
     }
 
-    /** Second names: name to type. */
+    /** Aliases: name to type. */
     public Map<String, String> aliases() {
         return aliases;
     }
 
-    /** Types of functions: name to C type. */
+    /** Function types: name to C type. */
     public Map<String, String> callbacks() {
         return callbacks;
     }
 
-    /** Structures that are only pointed to. */
+    /** Structures that only occur behind pointers. */
     public List<String> opaque() {
         return opaque;
     }

@@ -4,14 +4,14 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Where the parameters lie in a payload.
+ * The places of the parameters in a payload.
  *
  * @param slots in declared order.
  * @param fixedBytes size of the fixed part, a multiple of 8; buffers follow.
  */
 public record Wire(List<Slot> slots, int fixedBytes) {
 
-    /** A parameter and its offset from the start of the payload; a buffer's is that of its u32 length. */
+    /** A parameter and its offset from the start of the payload; for a buffer, the offset of its u32 length. */
     public record Slot(Param param, int offset) {
     }
 

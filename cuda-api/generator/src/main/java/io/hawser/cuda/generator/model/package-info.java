@@ -1,2 +1,2 @@
-/** The one model that all emitters read: libraries, functions, types, and where each value lies on the wire. */
+/** The model that all emitters read: libraries, functions, types, and the place of each value on the wire. */
 package io.hawser.cuda.generator.model;

@@ -6,11 +6,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A file of functions of one object.
+ * A file of functions of one kind of object.
  *
  * @param library name of the library.
  * @param group name of the group.
- * @param local why the local functions that give no reason of their own are manual in the guest.
+ * @param local why local functions are manual in the guest, for those without a reason of their own.
  * @param functions its functions.
  */
 public record GroupYaml(String library, String group, String local, List<FunctionYaml> functions) {
@@ -18,20 +18,21 @@ public record GroupYaml(String library, String group, String local, List<Functio
     /**
      * A function.
      *
-     * @param symbol exported name, or a name that exists on the wire only.
+     * @param symbol exported name, or a name that exists only on the wire.
      * @param opcode number within the library; null when it does not travel.
-     * @param since version that brought it, for example 11.2; null for wire functions.
+     * @param since first version that has it, for example 11.2; null for wire functions.
      * @param reply sync, async, data or local; null with {@code sameAs}.
      * @param credited whether it costs credit.
      * @param gate waits or answers; null for neither.
      * @param guest generated (default) or {manual: reason}.
      * @param worker generated (default) or {manual: reason}.
-     * @param backend whether the backend interface has it; default true for what travels.
-     * @param context whether the guest refuses it without a current context; default true for what travels.
+     * @param backend whether the backend interface has it; default true for functions that travel.
+     * @param context whether the guest refuses the call without a current context; default true for functions that
+     *     travel.
      * @param ptsz whether it is also exported with _ptsz.
      * @param ptds whether it is also exported with _ptds.
-     * @param sameAs the function that it amounts to.
-     * @param with values of the target's parameters that this one lacks.
+     * @param sameAs the function that implements it.
+     * @param with values for parameters of that function that this function lacks.
      * @param params parameters in C's order.
      */
     public record FunctionYaml(String symbol, Integer opcode, String since, String reply, boolean credited,
@@ -48,14 +49,14 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param bytes size of a buffer, an expression over parameters.
      * @param count number of elements of an array.
      * @param string whether it is a text.
-     * @param max most bytes of a buffer or text.
-     * @param limit which abuse {@code max} stops.
+     * @param max maximum size of a buffer or text in bytes.
+     * @param limit the abuse that {@code max} stops.
      * @param nullable whether NULL is legal.
      * @param variable whether an output buffer may be shorter than {@code bytes}.
      * @param bulk whether a buffer is sent without copying it first; the last one only.
-     * @param device bytes of device memory that must lie behind an address.
-     * @param descriptor the structure that travels for a descriptor kept in the guest.
-     * @param scalar bytes of a number by pointer, on host or device.
+     * @param device bytes of the session's device memory required at an address.
+     * @param descriptor the structure that travels in place of a descriptor that the guest keeps.
+     * @param scalar bytes of a number behind a pointer, on host or device.
      */
     public record ParamYaml(String name, String type, String dir, String bytes, String count, boolean string,
             Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,

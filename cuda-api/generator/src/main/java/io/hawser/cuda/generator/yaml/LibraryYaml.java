@@ -11,7 +11,7 @@ import java.util.List;
  * @param javaName prefix of Java class names.
  * @param javaPackage package of its Java classes; null for {@code io.hawser.cuda.generated}.
  * @param result its result type.
- * @param errors results that generated guest code answers by itself.
+ * @param errors results that generated guest code returns by itself.
  * @param guestHeader header of the guest's hand-written code, for generated stubs.
  * @param types files of types.
  * @param groups files of functions.
@@ -24,7 +24,7 @@ public record LibraryYaml(String library, int number, String uses, String javaNa
     /**
      * Enumerators of the result type.
      *
-     * @param lost what a lost session becomes; null for a library whose results are CUresults.
+     * @param lost result after the loss of the session; null for a library whose results are CUresults.
      */
     public record Errors(String invalidValue, String invalidHandle, String outOfMemory, String notSupported,
             String lost) {

@@ -5,14 +5,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A file of types; every part may be missing.
+ * A file of types; every part is optional.
  *
- * @param handles opaque pointers; {@code kind} says under which kind they travel.
+ * @param handles opaque pointers; {@code kind} is their kind on the wire.
  * @param kinds kinds of handles.
- * @param scalars names for numbers.
+ * @param scalars names of numbers.
  * @param aliases second names of enumerations and structures.
  * @param callbacks C types of functions, {@code RESULT (*)(PARAMETERS)}.
- * @param opaque structures that are only pointed to.
+ * @param opaque structures that only occur behind pointers.
  * @param macros macros of the library's header.
  * @param results the enumeration of results.
  * @param enums enumerations.
@@ -26,7 +26,7 @@ public record TypesYaml(Map<String, Handle> handles, List<Kind> kinds, Map<Strin
     public record Handle(String tag, String kind) {
     }
 
-    /** A kind of handles; ids up to {@code special} are the library's own constants (CUDA's default streams). */
+    /** A kind of handle; ids up to {@code special} are the library's own constants (CUDA's default streams). */
     public record Kind(String name, int number, String doc, int special) {
     }
 

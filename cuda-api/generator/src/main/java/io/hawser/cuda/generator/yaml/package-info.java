@@ -1,2 +1,2 @@
-/** The description's files as they are written; nothing is resolved yet. */
+/** The description's files in their YAML form, with nothing resolved. */
 package io.hawser.cuda.generator.yaml;

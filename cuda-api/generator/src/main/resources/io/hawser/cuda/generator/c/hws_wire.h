@@ -1,5 +1,6 @@
 /*
- * What generated calls need: values into and out of a payload, and sizes that stop at the largest value instead of wrapping.
+ * Helpers of generated calls: they put values into a payload, get values out of it, and compute sizes that saturate at
+ * the largest value instead of wrapping.
  */
 #ifndef HWS_WIRE_H
 #define HWS_WIRE_H
@@ -11,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* memcpy, since a payload's values need not be aligned for the compiler; it becomes one store. */
+/* memcpy, because a payload's values need not be aligned for the compiler; it compiles to a single store. */
 #define HWS_PUT(payload, offset, type, value)                      \
     do {                                                           \
         type hws_value = (type) (value);                           \
@@ -25,12 +26,12 @@
         hws_value;                                                 \
     }))
 
-/* Bytes that a buffer takes behind the fixed part: none for a NULL. */
+/* Bytes that a buffer occupies after the fixed part; 0 for a NULL. */
 static inline uint64_t hws_padded(uint64_t bytes) {
     return bytes == HWS_NULL_LENGTH ? 0 : (bytes + 7) & ~(uint64_t) 7;
 }
 
-/* Appends a buffer and zeroes up to the next multiple of 8. Returns where the next one begins. */
+/* Appends a buffer and zeroes up to the next multiple of 8. Returns the offset for the next buffer. */
 static inline uint32_t hws_put_bytes(uint8_t *payload, uint32_t at, const void *bytes, uint64_t length) {
     if (length == 0 || length == HWS_NULL_LENGTH) {
         return at;
@@ -56,7 +57,7 @@ static inline uint64_t hws_size_box(uint64_t pitch, uint64_t rows, uint64_t widt
     return rows == 0 || width == 0 ? 0 : hws_size_add(hws_size_multiply(pitch, rows - 1), width);
 }
 
-/* A reply that does not have the length that its fields imply: the worker is not one of ours, the session is over. */
+/* Ends the session: the reply's length contradicts its fields, so the worker is not one of Hawser's. */
 __attribute__((cold)) static inline int hws_bad_reply(const char *function, uint32_t reply_bytes) {
     return hws_channel_fail(HWS_LOST_STATUS, "the reply to %s has a wrong length: replyBytes=%u", function, reply_bytes);
 }
