@@ -1,9 +1,10 @@
-/* What every test program needs: options, checks, the one line that says how it ended. C11 and C++, no CUDA.
+/* The common part of every test program: options, checks, and the line with the result. C11 and C++, no CUDA.
  *
- * A program prints `PASS name: detail` and exits 0, or `FAIL name: what, expected, got` and exits 1; `UNSUPPORTED name: why` and
- * exit 77 only where a device attribute says that the device lacks the feature. The name is that of the executable, because one
- * source is built in several ways. Everything else that a program prints is the same in each run on the same device, but for two kinds of
- * lines: `# measured: ...` (times and rates), and `# here: ...` (what depends on how the device is reached).
+ * A program prints `PASS name: detail` and exits 0, or prints `FAIL name: what, expected, got` and exits 1. It prints
+ * `UNSUPPORTED name: why` and exits 77 only where a device attribute states that the device lacks the feature. The name
+ * is that of the executable, because one source is built in several ways. All other output is the same in each run on
+ * the same device, except for two kinds of lines: `# measured: ...` (times and rates), and `# here: ...` (facts that
+ * depend on the way to the device).
  */
 #ifndef HAWSER_PROGRAMS_CHECK_H
 #define HAWSER_PROGRAMS_CHECK_H
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#define CHECK_EXIT_UNSUPPORTED 77 /* the exit code that automake and JUnit runners take for "skipped" */
+#define CHECK_EXIT_UNSUPPORTED 77 /* automake and JUnit runners treat this exit code as "skipped" */
 
 #if defined(__GNUC__)
 #define CHECK_PRINTF __attribute__((format(printf, 1, 2)))
@@ -28,7 +29,7 @@ static int check_argc;
 static char **check_argv;
 static const char *check_name = "?";
 
-/* Keeps the arguments for check_option() and takes the program's name from them. Call it first in main(). */
+/* Stores the arguments for check_option() and takes the program's name from them. Call it first in main(). */
 static inline void check_begin(int argc, char **argv) {
     const char *slash = strrchr(argv[0], '/');
     check_argc = argc;
@@ -36,7 +37,7 @@ static inline void check_begin(int argc, char **argv) {
     check_name = slash != NULL ? slash + 1 : argv[0];
 }
 
-/* The number after `option` on the command line, or `otherwise`. */
+/* The number after `option` on the command line; `otherwise` without that option. */
 static inline long check_option(const char *option, long otherwise) {
     for (int i = 1; i + 1 < check_argc; i++) {
         if (strcmp(check_argv[i], option) == 0) {
@@ -54,7 +55,7 @@ static inline void check_print_(const char *word, const char *format, va_list ar
     fflush(stdout);
 }
 
-/* Says what is wrong and ends the program with 1. Any thread. */
+/* Prints the failure and exits the program with 1. Any thread. */
 static inline void CHECK_PRINTF check_fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -63,7 +64,7 @@ static inline void CHECK_PRINTF check_fail(const char *format, ...) {
     exit(1);
 }
 
-/* Says that the device lacks what the program tests and ends it with 77. */
+/* Prints that the device lacks the tested feature and exits the program with 77. */
 static inline void CHECK_PRINTF check_unsupported(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -81,7 +82,7 @@ static inline int CHECK_PRINTF check_pass(const char *format, ...) {
     return 0;
 }
 
-/* Prints a time or a rate, which no two runs have in common. */
+/* Prints a time or a rate, which differs between runs. */
 static inline void CHECK_PRINTF check_measured(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -91,7 +92,7 @@ static inline void CHECK_PRINTF check_measured(const char *format, ...) {
     va_end(arguments);
 }
 
-/* Prints what the device says that it can or cannot do, and which of the two was checked. */
+/* Prints whether the device has a feature, according to its attribute, and which case was checked. */
 static inline void CHECK_PRINTF check_here(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -107,7 +108,7 @@ static inline void check_equal(const char *what, long long expected, long long g
     }
 }
 
-/* Like check_equal(), for element `index` of an array. */
+/* As check_equal(), for element `index` of an array. */
 static inline void check_element(const char *what, long long index, long long expected, long long got) {
     if (expected != got) {
         check_fail("%s[%lld], expected %lld, got %lld", what, index, expected, got);
@@ -133,7 +134,7 @@ static inline void check_true(const char *what, int condition) {
     }
 }
 
-/* A small generator of reproducible test data (xorshift32); the state is the caller's, never 0. */
+/* Generates reproducible test data (xorshift32). The caller keeps the state, which is never 0. */
 static inline uint32_t check_random(uint32_t *state) {
     uint32_t x = *state;
     x ^= x << 13;
@@ -148,7 +149,7 @@ static inline float check_random_float(uint32_t *state) {
     return (float) (int32_t) (check_random(state) >> 8) / 8388608.0f - 1.0f;
 }
 
-/* Seconds of a clock that only goes forward; for figures that a program prints, never for a check. */
+/* Seconds of a monotonic clock; for printed figures, never for a check. */
 static inline double check_seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

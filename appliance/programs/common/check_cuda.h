@@ -1,4 +1,4 @@
-/* Checks and small conveniences for the programs over the Runtime API (.cu). */
+/* Checks and helper functions for the programs that use the Runtime API (.cu). */
 #ifndef HAWSER_PROGRAMS_CHECK_CUDA_H
 #define HAWSER_PROGRAMS_CHECK_CUDA_H
 
@@ -16,9 +16,9 @@ static inline void check_cuda_(cudaError_t got, cudaError_t expected, const char
 
 /* The call must succeed. */
 #define CUDA_OK(call) check_cuda_((call), cudaSuccess, #call, __FILE__, __LINE__)
-/* The call must answer exactly this error. */
+/* The call must return exactly this error. */
 #define CUDA_IS(expected, call) check_cuda_((call), (expected), #call, __FILE__, __LINE__)
-/* The launch just made was accepted. */
+/* The preceding launch must have been accepted. */
 #define LAUNCH_OK() check_cuda_(cudaGetLastError(), cudaSuccess, "launch", __FILE__, __LINE__)
 
 static inline int check_attribute(cudaDeviceAttr attribute) {

@@ -1,4 +1,4 @@
-// Two processes that talk through pipes, for what CUDA shares between processes.
+// Two processes that communicate through pipes, for tests of memory and events shared between processes.
 #ifndef HAWSER_PROGRAMS_CHECK_PROCESSES_H
 #define HAWSER_PROGRAMS_CHECK_PROCESSES_H
 
@@ -20,11 +20,11 @@ static inline void receive(int descriptor, void *data, size_t bytes) {
     }
 }
 
-/* One side's part; what it reads from `in` the other has written to its `out`. */
+/* The function of one process; each process reads from `in` what the other wrote to its `out`. */
 typedef void check_side_t(int in, int out);
 
-/* Forks, which must come before the first CUDA call of either, and returns when both sides are through and the child has
- * ended well. */
+/* Forks and runs both processes. Call it before the first CUDA call. Returns when both functions have returned and the
+ * child has exited with 0. */
 static inline void check_processes(check_side_t *child, check_side_t *parent) {
     int down[2], up[2];
     check_true("pipes", pipe(down) == 0 && pipe(up) == 0);

@@ -1,4 +1,4 @@
-/* What the programs about textures share: fetching in a kernel, and the rules of a fetch computed by the host. */
+/* Shared by the texture programs: fetches in a kernel, and the host's computation of the same fetch. */
 #ifndef HAWSER_PROGRAMS_CHECK_TEXTURE_H
 #define HAWSER_PROGRAMS_CHECK_TEXTURE_H
 
@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-/* How a kernel fetches: by which coordinates. */
+/* The kind of coordinates of a fetch. */
 enum Fetch { ONE, TWO, THREE, ONE_LAYERED, TWO_LAYERED, TWO_LOD, LINEAR, CUBE, GATHER };
 
 template <int HOW, typename T> __global__ void fetch(cudaTextureObject_t texture, const float4 *at, T *out, int count) {
@@ -36,7 +36,8 @@ template <int HOW, typename T> __global__ void fetch(cudaTextureObject_t texture
     }
 }
 
-/* Ends the program with 77 if the device has no texture instructions, and says so by every error that it should. */
+/* Ends the program with 77 if the device lacks texture instructions, after checking that each call returns the right
+ * error. */
 static inline void check_textures() {
     cudaFuncAttributes attributes;
     CUDA_OK(cudaFuncGetAttributes(&attributes, (const void *) fetch<LINEAR, float>));
@@ -73,7 +74,7 @@ template <int HOW, typename T> std::vector<T> fetched(cudaTextureObject_t textur
     return values;
 }
 
-/* An image of floats in up to three dimensions, and how it is read; the rules of the CUDA programming guide. */
+/* An image of floats in up to three dimensions, and its rules for reading, from the CUDA programming guide. */
 struct Image {
     int width, height, depth;
     std::vector<float> texels;
@@ -101,7 +102,7 @@ struct Image {
         return x < 0 || y < 0 || z < 0 ? border : texels[((size_t) z * height + y) * width + x];
     }
 
-    /* Linear filtering weighs by fractions of 8 bits; the programs' coordinates have no more. */
+    /* Linear filtering weights by fractions of 8 bits; the programs' coordinates have no more bits. */
     double at(float px, float py, float pz) const {
         double x = normalised ? (double) px * width : px;
         double y = height > 1 ? (normalised ? (double) py * height : py) : 0.5;
@@ -126,14 +127,14 @@ static inline Image image_of(int width, int height, int depth) {
     Image image = {width, height, depth, std::vector<float>((size_t) width * height * depth),
             cudaAddressModeClamp, false, false, 0};
     for (size_t i = 0; i < image.texels.size(); i++) {
-        image.texels[i] = (float) ((i * 37 + i / 7 * 11) % 256); // small whole numbers: sums of weighed ones are exact
+        image.texels[i] = (float) ((i * 37 + i / 7 * 11) % 256); // small integers: weighted sums of them are exact
     }
     return image;
 }
 
 static inline cudaTextureDesc reading(const Image &image) {
     cudaTextureDesc texture = {};
-    /* The mode of a dimension that is not there counts as well: half of a border that way would be mixed in. */
+    /* The mode of a missing dimension counts as well: with a border mode, half of the border would be mixed in. */
     texture.addressMode[0] = image.mode;
     texture.addressMode[1] = image.height > 1 ? image.mode : cudaAddressModeClamp;
     texture.addressMode[2] = image.depth > 1 ? image.mode : cudaAddressModeClamp;
@@ -157,7 +158,7 @@ static inline cudaTextureObject_t texture_of(cudaArray_t array, const cudaTextur
     return texture_of(resource, texture);
 }
 
-/* An array of elements of type T, filled. */
+/* An array of elements of type T, filled with values. */
 template <typename T> cudaArray_t array_of(int width, int height, int depth, const T *texels, unsigned int flags = 0) {
     const cudaChannelFormatDesc desc = cudaCreateChannelDesc<T>();
     cudaArray_t array;

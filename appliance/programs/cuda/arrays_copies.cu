@@ -1,4 +1,4 @@
-// CUDA arrays and mipmapped arrays by the Runtime API: what is told of them, copies of every kind, what is refused.
+// CUDA arrays and mipmapped arrays by the Runtime API: their properties, copies of every kind, refused calls.
 #include "check_cuda.h"
 
 #include <cstring>
@@ -49,7 +49,7 @@ static void descriptions() {
     CUDA_OK(cudaFreeArray(nullptr));
 }
 
-// Boxes of rows: to an array, between arrays, from an array, by the device's memory and by a stream.
+// Boxes of rows: to an array, between arrays and from an array, with and without a stream.
 static void rows() {
     const size_t width = 64 * 4, height = 30, pitch = 300;
     const cudaChannelFormatDesc desc = cudaCreateChannelDesc<float>();
@@ -94,7 +94,7 @@ static void rows() {
     CUDA_OK(cudaFreeArray(second));
 }
 
-// Positions and lengths are elements where an array takes part.
+// Positions and lengths are in elements if an array takes part in the copy.
 static void volumes(unsigned int flags) {
     const size_t width = 20, height = 11, depth = 6, row = width * 8;
     const cudaExtent extent = make_cudaExtent(width, height, depth);
@@ -159,7 +159,7 @@ static void volumes(unsigned int flags) {
 static void mipmaps() {
     const cudaChannelFormatDesc desc = cudaCreateChannelDesc<unsigned char>();
     cudaMipmappedArray_t mipmap;
-    CUDA_OK(cudaMallocMipmappedArray(&mipmap, &desc, make_cudaExtent(48, 20, 0), 100)); // as many as there can be
+    CUDA_OK(cudaMallocMipmappedArray(&mipmap, &desc, make_cudaExtent(48, 20, 0), 100)); // as many levels as possible
     cudaArray_t level;
     unsigned int levels = 0;
     for (size_t width = 48, height = 20; levels < 6; levels++, width = width / 2, height = height > 1 ? height / 2 : 1) {
@@ -184,7 +184,7 @@ static void mipmaps() {
     CUDA_OK(cudaFreeMipmappedArray(nullptr));
 }
 
-// The deprecated ones: so many bytes, which go on in the next row.
+// The deprecated functions count bytes, which continue in the next row.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #pragma nv_diag_suppress 1444
 static void runs() {

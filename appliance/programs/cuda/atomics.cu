@@ -89,14 +89,14 @@ __global__ void in_shared(Cells *cells) {
     }
 }
 
-// A pile taken apart by a counter: each ticket is drawn once.
+// Threads take elements from a pile by a counter: each ticket is drawn once.
 __global__ void tickets(unsigned int *counter, unsigned char *drawn) {
     for (unsigned int ticket; (ticket = atomicAdd(counter, 1u)) < 5000;) {
         drawn[ticket]++;
     }
 }
 
-// The last block to finish sums up: needs __threadfence() and the order of the atomic.
+// The last block to finish computes the sum: needs __threadfence() and the order of the atomic.
 __global__ void last_block(unsigned int *done, volatile int *partial, int *total) {
     __shared__ bool last;
     if (threadIdx.x == 0) {

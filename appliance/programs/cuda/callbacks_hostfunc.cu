@@ -13,7 +13,7 @@ static std::vector<int> order;
 
 struct Step {
     int number;
-    volatile int *seen; // pinned memory that a copy before the function fills
+    volatile int *seen; // pinned memory, filled by a copy before the function
     int expected;
 };
 
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
         check_element("order", i, i, order[i]);
     }
 
-    // Many functions in several streams, awaited by an event and by the device.
+    // Many functions in several streams; an event and the device wait for them.
     std::atomic<int> count(0);
     cudaStream_t streams[3];
     for (cudaStream_t &each : streams) {

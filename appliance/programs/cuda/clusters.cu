@@ -1,5 +1,6 @@
-// Launches in clusters of blocks: distributed shared memory, occupancy of clusters, and (with tensor maps) a tile that the
-// device's copy engine brings into shared memory. A device without clusters must say so by its attribute and refuse.
+// Launches in clusters of blocks: distributed shared memory, occupancy of clusters, and (with tensor maps) a tile that
+// the device's copy engine loads into shared memory. A device without clusters must state so by its attribute and
+// refuse them.
 #include "check_cuda.h"
 
 #include <cooperative_groups.h>
@@ -9,7 +10,7 @@ namespace cg = cooperative_groups;
 
 static const int BLOCKS = 8, CLUSTER = 4, THREADS = 64;
 
-// Each block adds up what its neighbour in the cluster has in its shared memory.
+// Each block sums the shared memory of its neighbour in the cluster.
 __global__ void neighbours(int *sums) {
 #if __CUDA_ARCH__ >= 900
     __shared__ int own[THREADS];
@@ -89,7 +90,7 @@ static void tensor_tile() {
     CUDA_OK(cudaFree(out));
 }
 
-// What the driver answers at once: here, in a capture and for a node of a graph.
+// The driver's immediate result: for a direct call, in a capture and for a node of a graph.
 static void refusals(cudaLaunchConfig_t config, int *sums) {
     cudaStream_t stream;
     cudaGraph_t graph;
@@ -107,7 +108,7 @@ static void refusals(cudaLaunchConfig_t config, int *sums) {
         CUDA_IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&config, neighbours, sums));
         cudaGetLastError();
         CUDA_OK(cudaStreamSynchronize(stream));
-        // An answer to the attribute leaves a capture as it is; one to the launch ends it.
+        // An error for the attribute leaves a capture valid; an error for the launch invalidates it.
         CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
         CUDA_IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&config, neighbours, sums));
         cudaGetLastError();

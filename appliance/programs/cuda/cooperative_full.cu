@@ -1,5 +1,5 @@
-// Occupancy as the driver answers it, and cooperative launches with as many blocks as that allows, whose blocks wait for
-// each other by arrive and wait. The tables go to standard output, so that runs can be compared.
+// Occupancy according to the driver, and cooperative launches with the maximum number of blocks, which wait for each
+// other by arrive and wait. Prints the tables, so that runs can be compared.
 #include "check_cuda.h"
 
 #include <cooperative_groups.h>
@@ -7,7 +7,7 @@
 
 namespace cg = cooperative_groups;
 
-// Keeps N values alive, and so about N + 6 registers.
+// Keeps N values alive, which takes about N + 6 registers.
 template <int N> __global__ void __launch_bounds__(1024) busy(float *p) {
     float values[N];
 #pragma unroll
@@ -36,7 +36,7 @@ __global__ void dynamic(int *p) {
     p[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
 }
 
-// Each block adds up its part, then all blocks wait, then each reads what all have added.
+// Each block adds its part; then all blocks wait; then each block reads the sum of all.
 __global__ void sum_of_all(const int *numbers, int count, unsigned long long *sum, int *wrong) {
     extern __shared__ int parts[];
     cg::thread_block block = cg::this_thread_block();
@@ -137,7 +137,7 @@ static size_t shared_of(int size) {
     return (size_t) size / 32 * sizeof(int);
 }
 
-// As many blocks as fit, and one more on each multiprocessor.
+// As many blocks as fit, and then one more block on each multiprocessor.
 static void launch(int size, const int *numbers, int count, unsigned long long *sum) {
     int *wrong = (int *) (sum + 1), blocks = 0, processors = check_attribute(cudaDevAttrMultiProcessorCount);
     void *arguments[] = {&numbers, &count, &sum, &wrong};

@@ -1,4 +1,5 @@
-// Cooperative groups: tiles of a block, coalesced threads, and where the device attribute says so a barrier of the whole grid.
+// Cooperative groups: tiles of a block, coalesced threads, and a barrier of the whole grid where the device attribute
+// permits it.
 #include "check_cuda.h"
 
 #include <cooperative_groups.h>
@@ -28,7 +29,7 @@ __global__ void grid_barrier(int *values, int count, int rounds) {
     cg::grid_group grid = cg::this_grid();
     int stride = (int) grid.size(), first = (int) grid.thread_rank();
     for (int round = 0; round < rounds; round++) {
-        // Each element takes its right neighbour's value: right only if all have read before one writes.
+        // Each element takes its right neighbour's value: the result is right only if all read before one writes.
         int read[4], n = 0;
         for (int i = first; i < count; i += stride) {
             read[n++] = values[(i + 1) % count];

@@ -1,4 +1,4 @@
-// Pitched and volume copies in every direction, with offsets, and 2D/3D memset: what is outside the box must stay as it was.
+// Pitched and volume copies in every direction, with offsets, and 2D/3D memset: memory outside the box must not change.
 #include "check_cuda.h"
 
 static unsigned char pattern(size_t x, size_t y, size_t z) {
@@ -20,7 +20,7 @@ static void copies_2d() {
     check_true("the pitch holds the row", first_pitch >= width && second_pitch >= width + 64);
     CUDA_OK(cudaMemset2D(second, second_pitch, 0x55, width + 64, height + 4));
     CUDA_OK(cudaMemcpy2D(first, first_pitch, host.data(), host_pitch, width, height, cudaMemcpyHostToDevice));
-    // Into the middle of the larger one, then back out whole.
+    // Into the middle of the larger block, then the whole block back out.
     CUDA_OK(cudaMemcpy2D(second + 2 * second_pitch + 32, second_pitch, first, first_pitch, width, height,
             cudaMemcpyDeviceToDevice));
     std::vector<unsigned char> whole((width + 64) * (height + 4));
@@ -33,7 +33,7 @@ static void copies_2d() {
                     whole[y * (width + 64) + x]);
         }
     }
-    // Asynchronous, default kind, and the host's gap between rows untouched.
+    // Asynchronous, with the default kind; the host's gap between rows must not change.
     cudaStream_t stream;
     CUDA_OK(cudaStreamCreate(&stream));
     CUDA_OK(cudaMemcpy2DAsync(back.data(), host_pitch, first, first_pitch, width, height, cudaMemcpyDefault, stream));

@@ -1,4 +1,5 @@
-// Kernels that fault. Each case runs in a process of its own, since the error stays with the context; the next process is well.
+// Kernels that fault. Each case runs in its own process, because the error stays with the context. The next process
+// must work.
 #include "check_cuda.h"
 
 #include <sys/wait.h>
@@ -70,7 +71,7 @@ static int run_case(int number) {
     cudaError_t expected = CASES[number].error;
     check_cuda_(cudaDeviceSynchronize(), expected, CASES[number].name, __FILE__, __LINE__);
     if (expected != cudaSuccess) {
-        // The error stays: with every later call, in every stream, also after it was read.
+        // The error stays: every later call in every stream returns it, even after the program has read it.
         CUDA_IS(expected, cudaGetLastError());
         int *more = nullptr;
         CUDA_IS(expected, cudaMalloc(&more, 4));
@@ -92,7 +93,7 @@ int main(int argc, char **argv) {
         return run_case(number < CASE_COUNT ? number : 0);
     }
     for (int i = 0; i <= CASE_COUNT; i++) {
-        int which = i % CASE_COUNT; // once more the well one, after all the faults
+        int which = i % CASE_COUNT; // the last one is the valid case again, after all the faults
         pid_t child = fork();
         if (child == 0) {
             char text[16];

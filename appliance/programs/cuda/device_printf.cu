@@ -1,5 +1,5 @@
-// printf in kernels. The output is caught through a pipe in the place of stdout and compared with what the host's printf makes
-// of the same formats.
+// printf in kernels. A pipe replaces stdout and catches the output, which must equal the host's printf of the same
+// formats.
 #include "check_cuda.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static std::string expected_formats() {
     return made.text;
 }
 
-// Runs `action` with stdout going to a file and returns what came.
+// Runs `action` with stdout redirected to a file and returns the output.
 template <typename Action> static std::string caught(Action action) {
     char path[] = "/tmp/hawser-printf-XXXXXX";
     fflush(stdout);

@@ -1,4 +1,5 @@
-// What wrong calls answer, and how the last error behaves. Nothing here harms the context: at the end a kernel still runs.
+// The results of wrong calls, and the rules of the last error. No case harms the context: at the end a kernel still
+// runs.
 #include "check_cuda.h"
 
 __device__ int variable;
@@ -7,7 +8,7 @@ __global__ void set(int *out, int value) {
     *out = value;
 }
 
-// An error that a call returned is also the last error, once.
+// An error that a call returned is also the last error, and reading it clears it.
 #define FAILS(expected, call)                                                                                          \
     do {                                                                                                               \
         CUDA_IS(expected, call);                                                                                       \
@@ -16,7 +17,8 @@ __global__ void set(int *out, int value) {
         CUDA_IS(cudaSuccess, cudaGetLastError());                                                                      \
     } while (0)
 
-// A pointer that is no kernel: releases of the runtime differ in the code, since 12 some take it for a handle.
+// A pointer to a non-kernel: releases of the runtime return different codes; since 12 some treat the pointer as a
+// handle.
 static void is_no_kernel(cudaError_t got) {
     if (got != cudaErrorInvalidDeviceFunction && got != cudaErrorInvalidResourceHandle) {
         check_fail("a pointer that is no kernel, expected 98 or 400, got %d %s", (int) got, cudaGetErrorName(got));
@@ -41,14 +43,15 @@ static void invalid_values(int *device) {
     FAILS(cudaErrorInvalidValue, cudaMemcpyToSymbol(variable, &host, 400));
     cudaFuncAttributes attributes;
     is_no_kernel(cudaFuncGetAttributes(&attributes, (const void *) &host));
-    // What is no error: nothing to free, nothing to copy, nothing to set.
+    // Calls that are no errors: nothing to free, nothing to copy, nothing to set.
     CUDA_OK(cudaFree(nullptr));
     CUDA_OK(cudaFreeHost(nullptr));
     CUDA_OK(cudaMemcpy(device, &host, 0, cudaMemcpyHostToDevice));
     CUDA_OK(cudaMemset(device, 0, 0));
 }
 
-// What a launch that no device can run answers: the runtime of CUDA 12 says 9, that of CUDA 13 says 1. Either is the last error.
+// The error of a launch that no device can run: the runtime of CUDA 12 returns 9, that of CUDA 13 returns 1. It is the
+// last error as well.
 static void refused(const char *what) {
     cudaError_t seen = cudaPeekAtLastError();
     if (seen != cudaErrorInvalidConfiguration && seen != cudaErrorInvalidValue) {
@@ -84,7 +87,7 @@ static void memory_limits() {
     CUDA_OK(cudaMemGetInfo(&available, &total));
     check_true("some memory, not more than all", available > 0 && available <= total);
     FAILS(cudaErrorMemoryAllocation, cudaMalloc(&pointer, total + (1 << 20)));
-    CUDA_OK(cudaMalloc(&pointer, 1 << 20)); // a refused allocation leaves nothing behind
+    CUDA_OK(cudaMalloc(&pointer, 1 << 20)); // the refused allocation has left no error
     CUDA_OK(cudaFree(pointer));
 }
 

@@ -1,4 +1,4 @@
-// A program may end with work in flight and calls in destructors: no hang, no crash, exit code 0.
+// A program may end with work in flight and with calls in destructors: it must not hang or crash, and exits with 0.
 #include "check_cuda.h"
 
 #include <thread>
@@ -14,7 +14,7 @@ __global__ void busy(float *values, int rounds) {
 struct AtExit {
     float *values = nullptr;
     ~AtExit() {
-        // The runtime may be gone by now, which is an error code and no more than that.
+        // The runtime may be gone by now; the call may then only return an error code.
         cudaError_t error = cudaFree(values);
         if (error != cudaSuccess && error != cudaErrorCudartUnloading) {
             printf("cudaFree at exit: %d %s\n", (int) error, cudaGetErrorName(error));
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         LAUNCH_OK();
     }
     CUDA_OK(cudaMemcpyAsync(device, host, sizeof(host), cudaMemcpyHostToDevice, stream));
-    // A thread that still waits when the process ends.
+    // A thread that is still waiting when the process ends.
     std::thread([stream] { cudaStreamSynchronize(stream); }).detach();
     return check_pass("200 launches, a copy and a waiting thread in flight");
 }

@@ -1,5 +1,5 @@
-// fork: before the first CUDA call the child is a program like any other; after it, the child gets an error for every call and
-// the parent goes on undisturbed.
+// fork: before the first CUDA call the child is an ordinary program. After it, every call of the child returns an
+// error, and the parent continues unaffected.
 #include "check_cuda.h"
 
 #include <sys/wait.h>
@@ -39,14 +39,14 @@ int main(int argc, char **argv) {
 
     int *value = device_array<int>(1);
     CUDA_OK(cudaMemset(value, 0, sizeof(int)));
-    add<<<1, 1>>>(value, 1); // in flight while forking
+    add<<<1, 1>>>(value, 1); // still running at the fork
     LAUNCH_OK();
     pid_t late = fork();
     if (late == 0) {
         int *more = nullptr;
         CUDA_IS(cudaErrorInitializationError, cudaMalloc(&more, 4));
         CUDA_IS(cudaErrorInitializationError, cudaDeviceSynchronize());
-        // _exit: what the parent registered to run at exit belongs to the parent.
+        // _exit: the parent's exit handlers must run only in the parent.
         _exit(0);
     }
     add<<<1, 1>>>(value, 2);
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     await(late, "child of a program that used CUDA");
     pid_t leaving = fork();
     if (leaving == 0) {
-        exit(0); // with all exit handlers, and nothing of the parent's may be closed by them
+        exit(0); // runs all exit handlers, which must not close anything of the parent
     }
     await(leaving, "child that leaves by exit()");
     add<<<1, 1>>>(value, 4);

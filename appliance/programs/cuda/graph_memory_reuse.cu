@@ -1,5 +1,5 @@
-// Memory of graphs whose nodes free it for later nodes, graphs that are instantiated again and again, memory that the program
-// or another graph frees, and what the device keeps for graphs.
+// Memory of graphs: nodes free it for later nodes, graphs are instantiated repeatedly, the program or another graph
+// frees memory, and the device keeps memory for graphs.
 #include "check_cuda.h"
 
 static const int COUNT = 1 << 20;
@@ -70,7 +70,8 @@ static cudaGraphExec_t executable(cudaGraph_t graph, unsigned long long flags) {
     return exec;
 }
 
-// One after the other in one graph: whole, in halves, larger, small ones, and two beside each other, of which one stays.
+// One allocation after another in one graph: whole, in halves, larger, small, and two at the same time, one of which
+// stays.
 static cudaGraph_t chain(int **last) {
     cudaGraph_t graph;
     int *first, *second, *halves[2], *larger, *small[5], *beside[2];
@@ -104,7 +105,8 @@ static cudaGraph_t chain(int **last) {
     return graph;
 }
 
-// The chain adds 1 + 2 + 5 + 6 + 7 everywhere, 3 + 4 to the first half, and the small ones' numbers to the beginning.
+// The chain adds 1 + 2 + 5 + 6 + 7 everywhere, 3 + 4 to the first half, and the numbers of the small ones to the
+// beginning.
 static void expect_chain(const char *what, int launches) {
     CUDA_OK(cudaStreamSynchronize(stream));
     std::vector<int> got = host_copy(sum, COUNT);
@@ -151,7 +153,7 @@ static void check_chain() {
     cudaGetLastError();
 }
 
-// A graph allocates, another frees, a third uses the memory in between.
+// A graph allocates, another frees, and a third uses the memory between the two.
 static void check_across() {
     cudaGraph_t allocates, uses, frees;
     int *memory;
@@ -214,7 +216,8 @@ static unsigned long long kept(cudaGraphMemAttributeType attribute) {
     return value;
 }
 
-// Graphs one after the other need the memory of one; what the device keeps can be taken back.
+// Graphs that run one after the other need the memory of only one; the program can trim the memory that the device
+// keeps.
 static void check_footprint() {
     cudaGraph_t graphs[4];
     cudaGraphExec_t execs[4];

@@ -1,5 +1,5 @@
-// Stream capture: a stream's work becomes a graph, launched many times; several streams; host functions, fills, copies with pinned
-// and pageable memory, allocations; what capture refuses.
+// Stream capture: a stream's work becomes a graph, launched many times. Cases: several streams; host functions, fills,
+// copies with pinned and pageable memory, allocations; work that capture refuses.
 #include "check_cuda.h"
 
 #include <atomic>
@@ -37,7 +37,7 @@ static cudaGraphExec_t executable(cudaGraph_t graph) {
     return exec;
 }
 
-// One stream: copy to the device, kernels, copy back, a host function; launched again and again with other data.
+// One stream: copy to the device, kernels, copy back, a host function; launched repeatedly with different data.
 static void one_stream(bool pinned) {
     cudaStream_t stream;
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -82,7 +82,7 @@ static void one_stream(bool pinned) {
     }
     check_equal("calls of the host function", launches, calls.load());
 
-    // Without waiting in between: launches of one graph follow each other, also from two streams.
+    // Without a wait between launches: launches of one graph follow each other, also from two streams.
     cudaStream_t other;
     CUDA_OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     for (int launch = 0; launch < 50; launch++) {
@@ -101,7 +101,7 @@ static void one_stream(bool pinned) {
     CUDA_OK(cudaFree(device));
 }
 
-// Fork and join: events draw other streams into the capture.
+// Fork and join: events add other streams to the capture.
 static void several_streams() {
     cudaStream_t streams[3];
     cudaEvent_t forked, joined[3];
@@ -161,7 +161,7 @@ static void several_streams() {
     CUDA_OK(cudaEventDestroy(forked));
 }
 
-// Memory that a launch allocates and frees itself.
+// Memory that each launch allocates and frees.
 static void allocations() {
     cudaStream_t stream;
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -195,7 +195,7 @@ static void allocations() {
     CUDA_OK(cudaStreamDestroy(stream));
 }
 
-// What cannot be captured ends the capture.
+// Work that cannot be captured ends the capture.
 static void refusals() {
     cudaStream_t stream, other;
     cudaEvent_t event;
@@ -220,7 +220,7 @@ static void refusals() {
     cudaGetLastError();
     check_true("no graph of a broken capture", graph == nullptr);
 
-    // A stream that was drawn in has to come back.
+    // A stream that joined the capture must rejoin the origin stream.
     CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
     CUDA_OK(cudaEventRecord(event, stream));
     CUDA_OK(cudaStreamWaitEvent(other, event, 0));
@@ -230,7 +230,7 @@ static void refusals() {
     CUDA_OK(cudaStreamIsCapturing(other, &status));
     check_equal("a stream that was not joined", cudaStreamCaptureStatusNone, status);
 
-    // The streams go on as if nothing had been.
+    // Afterwards the streams work as before the capture.
     CUDA_OK(cudaMemsetAsync(device, 7, COUNT * sizeof(int), stream));
     CUDA_OK(cudaStreamSynchronize(stream));
     check_equal("a fill afterwards", 0x07070707, host_copy(device, 1)[0]);

@@ -1,5 +1,5 @@
-// Graphs node by node: kernels, copies of one to three dimensions, fills, host functions, events, inner graphs, allocations, variables;
-// edges, queries, clones and dot files.
+// Graphs node by node: kernels, copies of one to three dimensions, fills, host functions, events, inner graphs,
+// allocations, variables; edges, queries, clones and dot files.
 #include "check_cuda.h"
 
 #include <atomic>
@@ -76,7 +76,7 @@ static void all_kinds() {
     cudaHostNodeParams function_params = {count_up, &calls};
     CUDA_OK(cudaGraphAddHostNode(&function, graph, &back, 1, &function_params));
 
-    // The inner graph was copied: what happens to the original does not matter.
+    // The inner graph was copied: changes of the original have no effect.
     CUDA_OK(cudaGraphDestroy(inner));
     run(graph, 4);
     for (int i = 0; i < COUNT; i++) {
@@ -108,7 +108,7 @@ static void all_kinds() {
     CUDA_OK(cudaGraphHostNodeGetParams(function, &asked));
     check_true("the host node's function", asked.fn == count_up && asked.userData == &calls);
 
-    // Without one node: its neighbours are no longer ordered by it.
+    // After the removal of one node, its neighbours are no longer ordered.
     CUDA_OK(cudaGraphDestroyNode(child));
     CUDA_OK(cudaGraphGetNodes(graph, nullptr, &count));
     check_equal("nodes after one is gone", 5, (long long) count);
@@ -148,7 +148,7 @@ static void boxes(bool pinned) {
     params.kind = cudaMemcpyHostToDevice;
     cudaGraphNode_t to, within, from;
     CUDA_OK(cudaGraphAddMemcpyNode(&to, graph, nullptr, 0, &params));
-    // A box of the box.
+    // A box within the box.
     cudaMemcpy3DParms part = {};
     part.extent = make_cudaExtent(40, 10, 2);
     part.srcPtr = first;
@@ -202,7 +202,7 @@ static void variables() {
     CUDA_OK(cudaGraphDestroy(graph));
 }
 
-// A graph that records an event another stream waits for, and one that waits for an event.
+// A graph records an event that another stream waits for; another graph waits for an event.
 static void events() {
     int *device = device_array<int>(COUNT);
     cudaEvent_t before, after;
@@ -269,7 +269,7 @@ static void allocation() {
     CUDA_OK(cudaFree(out));
 }
 
-// Through an array and back, by a part of it.
+// Through a part of an array and back.
 static void arrays() {
     const size_t width = 32, height = 16;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<int>();

@@ -1,5 +1,5 @@
-// Threads that capture, instantiate, launch, change and destroy graphs of their own at once, with host functions, pageable copies and
-// memory that is allocated and freed beside them.
+// Several threads capture, instantiate, launch, change and destroy their own graphs at the same time, with host
+// functions, pageable copies and concurrent allocations and frees.
 #include "check_cuda.h"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Graphs as inference engines use them: what cudaGraphKernelNodeGetParams filled is changed and set again for each token.
+// Graphs as inference engines use them: for each token the program changes the result of cudaGraphKernelNodeGetParams
+// and sets it.
 #include "check_cuda.h"
 
 __global__ void store(int *to, int value) {
@@ -56,7 +57,7 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaGraphKernelNodeGetParams(node, &now));
     check_true("the arrays stay", now.kernelParams == own.kernelParams);
     check_equal("with the last value", 999, *(int *) now.kernelParams[1]);
-    // By the structures of any node.
+    // Through the structures for any kind of node.
     cudaGraphNodeParams any = {};
     any.type = cudaGraphNodeTypeKernel;
     *(int *) now.kernelParams[1] = 2000;

@@ -1,4 +1,5 @@
-// Executable graphs that change: single nodes, the whole graph, nodes that are switched off, inner graphs; what cannot change.
+// Changes of executable graphs: single nodes, the whole graph, disabled nodes, inner graphs; and changes that CUDA
+// refuses.
 #include "check_cuda.h"
 
 #include <atomic>
@@ -69,7 +70,7 @@ static void single_nodes() {
     }
     CUDA_OK(cudaDeviceSynchronize());
     check_equal("the last of a hundred", 109, host_copy(device, COUNT)[COUNT - 1]);
-    // The graph itself is as it was, until it is changed, which its executable ones do not see.
+    // The graph itself is unchanged. A later change of the graph does not affect its executable graphs.
     cudaKernelNodeParams params;
     CUDA_OK(cudaGraphKernelNodeGetParams(second, &params));
     check_equal("the graph's own value", 5, *(int *) params.kernelParams[2]);
@@ -81,7 +82,7 @@ static void single_nodes() {
     check_equal("a new one is changed", 77, launched(again, device));
     CUDA_OK(cudaGraphExecDestroy(again));
 
-    // A node of another graph is none of this one.
+    // A node of another graph is not a node of this graph.
     cudaGraph_t stranger;
     CUDA_OK(cudaGraphCreate(&stranger, 0));
     cudaGraphNode_t strange = node(stranger, {}, Kernel(fill, other, 1));
@@ -89,7 +90,7 @@ static void single_nodes() {
     cudaGetLastError();
     CUDA_OK(cudaGraphDestroy(stranger));
 
-    // Switched off and on.
+    // Disabled and enabled again.
     unsigned int enabled = 0;
     CUDA_OK(cudaGraphNodeSetEnabled(exec, second, 0));
     CUDA_OK(cudaGraphNodeGetEnabled(exec, second, &enabled));
@@ -161,7 +162,7 @@ static cudaGraph_t captured(cudaStream_t stream, int *device, int number, int mo
     return graph;
 }
 
-// Capture again and take over: what programs do whose parameters change with each step.
+// Captures again and updates the executable graph, as programs do when parameters change with each step.
 static void whole_graphs() {
     cudaStream_t stream;
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -213,7 +214,7 @@ static void inner_graphs() {
     CUDA_OK(cudaFree(device));
 }
 
-// Destroyed while it runs: the launches go on.
+// Destroyed while it runs: the running launches continue.
 static void destroyed_at_once() {
     std::atomic<int> calls(0);
     int *device = device_array<int>(COUNT);

@@ -1,12 +1,12 @@
-// Half, single and double precision: exact operations to the bit, conversions exhaustively, mathematical functions against the
-// host's libm within the bounds that the CUDA programming guide gives (in units in the last place).
+// Half, single and double precision: bit-exact operations, exhaustive conversions, and mathematical functions compared
+// with the host's libm within the error bounds of the CUDA programming guide (in units in the last place).
 #include "check_cuda.h"
 
 #include <cmath>
 #include <cuda_fp16.h>
 
 static const int MATH_FUNCTIONS = 24;
-// CUDA C++ Programming Guide, mathematical functions: maximum error in ulp; one more for the host's own rounding.
+// CUDA C++ Programming Guide, mathematical functions: maximum error in ulp, plus one for the host's own rounding.
 static const struct {
     const char *name;
     double single_ulp;
@@ -65,7 +65,7 @@ template <typename T> __global__ void run_math(const T *x, const T *y, T *out, i
     }
 }
 
-// Operations that IEEE 754 defines to the bit.
+// Operations whose result IEEE 754 defines exactly.
 template <typename T> struct Exact;
 
 template <> struct Exact<float> {
@@ -155,7 +155,7 @@ template <typename T> static void math(const char *precision) {
     LAUNCH_OK();
     std::vector<T> out = host_copy(device_out, (size_t) count * MATH_FUNCTIONS);
     for (int i = 0; i < count; i++) {
-        // The arguments are rounded as on the device; the function is evaluated in the wider type.
+        // The arguments are rounded as on the device; the function is computed in the wider type.
         T here[MATH_FUNCTIONS];
         functions<T>(x[i], y[i], here);
         for (int f = 0; f < MATH_FUNCTIONS; f++) {

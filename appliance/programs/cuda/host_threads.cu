@@ -1,5 +1,5 @@
-// Several host threads in one process: each with its own stream or default stream, its own last error, its own current device.
-// Also built with --default-stream per-thread.
+// Several host threads in one process, each with its own stream or default stream, last error and current device. Also
+// built with --default-stream per-thread.
 #include "check_cuda.h"
 
 #include <atomic>
@@ -24,14 +24,15 @@ static void independent(int number) {
     cudaStream_t stream = 0;
     if (number % 2 == 1) {
         CUDA_OK(cudaStreamCreate(&stream));
-        // The memset is in the default stream, which may be this thread's own and then does not order before `stream`.
+        // The memset is in the default stream. If that is this thread's own stream, it does not order the memset before
+        // `stream`.
         CUDA_OK(cudaStreamSynchronize(0));
     }
     for (int round = 0; round < ROUNDS; round++) {
         add<<<(COUNT + 63) / 64, 64, 0, stream>>>(values, COUNT, number);
         LAUNCH_OK();
         if (round % 7 == number) {
-            // An error belongs to the thread that made it: the other threads' LAUNCH_OK() must not see it.
+            // An error belongs to the thread that caused it: the LAUNCH_OK() of other threads must not see it.
             CUDA_IS(cudaErrorInvalidValue, cudaMalloc((void **) nullptr, 1));
             CUDA_IS(cudaErrorInvalidValue, cudaPeekAtLastError());
             CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
@@ -48,7 +49,7 @@ static void independent(int number) {
     CUDA_OK(cudaFree(values));
 }
 
-// Threads hand one array on under a lock: their launches must run in the order of the lock. All use one stream.
+// Threads pass one array on under a lock: their launches must run in the order of the lock. All use one stream.
 static void hand_over() {
     std::mutex lock;
     std::condition_variable changed;
@@ -97,7 +98,8 @@ static void wait_at_gate(void *data) {
     gate->changed.wait(held, [gate] { return gate->open; });
 }
 
-// One thread waits for a stream that is held up by a host function; the others work on and let it go in the end.
+// One thread waits for a stream that a host function blocks; the others continue to work and finally release the
+// function.
 static void blocking_synchronise() {
     Gate gate;
     cudaStream_t held_up;

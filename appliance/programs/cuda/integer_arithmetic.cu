@@ -1,5 +1,5 @@
-// Integer operations of all widths against the host's: division, remainder, high products, shifts, bit fields, funnel shifts,
-// saturation, byte-wise operations, conversions.
+// Integer operations of all widths compared with the host's: division, remainder, high products, shifts, bit fields,
+// funnel shifts, saturation, byte-wise operations, conversions.
 #include "check_cuda.h"
 
 constexpr int RESULTS = 40;
@@ -36,7 +36,7 @@ __host__ __device__ static long long to_long(double value) {
 #endif
 }
 
-// The same code on both sides; only what is defined in C for all inputs.
+// The same code on both sides, with operations that C defines for all inputs.
 __host__ __device__ static void compute(long long a, long long b, long long *out) {
     int ia = (int) a, ib = (int) b;
     unsigned int ua = (unsigned int) a, ub = (unsigned int) b;

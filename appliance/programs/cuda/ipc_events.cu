@@ -1,5 +1,5 @@
-// Events of one process in another: a child's kernel waits for the parent's, and the parent for the child's, each by an
-// event of the other. The fork comes before the first CUDA call of either.
+// Events shared between processes: a child's kernel waits for the parent's event, and the parent's kernel for the
+// child's. The fork comes before the first CUDA call of either process.
 #include "check_cuda.h"
 #include "check_processes.h"
 
@@ -12,7 +12,7 @@ struct Shared {
     int supported;
 };
 
-// Takes its time, so that who does not wait for it sees what was there before.
+// Runs for a while, so that a reader that does not wait sees the old values.
 __global__ void change(int *values, int count, int addend, int spins) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) {

@@ -1,5 +1,5 @@
-// Memory of one process in another: a child fills what the parent has allocated, and the other way round; handles travel
-// through pipes. The fork comes before the first CUDA call of either.
+// Memory shared between processes: a child fills the parent's allocation, and the parent fills the child's. Handles
+// travel through pipes. The fork comes before the first CUDA call of either process.
 #include "check_cuda.h"
 #include "check_processes.h"
 
@@ -52,7 +52,7 @@ static void child(int in, int out) {
     if (!theirs.supported) {
         return;
     }
-    CUDA_OK(cudaFree(nullptr)); // so that what is wrong below is wrong for its own sake
+    CUDA_OK(cudaFree(nullptr)); // initialises CUDA, so that the calls below fail only for their own errors
     void *none = nullptr;
     CUDA_IS(cudaErrorInvalidValue, cudaIpcOpenMemHandle(&none, theirs.large, 0));
     cudaIpcMemHandle_t forged;

@@ -1,5 +1,5 @@
-// Managed memory: the host and kernels in turn at one address, copies of all kinds, a list linked by pointers, advice and
-// prefetching as the attribute for concurrent access says. A device without it must say so by its attribute and refuse.
+// Managed memory: host and kernels use one address in turn, copies of all kinds, a linked list, advice and prefetching
+// as far as the attribute for concurrent access permits. A device without it must state so by its attribute and refuse.
 #include "check_cuda.h"
 
 struct Node {

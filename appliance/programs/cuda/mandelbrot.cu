@@ -1,5 +1,5 @@
-// Divergent loops: the number of iterations of each point in double precision, without fused operations, so that the host's
-// result is the same to the bit.
+// Divergent loops: the number of iterations of each point in double precision. Fused operations are avoided, so that
+// the host's result is identical.
 #include "check_cuda.h"
 
 __host__ __device__ static double multiply(double a, double b) {
@@ -44,7 +44,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < width * height; i++) {
         int expected = iterations(-2.2 + (i % width) * 3.0 / width, -1.2 + (i / width) * 2.4 / height, limit);
         inside += expected == limit;
-        // The point's own coordinates may be fused on the device, which moves them by one ulp: chaos near the border.
+        // The device may fuse the computation of the point's own coordinates. That moves them by one ulp, with chaotic
+        // effect near the border.
         different += expected != out[i];
     }
     if (different > width * height / 500) {

@@ -1,5 +1,5 @@
-// Pinned memory that kernels use in place, by the Runtime API: flags, device pointers, attributes, atomics, small
-// allocations, and a kernel that reads what the host has just written. Skipped where devices see no host memory.
+// Pinned memory that kernels access in place, by the Runtime API: flags, device pointers, attributes, atomics, small
+// allocations, and a kernel that reads the host's latest writes. Skipped where devices cannot access host memory.
 #include "check_cuda.h"
 
 struct Totals {
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     check_attributes((char *) (out + 5), (char *) (out_device + 5), "by the device's pointer");
     check_attributes((char *) (out + 5), (char *) (out_device + 5), "host");
 
-    // Structures smaller than a page, beside each other; every block adds to the same one.
+    // Structures smaller than a page, next to each other; every block adds to the same structure.
     Totals *totals[40], *totals_device[40];
     for (int i = 0; i < 40; i++) {
         totals[i] = mapped(1, 0, &totals_device[i]);
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
     }
     CUDA_OK(cudaEventDestroy(done));
 
-    // Wide accesses; then fills and copies by either pointer.
+    // Wide accesses; then fills and copies through either pointer.
     uint4 *quads_device, *quads = mapped(1000, 0, &quads_device);
     for (unsigned int i = 0; i < 1000; i++) {
         quads[i] = make_uint4(i, i + 1, i + 2, i + 3);

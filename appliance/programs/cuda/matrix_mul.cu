@@ -1,5 +1,5 @@
-// Tiled single-precision matrix product through shared memory. `--size N` (a multiple of 16) sets N x N x N; with 1024 it is
-// the measure of the software GPU's speed.
+// Tiled single-precision matrix product through shared memory. `--size N` (a multiple of 16) sets N x N x N; the
+// software GPU's speed is measured with 1024.
 #include "check_cuda.h"
 
 constexpr int TILE = 16;
@@ -49,7 +49,8 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaEventElapsedTime(&milliseconds, start, stop));
     std::vector<float> c = host_copy(device_c, a.size());
 
-    // All elements of a small product; of a large one a sample, since the host is slower than what it checks.
+    // Checks all elements of a small product, and a sample of a large one, because the host computes more slowly than
+    // the device.
     int step = size <= 256 ? 1 : size * size / 4096 + 1;
     for (int i = 0; i < size * size; i += step) {
         int row = i / size, column = i % size;

@@ -1,5 +1,5 @@
-// Stream-ordered allocation: cudaMallocAsync and cudaFreeAsync, pools of one's own, their attributes. A device without it must
-// say so by its attribute and refuse.
+// Stream-ordered allocation: cudaMallocAsync and cudaFreeAsync, pools of the program, their attributes. A device
+// without it must state so by its attribute and refuse.
 #include "check_cuda.h"
 
 __global__ void fill(int *values, int count, int value) {
@@ -16,7 +16,7 @@ __global__ void sum(const int *values, int count, int *total) {
     }
 }
 
-// A pool of the program's own: allocation, attributes, counters, access, being the current one, its end.
+// The program's own pool: allocation, attributes, counters, access, use as the current pool, destruction.
 static void own_pool(cudaStream_t stream) {
     cudaMemPoolProps properties = {};
     properties.allocType = cudaMemAllocationTypePinned;
@@ -63,7 +63,7 @@ static void own_pool(cudaStream_t stream) {
     check_equal("access of the device itself", cudaMemAccessFlagsProtReadWrite, access);
     cudaMemAccessDesc description = {here, cudaMemAccessFlagsProtReadWrite};
     CUDA_OK(cudaMemPoolSetAccess(pool, &description, 1));
-    // The current pool, also after its end.
+    // The current pool, also after the destruction of the program's own pool.
     CUDA_OK(cudaDeviceSetMemPool(0, other));
     CUDA_OK(cudaDeviceGetMemPool(&current, 0));
     check_true("the pool that was set is current", current == other);

@@ -1,4 +1,4 @@
-// Gravity among all pairs of bodies, tile by tile through shared memory, with rsqrtf and float4, several steps.
+// Gravity between all pairs of bodies, tile by tile through shared memory, with rsqrtf and float4, in several steps.
 #include "check_cuda.h"
 
 #include <cmath>

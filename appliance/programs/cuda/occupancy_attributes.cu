@@ -1,4 +1,5 @@
-// Device properties against attributes, function attributes, occupancy, dynamic shared memory beyond the default, entry points.
+// Device properties compared with attributes, function attributes, occupancy, dynamic shared memory beyond the default,
+// entry points.
 #include "check_cuda.h"
 
 __global__ void uses_shared(float *out) {
@@ -97,7 +98,7 @@ static int large_shared_memory() {
     int bytes = limit / 1024 * 1024;
     if (limit > plain) {
         uses_dynamic<<<1, 128, bytes>>>(out, bytes / 4);
-        CUDA_IS(cudaErrorInvalidValue, cudaGetLastError()); // not opted in yet
+        CUDA_IS(cudaErrorInvalidValue, cudaGetLastError()); // before opting in
     }
     CUDA_OK(cudaFuncSetAttribute(uses_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     cudaFuncAttributes attributes;

@@ -1,9 +1,10 @@
-// Streams at once, shown without a clock: kernels that run on only when copies and kernels of other streams, issued after
-// them, have done their part. Where anything of that waits for a running kernel, the kernel gives up and the program fails.
+// Concurrent streams, shown without a clock: kernels continue only when copies and kernels of other streams, issued
+// after them, have done their part. If any of that work waits for a running kernel, the kernel gives up and the program
+// fails.
 #include "check_cuda.h"
 
 constexpr int ROUNDS = 20;
-constexpr unsigned long long LIMIT_NS = 30000000000ull; // a kernel that waited so long waits for nothing
+constexpr unsigned long long LIMIT_NS = 30000000000ull; // a kernel gives up after this time
 
 __device__ unsigned long long now() {
     unsigned long long ns;
@@ -11,7 +12,7 @@ __device__ unsigned long long now() {
     return ns;
 }
 
-// Whether the word became `wanted` in time.
+// Whether the word became `wanted` before the time limit.
 __device__ bool await(const volatile int *word, int wanted) {
     unsigned long long start = now();
     while (*word != wanted) {
@@ -23,7 +24,8 @@ __device__ bool await(const volatile int *word, int wanted) {
     return true;
 }
 
-// Answers each number that is written to `question` in `answer`, its square and one; stops at the first that does not come.
+// Writes the square of each number in `question`, plus one, to `answer`; stops at the first number that does not
+// arrive.
 __global__ void answer_questions(const volatile int *question, volatile int *answer, int rounds) {
     for (int i = 1; i <= rounds && await(question, i); i++) {
         *answer = i * i + 1;
@@ -40,7 +42,7 @@ __global__ void set(volatile int *word, int value) {
     __threadfence_system();
 }
 
-// Copies both ways while a kernel runs, and what queries say of it.
+// Copies in both directions while a kernel runs, and the results of queries about the kernel.
 static void copies_beside_a_kernel() {
     cudaStream_t computing, copying;
     cudaEvent_t before, behind;
@@ -65,7 +67,7 @@ static void copies_beside_a_kernel() {
         host[0] = i;
         CUDA_OK(cudaMemcpyAsync(question, &host[0], sizeof(int), cudaMemcpyHostToDevice, copying));
         bool is_running;
-        do { // the kernel answers while it runs
+        do { // the kernel writes `answer` while it runs
             is_running = cudaStreamQuery(computing) == cudaErrorNotReady;
             CUDA_OK(cudaMemcpyAsync(&host[1], answer, sizeof(int), cudaMemcpyDeviceToHost, copying));
             CUDA_OK(cudaStreamSynchronize(copying));
@@ -83,7 +85,7 @@ static void copies_beside_a_kernel() {
     CUDA_OK(cudaStreamDestroy(copying));
 }
 
-// Kernels of other streams beside one that waits for them, and a long copy beside it.
+// Kernels of other streams run beside a kernel that waits for them, as does a long copy.
 static void kernels_beside_a_kernel() {
     constexpr int STREAMS = 4;
     constexpr size_t LONG_INTS = 4 << 20;
@@ -128,7 +130,7 @@ static void kernels_beside_a_kernel() {
     CUDA_OK(cudaFree(large));
 }
 
-// Code is loaded when it is first launched, which may wait for what runs.
+// The first launch loads a kernel's code, and loading may wait for running work.
 static void load_code() {
     int *word = device_array<int>(1);
     set<<<1, 1>>>(word, 1);

@@ -1,4 +1,4 @@
-// Large copies from and to pinned memory: allocated, registered, and in many chunks over two streams. `--size MiB`.
+// Large copies from and to pinned memory: allocated, registered, and in many chunks in two streams. `--size MiB`.
 #include "check_cuda.h"
 
 __global__ void invert(unsigned int *words, size_t count) {
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaStreamSynchronize(0));
     double in = check_seconds() - start;
 
-    // Back through registered memory, in chunks of an odd size by two streams.
+    // Back through registered memory, in chunks of an odd size in two streams.
     std::vector<unsigned int> registered(count + 16);
     CUDA_OK(cudaHostRegister(registered.data(), bytes, cudaHostRegisterDefault));
     CUDA_IS(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(registered.data(), bytes, 0));
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     CUDA_IS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(registered.data()));
     cudaGetLastError();
 
-    // An event recorded after an asynchronous copy to the host says that the bytes are there.
+    // An event recorded after an asynchronous copy to the host completes only after the bytes have arrived.
     cudaEvent_t done;
     CUDA_OK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
     memset(host, 0, bytes);
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < count; i++) {
         check_element("after the event", (long long) i, (unsigned int) ~word(i), host[i]);
     }
-    // The source may be overwritten as soon as the stream has passed the copy.
+    // The program may overwrite the source as soon as the stream has completed the copy.
     CUDA_OK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, streams[0]));
     CUDA_OK(cudaEventRecord(done, streams[0]));
     while (cudaEventQuery(done) == cudaErrorNotReady) {

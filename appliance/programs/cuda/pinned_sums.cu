@@ -1,5 +1,5 @@
-// A reduction that stores its sums in pinned memory by the host's address, without asking for a device pointer: unified addressing.
-// Where the device cannot see host memory the kernel faults, and the text of the error must name the cause.
+// A reduction that stores its sums in pinned memory through the host's address, without a device pointer: unified
+// addressing. Where the device cannot access host memory the kernel faults, and the error's text must name the cause.
 #include "check_cuda.h"
 
 static const int BLOCKS = 16, THREADS = 128;

@@ -1,5 +1,5 @@
-// What a pointer is: device, pinned, registered, unknown; also inside an allocation, and after it was freed. Mapped memory is
-// there if and only if the device attribute says so.
+// The attributes of pointers: device, pinned, registered, unknown, inside an allocation, and after a free. Mapped
+// memory exists if and only if the device attribute states it.
 #include "check_cuda.h"
 
 static void is(const char *what, const void *pointer, cudaMemoryType type) {
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
         CUDA_OK(cudaHostGetDevicePointer(&as_device, host, 0));
         check_true("a device pointer of pinned memory", as_device != nullptr);
     } else {
-        // Without mapped memory there is no such pointer; an address that only looks right would be worse.
+        // Without mapped memory there is no device pointer; an address that only looks right would be worse.
         cudaError_t error = cudaHostGetDevicePointer(&as_device, host, 0);
         check_true("no device pointer of pinned memory", error != cudaSuccess);
         cudaGetLastError();

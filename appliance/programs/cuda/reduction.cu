@@ -1,4 +1,4 @@
-// Sums by warp shuffles, shared memory and one atomic a block; minimum and maximum by integer atomics.
+// Sums by warp shuffles, shared memory and one atomic of each block; minimum and maximum by integer atomics.
 #include "check_cuda.h"
 
 #include <climits>
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     LAUNCH_OK();
     Result got = host_copy(device_result, 1)[0];
     check_equal("integer sum", expected.integer_sum, got.integer_sum);
-    // Every partial sum is an integer below 2^53, so the order of the atomics cannot matter.
+    // Every partial sum is an integer below 2^53, so the order of the atomics has no effect.
     check_equal("sum in double", expected.integer_sum, (long long) got.sum);
     check_equal("minimum", expected.minimum, got.minimum);
     check_equal("maximum", expected.maximum, got.maximum);

@@ -1,5 +1,5 @@
-// Kernels that a device may refuse, since it lacks their instructions, beside kernels that every device runs: only a
-// launch of a refused kernel fails, each time and in each form, and the program goes on.
+// Kernels with instructions that a device may lack and refuse, beside kernels that every device runs. Only launches of
+// a refused kernel fail, each time and in each form, and the program continues.
 #include "check_cuda.h"
 
 #include <mma.h>
@@ -24,7 +24,7 @@ __global__ void tensor_product(const half *a, const half *b, float *c) {
     wmma::store_matrix_sync(c, sum, SIDE, wmma::mem_row_major);
 }
 
-// Nobody launches it.
+// Never launched.
 __global__ void fetch_unused(cudaTextureObject_t texture, float *out) {
     out[threadIdx.x] = tex1Dfetch<float>(texture, threadIdx.x);
 }

@@ -1,4 +1,4 @@
-// Exclusive prefix sum in three launches: blocks, the blocks' sums, and adding them back.
+// Exclusive prefix sum in three launches: scan the blocks, scan the blocks' sums, add the sums to the blocks.
 #include "check_cuda.h"
 
 constexpr int BLOCK = 256;

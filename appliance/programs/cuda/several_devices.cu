@@ -48,7 +48,7 @@ static void launch(Device &device, int factor_here, int offset_here) {
     }
 }
 
-// Each device has variables of its own.
+// Each device has its own copy of the variables.
 static void compute(int number, Device &device) {
     CUDA_OK(cudaSetDevice(number));
     launch(device, 2, 1);
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
         CUDA_OK(cudaMemGetInfo(&free_bytes, &total));
         check_true("memory of its own", free_bytes > 0 && free_bytes <= total);
     }
-    // A thread for each device; a new thread's device is 0 until it says otherwise.
+    // One thread for each device; a new thread's device is 0 until the thread sets it.
     std::vector<std::thread> threads;
     for (int number = 0; number < count; number++) {
         threads.emplace_back([&devices, number] { compute(number, devices[number]); });
@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
         CUDA_OK(cudaMemcpyFromSymbol(&value, factor, sizeof(value)));
         check_equal("the device's variable", number + 3, value);
     }
-    // Around all devices, each after the one before it.
+    // Through all devices in a ring; each receives the values of the previous one.
     for (int turn = 0; turn < 3 * count; turn++) {
         int number = turn % count, next = (turn + 1) % count;
         CUDA_OK(cudaSetDevice(number));
@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
         CUDA_OK(cudaStreamWaitEvent(devices[next].stream, devices[number].event, 0));
         devices[next].expected = devices[number].expected;
         for (int &value : devices[next].expected) {
-            value %= 1000003; // as the next kernel finds it: kept small by a copy from the host below
+            value %= 1000003; // as the next kernel reads it: a copy from the host below keeps it small
         }
         CUDA_OK(cudaStreamSynchronize(devices[next].stream));
         CUDA_OK(cudaMemcpy(devices[next].values, devices[next].expected.data(), COUNT * sizeof(int),

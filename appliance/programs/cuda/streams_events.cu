@@ -1,4 +1,4 @@
-// Streams in flight at once, dependencies by events, queries, priorities, timing, and the legacy default stream's barrier.
+// Concurrent streams, dependencies by events, queries, priorities, timing, and the legacy default stream's barrier.
 #include "check_cuda.h"
 
 __global__ void add(int *values, int count, int addend) {
@@ -19,7 +19,7 @@ constexpr int COUNT = 20000;
 constexpr int STREAMS = 4;
 constexpr int ROUNDS = 10;
 
-// Each stream: copy in, kernels, copy out; all are issued before any is awaited.
+// Each stream: copy in, kernels, copy out; the program issues all before it waits for any.
 static void overlap() {
     cudaStream_t streams[STREAMS];
     int *host[STREAMS], *device[STREAMS];
@@ -60,7 +60,7 @@ static void overlap() {
     }
 }
 
-// values and factors are made in two streams that take turns, ordered by events alone.
+// Two streams compute values and factors in turn, ordered only by events.
 static void dependencies() {
     cudaStream_t producer, consumer;
     cudaEvent_t produced, consumed, start, stop;
@@ -78,7 +78,7 @@ static void dependencies() {
     CUDA_OK(cudaDeviceSynchronize());
     CUDA_OK(cudaEventRecord(start, producer));
     for (int round = 0; round < 6; round++) {
-        CUDA_OK(cudaStreamWaitEvent(producer, consumed, 0)); // nothing to wait for in the first round
+        CUDA_OK(cudaStreamWaitEvent(producer, consumed, 0)); // the first round waits for nothing
         add<<<(COUNT + 127) / 128, 128, 0, producer>>>(factors, COUNT, 1);
         LAUNCH_OK();
         CUDA_OK(cudaEventRecord(produced, producer));
@@ -110,8 +110,8 @@ static void dependencies() {
     CUDA_OK(cudaFree(factors));
 }
 
-// A blocking stream and the legacy default stream wait for each other without any event. The legacy stream is named, since the
-// default one is another when this is built with --default-stream per-thread.
+// A blocking stream and the legacy default stream wait for each other without an event. The program names the legacy
+// stream, because --default-stream per-thread changes the default stream.
 static void legacy_default_stream() {
     cudaStream_t blocking;
     CUDA_OK(cudaStreamCreate(&blocking));

@@ -1,4 +1,5 @@
-// Surfaces: kernels read and write arrays, in one, two and three dimensions and in layers, and textures read what they wrote.
+// Surfaces: kernels read and write arrays in one, two and three dimensions and in layers; textures read the written
+// values.
 #include "check_texture.h"
 
 enum { WIDTH = 40, HEIGHT = 24, DEPTH = 6 };
@@ -33,7 +34,7 @@ __global__ void write3D(cudaSurfaceObject_t surface, int layered) {
     }
 }
 
-// Outside: reads give 0, or the edge, and writes do nothing.
+// Outside the array: reads return 0 or the edge, and writes have no effect.
 __global__ void borders(cudaSurfaceObject_t surface, int *out) {
     out[0] = surf1Dread<int>(surface, -4, cudaBoundaryModeZero);
     out[1] = surf1Dread<int>(surface, WIDTH * 4, cudaBoundaryModeZero);
@@ -54,7 +55,8 @@ static cudaSurfaceObject_t surface_of(cudaArray_t array) {
     return surface;
 }
 
-// Ends the program with 77 if the device has no surface instructions, and says so by every error that it should.
+// Ends the program with 77 if the device lacks surface instructions, after checking that each call returns the right
+// error.
 static void check_surfaces() {
     cudaFuncAttributes attributes;
     CUDA_OK(cudaFuncGetAttributes(&attributes, (const void *) write1D));

@@ -1,4 +1,5 @@
-// __device__ and __constant__ variables: initial values, copies to and from symbols, addresses, sizes, and pointers among them.
+// __device__ and __constant__ variables: initial values, copies to and from symbols, addresses, sizes, and pointers to
+// variables.
 #include "check_cuda.h"
 
 struct Settings {

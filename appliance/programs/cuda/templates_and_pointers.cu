@@ -75,7 +75,7 @@ __global__ void areas(float *out, int kind) {
     out[1] = shapes[(kind + 1) & 1]->area();
 }
 
-// A local array with indices that the compiler cannot know: local memory.
+// A local array with indices unknown to the compiler, which must be in local memory.
 __global__ void sort_local(int *values) {
     int local[16];
     for (int i = 0; i < 16; i++) {

@@ -1,11 +1,11 @@
-// Textures of arrays, of linear memory and of pitched memory: dimensions, layers, levels, filters, address modes, normalised
-// reads, what is told of them. What is expected is computed by the host from the rules of the CUDA programming guide.
+// Textures of arrays, linear memory and pitched memory: dimensions, layers, levels, filters, address modes, normalised
+// reads, properties. The host computes the expected values from the rules of the CUDA programming guide.
 #include "check_texture.h"
 
 static const float NEAR = 1e-3f; // of texels up to 255
 
-// Coordinates that are multiples of 1/16 of a texel, in three dimensions of 1/4, also outside: the products of the weights of
-// linear filtering are then multiples of 1/256, which is what a GPU keeps of them.
+// Coordinates, also outside, are multiples of 1/16 of a texel, in three dimensions of 1/4. The products of the weights
+// of linear filtering are then multiples of 1/256, the precision of a GPU.
 static std::vector<float4> grid(const Image &image, int steps) {
     std::vector<float4> at;
     int nx = steps, ny = image.height > 1 ? steps : 1, nz = image.depth > 1 ? steps : 1, parts = nz > 1 ? 4 : 16;
@@ -57,7 +57,7 @@ template <int HOW> static void filters_and_modes(const char *what, int width, in
 static void layers() {
     const int width = 16, height = 8, count = 5;
     Image all = image_of(width, height, count);
-    cudaArray_t flat = array_of(width, 0, height, all.texels.data(), cudaArrayLayered); // rows of the first as layers
+    cudaArray_t flat = array_of(width, 0, height, all.texels.data(), cudaArrayLayered); // the rows become layers
     cudaArray_t array = array_of(width, height, count, all.texels.data(), cudaArrayLayered);
     Image one = all;
     one.linear = true;
@@ -87,7 +87,7 @@ static void layers() {
     CUDA_OK(cudaFreeArray(array));
 }
 
-// Integers as they are, and as fractions of their largest.
+// Integers unchanged, and as fractions of their largest value.
 static void elements() {
     const int count = 64;
     std::vector<uchar4> bytes(count);
@@ -130,7 +130,7 @@ static void elements() {
     CUDA_OK(cudaFreeArray(int_array));
 }
 
-// Memory by its index; outside it is 0.
+// Memory by index; an index outside gives 0.
 static void linear_memory() {
     const int count = 1000;
     std::vector<int4> values(count);
@@ -154,7 +154,7 @@ static void linear_memory() {
         int4 expected = i >= 0 && i < count - 10 ? values[i] : make_int4(0, 0, 0, 0);
         check_equal("linear memory", 0, memcmp(&expected, &got[i + 3], sizeof expected));
     }
-    // What kernels write is seen by the next launch's fetches.
+    // A launch's fetches see the writes of earlier kernels.
     CUDA_OK(cudaMemset(device, 0, count * sizeof(int4)));
     got = fetched<LINEAR, int4>(object, at);
     check_equal("after a memset", 0, got[500].x | got[500].y | got[500].z | got[500].w);
@@ -187,7 +187,7 @@ static void pitched_memory() {
     CUDA_OK(cudaFree(device));
 }
 
-// Each level has one value, so that what is read tells the level, or the mixture of two.
+// Each level has one value, so that a read value identifies the level, or the mixture of two levels.
 static void levels() {
     const cudaChannelFormatDesc desc = cudaCreateChannelDesc<float>();
     cudaMipmappedArray_t mipmap;
@@ -208,7 +208,7 @@ static void levels() {
         texture.addressMode[0] = texture.addressMode[1] = cudaAddressModeClamp;
         texture.filterMode = cudaFilterModeLinear;
         texture.mipmapFilterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-        texture.minMipmapLevelClamp = 0.75f; // and no level of detail is between two as near ones
+        texture.minMipmapLevelClamp = 0.75f; // and no level of detail is equally near to two levels
         texture.maxMipmapLevelClamp = 3.25f;
         cudaTextureObject_t object = texture_of(resource, texture);
         std::vector<float4> at;
@@ -281,7 +281,7 @@ static void descriptions() {
     check_true("what it reads", resource.resType == cudaResourceTypeArray && resource.res.array.array == array);
     CUDA_OK(cudaDestroyTextureObject(object));
     CUDA_IS(cudaErrorInvalidValue, cudaGetTextureObjectTextureDesc(&got, object));
-    cudaGetLastError(); // not the next launch's
+    cudaGetLastError(); // clears the error before the next launch
 
     cudaResourceViewDesc view = {}, seen;
     view.format = cudaResViewFormatUnsignedInt1; // the floats' bits

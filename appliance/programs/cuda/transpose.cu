@@ -1,4 +1,5 @@
-// Transposes a matrix that is no multiple of the tile, through padded shared memory, with 64-bit and with 16-byte elements.
+// Transposes a matrix whose size is no multiple of the tile, through padded shared memory, with 64-bit and 16-byte
+// elements.
 #include "check_cuda.h"
 
 constexpr int TILE = 32;

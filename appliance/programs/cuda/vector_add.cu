@@ -1,4 +1,4 @@
-// The first program of every CUDA course: c = a + b, with a tail that does not fill the last block.
+// Vector addition c = a + b, with a tail that does not fill the last block.
 #include "check_cuda.h"
 
 __global__ void vector_add(const float *a, const float *b, float *c, int count) {

@@ -1,4 +1,4 @@
-// match.any and match.all: which lanes hold the same value.
+// match.any and match.all: finds the lanes with equal values.
 #include "check_cuda.h"
 
 __global__ void match(unsigned int *out) {

@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
         check_element("shfl", thread, 50, own[3]);
         check_element("shfl_up", thread, lane < 3 ? lane : lane - 3, own[4]);
         check_element("shfl_down of 8", thread, lane % 8 + 4 < 8 ? lane + 4 : lane, own[5]);
-        // Source lane = lane ^ 9, taken where it lies in the same or an earlier group of 16.
+        // Source lane = lane ^ 9, used where it lies in the same or an earlier group of 16.
         check_element("shfl_xor of 16", thread, lane ^ 9, own[6]);
         check_element("shfl of 4", thread, lane / 4 * 4 + (lane + 1) % 4, own[7]);
         check_element("ballot of half a warp", thread, lane % 2 == 0 ? above_even : above_odd, own[8]);

@@ -1,4 +1,4 @@
-/* The part of the Driver API that has to do with arrays; see check_driver.h. */
+/* The array functions of the Driver API; see check_driver.h. */
 #ifndef HAWSER_PROGRAMS_CHECK_ARRAYS_H
 #define HAWSER_PROGRAMS_CHECK_ARRAYS_H
 

@@ -1,7 +1,7 @@
-/* Checks and conveniences for the programs over the Driver API (C), and the part of the API that they use.
+/* Checks and helper functions for the programs that use the Driver API (C), and the declarations of that API.
  *
- * The declarations are the programs' own, written from the documentation and not from cuda-api, so that a mistake there cannot
- * hide here; `make check-api` compiles the programs against NVIDIA's cuda.h instead, where it is installed.
+ * The declarations were written from the documentation and not from cuda-api, so that they reveal a mistake there.
+ * `make check-api` compiles the programs against NVIDIA's cuda.h instead, where it is installed.
  */
 #ifndef HAWSER_PROGRAMS_CHECK_DRIVER_H
 #define HAWSER_PROGRAMS_CHECK_DRIVER_H
@@ -129,7 +129,7 @@ typedef struct CUDA_MEMCPY3D_st {
 typedef void (*CUhostFn)(void *userData);
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 
-/* The names that programs write and the symbols that the library exports differ, as in cuda.h. */
+/* As in cuda.h, the names in programs differ from the symbols that the library exports. */
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuCtxPushCurrent cuCtxPushCurrent_v2
@@ -234,7 +234,7 @@ CUresult cuEventSynchronize(CUevent hEvent);
 CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 #endif
 
-/* cuda.h of CUDA 13 no longer declares it; programs built with older ones call it. */
+/* cuda.h of CUDA 13 no longer declares it, but programs built with older versions call it. */
 #ifdef HAWSER_NVIDIA_HEADER
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 #endif
@@ -251,7 +251,7 @@ static inline void check_driver_(CUresult got, CUresult expected, const char *ca
 
 /* The call must succeed. */
 #define CU_OK(call) check_driver_((call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
-/* The call must answer exactly this error. */
+/* The call must return exactly this error. */
 #define CU_IS(expected, call) check_driver_((call), (expected), #call, __FILE__, __LINE__)
 
 /* Initialises CUDA and makes the primary context of device 0 current. */
@@ -265,14 +265,14 @@ static inline CUcontext check_context(void) {
     return context;
 }
 
-/* Whether devices see pinned host memory. */
+/* Whether devices can access pinned host memory. */
 static inline int check_can_map(void) {
     int value = 0;
     CU_OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0));
     return value;
 }
 
-/* The path of a PTX file that lies beside the program; valid until the next call. */
+/* The path of a PTX file in the program's folder; valid until the next call. */
 static inline const char *check_ptx_path(const char *name) {
     static char path[PATH_MAX + 64];
     ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
@@ -284,7 +284,7 @@ static inline const char *check_ptx_path(const char *name) {
     return path;
 }
 
-/* The text of a PTX file that lies beside the program, NUL-terminated; the caller frees it. */
+/* The text of a PTX file in the program's folder, NUL-terminated; the caller frees it. */
 static inline char *check_ptx(const char *name) {
     const char *path = check_ptx_path(name);
     FILE *file = fopen(path, "rb");
@@ -313,7 +313,7 @@ static inline CUfunction check_function(CUmodule module, const char *name) {
     return function;
 }
 
-/* Device memory of `bytes` bytes filled from `host`, or left as it is when that is NULL. */
+/* Device memory of `bytes` bytes, filled from `host`; not filled when that is NULL. */
 static inline CUdeviceptr check_device(const void *host, size_t bytes) {
     CUdeviceptr pointer;
     CU_OK(cuMemAlloc(&pointer, bytes));
@@ -332,7 +332,7 @@ static inline void *check_memory(size_t bytes) {
     return memory;
 }
 
-/* A launch in one dimension with the parameters' addresses. */
+/* A launch in one dimension with the addresses of the parameters. */
 #define CHECK_LAUNCH(function, grid, block, shared, stream, ...)                                                       \
     do {                                                                                                               \
         void *parameters_[] = {__VA_ARGS__};                                                                           \

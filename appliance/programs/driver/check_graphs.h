@@ -1,4 +1,4 @@
-/* The graphs' part of the Driver API, declared from the documentation like check_driver.h. */
+/* The graph functions of the Driver API, declared from the documentation as in check_driver.h. */
 #ifndef HAWSER_PROGRAMS_CHECK_GRAPHS_H
 #define HAWSER_PROGRAMS_CHECK_GRAPHS_H
 
@@ -190,7 +190,7 @@ static inline CUDA_KERNEL_NODE_PARAMS check_kernel_params(CUfunction function, i
     return kernel;
 }
 
-/* A copy of bytes between host and device, or between two of the same; NULL or 0 is the end that is not meant. */
+/* A copy of bytes between host and device, or within either; NULL or 0 marks the unused end. */
 static inline CUDA_MEMCPY3D check_copy_params(void *dst_host, CUdeviceptr dst, const void *src_host, CUdeviceptr src,
         size_t bytes) {
     CUDA_MEMCPY3D copy;

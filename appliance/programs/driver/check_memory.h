@@ -1,4 +1,5 @@
-/* The ways in which a program can take device memory, alike for programs that fill it; declared as check_driver.h does. */
+/* The kinds of device memory allocation behind one interface, for programs that fill memory; declared as in
+ * check_driver.h. */
 #ifndef HAWSER_PROGRAMS_CHECK_MEMORY_H
 #define HAWSER_PROGRAMS_CHECK_MEMORY_H
 
@@ -52,13 +53,13 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 CUresult cuDeviceGraphMemTrim(CUdevice device);
 #endif
 
-#define CHECK_MEMORY_PAGE ((size_t) 2 << 20) /* every way takes multiples of it as they are */
+#define CHECK_MEMORY_PAGE ((size_t) 2 << 20) /* no kind rounds up a multiple of this */
 
 typedef enum { FILL_PLAIN, FILL_PITCHED, FILL_ARRAY, FILL_MODULE, FILL_CREATED, FILL_POOL, FILL_GRAPH, FILL_WAYS } fill_way_t;
 
 static const char *const fill_names[FILL_WAYS] = {"plain", "pitched", "array", "module", "created", "pool", "graph"};
 
-/* One allocation of some way. */
+/* One allocation of any kind. */
 typedef struct {
     fill_way_t way;
     CUdeviceptr address;
@@ -75,19 +76,19 @@ static int fill_attribute(CUdevice_attribute attribute) {
     return value;
 }
 
-/* Whether device 0 has this way of allocating. */
+/* Whether device 0 has this kind of allocation. */
 static inline int fill_supported(fill_way_t way) {
     return way == FILL_CREATED ? fill_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
             : way == FILL_POOL || way == FILL_GRAPH ? fill_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) : 1;
 }
 
-/* The most that one allocation of a way can have. */
+/* The maximum size of one allocation of a kind. */
 static inline size_t fill_most(fill_way_t way) {
     return way == FILL_ARRAY ? (size_t) 16 << 30 : way == FILL_MODULE ? (size_t) 1 << 30 : SIZE_MAX;
 }
 
 static inline CUresult fill_array_(fill_t *fill, size_t bytes) {
-    /* 1 MiB a row, in numbers of rows that a driver need not round up. */
+    /* 1 MiB in each row, with numbers of rows that a driver need not round up. */
     CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 65536, .Height = bytes >> 20, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     return cuArray3DCreate(&fill->array, &shape);
 }
@@ -124,13 +125,14 @@ static inline CUresult fill_graph_(fill_t *fill, size_t bytes, CUstream stream) 
     if (result == CUDA_SUCCESS) {
         return result;
     }
-    /* A device that is lost meanwhile says so. */
+    /* If the device has been lost meanwhile, returns that error. */
     CUresult undone = fill->exec != NULL ? cuGraphExecDestroy(fill->exec) : CUDA_SUCCESS;
     undone = undone != CUDA_SUCCESS ? undone : cuGraphDestroy(fill->graph);
     return undone != CUDA_SUCCESS ? undone : result;
 }
 
-/* Takes memory: a power of two from CHECK_MEMORY_PAGE. What CUDA answers; nothing is held unless that is CUDA_SUCCESS. */
+/* Allocates memory: a power of two from CHECK_MEMORY_PAGE. Returns CUDA's result; on failure nothing stays
+ * allocated. */
 static inline CUresult fill_take(fill_t *fill, fill_way_t way, size_t bytes, CUstream stream) {
     const CUmemAllocationProp created = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -155,7 +157,7 @@ static inline CUresult fill_take(fill_t *fill, fill_way_t way, size_t bytes, CUs
     }
 }
 
-/* Gives it back; work that uses it is over. */
+/* Frees an allocation after the work that uses it has ended. */
 static inline CUresult fill_give(fill_t *fill, CUstream stream) {
     CUresult result;
     switch (fill->way) {

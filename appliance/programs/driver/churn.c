@@ -1,6 +1,7 @@
-/* A guest that takes and gives back memory at random, in every way, until its standard input ends: for tests of what is counted.
- * Prints READY when it has some. `--seed N` chooses what it does, `--most MiB` the largest allocation, `--fault N` makes a kernel
- * fault after N rounds. At its end it says how often it found no memory; a lost device is `ERROR code` and exit 3. */
+/* A guest that randomly allocates and frees memory of every kind until its standard input ends, for tests of the
+ * accounting. Prints READY after its first allocations. `--seed N` seeds the random sequence, `--most MiB` sets the
+ * largest allocation, `--fault N` makes a kernel fault after N rounds. At its end it prints how often an allocation
+ * failed for lack of memory. If the device is lost, it prints `ERROR code` and exits with 3. */
 #include "check_memory.h"
 
 #include <poll.h>
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
     CU_OK(cuStreamCreate(&stream, 0));
     fill_t held[MOST];
     int count = 0, supported[FILL_WAYS];
-    /* Not in the loop: that asks for attributes and takes no error for an answer, where the session may end at any time. */
+    /* Before the loop: the query of attributes accepts no error, but in the loop the session may end at any time. */
     for (int way = 0; way < FILL_WAYS; way++) {
         supported[way] = fill_supported((fill_way_t) way);
     }

@@ -1,4 +1,4 @@
-/* The driver's answers to unknown attributes and empty images, and the bytes that it writes for known attributes. */
+/* The driver's results for unknown attributes and empty images, and the bytes that it writes for known attributes. */
 #include "check_driver.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 #endif
 
-/* An attribute of four bytes: an int, and nothing behind it. */
+/* An attribute of four bytes: the driver writes an int and nothing after it. */
 static int flag_of(CUpointer_attribute attribute, CUdeviceptr pointer) {
     int value[2] = {-1, -1}, listed[2] = {-1, -1};
     void *data[1] = {listed};

@@ -1,4 +1,4 @@
-/* CUDA arrays and mipmapped arrays: descriptors, copies in every direction, what is refused. */
+/* CUDA arrays and mipmapped arrays: descriptors, copies in every direction, refused calls. */
 #include "check_arrays.h"
 
 static unsigned char pattern(size_t x, size_t y, size_t z) {
@@ -68,7 +68,7 @@ static void descriptors(void) {
     CU_OK(cuArrayDestroy(array));
 }
 
-/* A box of the host to the array and the whole array back. */
+/* A box from the host to the array, and the whole array back. */
 static void boxes_2d(void) {
     const size_t width = 52 * 4, height = 33, pitch = 300;
     CUarray array = array_of(52, height, 0, CU_AD_FORMAT_UNSIGNED_INT8, 4, 0);
@@ -148,7 +148,7 @@ static void boxes_3d(void) {
     free(back);
 }
 
-/* Parts of arrays of one dimension, by offsets in bytes. */
+/* Parts of one-dimensional arrays, by offsets in bytes. */
 static void linear(void) {
     enum { BYTES = 4096 };
     CUarray first = array_of(BYTES / 4, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0);
@@ -197,7 +197,7 @@ static void large(size_t width, size_t height, unsigned int channels) {
     }
     in.srcHost = pinned;
     CU_OK(cuMemcpy2DAsync(&in, stream));
-    CU_OK(cuStreamSynchronize(stream)); /* the memory is written anew */
+    CU_OK(cuStreamSynchronize(stream)); /* the program then overwrites the memory */
     memset(pinned, 0, total);
     out.dstHost = pinned;
     CU_OK(cuMemcpy2DAsync(&out, stream));

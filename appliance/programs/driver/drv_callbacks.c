@@ -1,4 +1,4 @@
-/* Host functions and callbacks in stream order, seeing what was copied before them. */
+/* Host functions and callbacks run in stream order and see the results of earlier copies. */
 #include "check_driver.h"
 
 #define STEPS 24
@@ -16,7 +16,7 @@ static void host_function(void *data) {
     if (*step->seen != step->number + 1) {
         check_fail("what host function %d sees, expected %d, got %d", step->number, step->number + 1, *step->seen);
     }
-    order[done++] = step->number; /* one stream: never two at once */
+    order[done++] = step->number; /* one stream never runs two functions at the same time */
 }
 
 static void callback(CUstream stream, CUresult status, void *data) {

@@ -1,4 +1,4 @@
-/* Stream capture: what becomes of work, forks and joins, and CUDA's errors for what does not belong in a capture. */
+/* Stream capture: captured work, forks and joins, and CUDA's errors for calls that a capture does not allow. */
 #include "check_graphs.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ static CUgraph end(CUstream where) {
     return graph;
 }
 
-/* Ends a capture that something has spoilt. */
+/* Ends a capture that an error has invalidated. */
 static void end_spoilt(const char *what) {
     CUgraph graph = (CUgraph) &graph;
     check_status(what, stream, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
@@ -44,7 +44,7 @@ static void end_spoilt(const char *what) {
     check_status(what, stream, CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* Ends a capture that goes on after an error. */
+/* Ends a capture that stays valid after an error. */
 static void end_unspoilt(const char *what, size_t nodes) {
     check_status(what, stream, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     CUgraph graph = end(stream);
@@ -58,7 +58,7 @@ static void begin(CUstreamCaptureMode mode) {
     CU_OK(cuStreamBeginCapture(stream, mode));
 }
 
-/* One of each kind of work, in line: out = in * (2 + addend). */
+/* One of each kind of work, in sequence: out = in * (2 + addend). */
 static CUgraph capture_work(int addend) {
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     CU_OK(cuMemcpyHtoDAsync(values, in, BYTES, stream));
@@ -67,7 +67,7 @@ static CUgraph capture_work(int addend) {
     CHECK_LAUNCH(multiply, (COUNT + 127) / 128, 128, 0, stream, &values, &factors, &count);
     CU_OK(cuLaunchHostFunc(stream, count_call, NULL));
     CU_OK(cuMemcpyDtoHAsync(out, values, BYTES, stream));
-    CU_OK(cuMemsetD32Async(factors, 9, 0, stream)); /* nothing: no node */
+    CU_OK(cuMemsetD32Async(factors, 9, 0, stream)); /* a fill of nothing makes no node */
     return end(stream);
 }
 
@@ -104,7 +104,7 @@ static void check_work(void) {
     check_equal("capturing executes nothing", 0x55555555, out[COUNT - 1]);
     CU_OK(cuGraphInstantiate(&exec, graph, 0));
     check_result("launched", exec, 5);
-    /* The same work captured again with another parameter updates what was instantiated. */
+    /* Capturing the same work with another parameter updates the executable graph. */
     CUgraph again = capture_work(5);
     CUgraphExecUpdateResultInfo info;
     CU_OK(cuGraphExecUpdate(exec, again, &info));
@@ -149,7 +149,7 @@ static void check_forks(void) {
     CU_OK(cuGraphExecDestroy(exec));
     CU_OK(cuGraphDestroy(graph));
 
-    begin(CU_STREAM_CAPTURE_MODE_GLOBAL); /* work that nobody waits for */
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL); /* work without a join */
     CU_OK(cuEventRecord(event, stream));
     CU_OK(cuStreamWaitEvent(other, event, 0));
     add(other, values, 1);
@@ -208,7 +208,7 @@ static void check_information(void) {
     CU_OK(cuGraphDestroy(graph));
 }
 
-/* What another thread tries beside a capture. */
+/* Calls of another thread during a capture. */
 static CUresult thread_result;
 
 static void *allocate(void *unused) {
@@ -276,7 +276,7 @@ static void never_called(CUstream where, CUresult status, void *unused) {
     (void) unused;
 }
 
-/* In a capture of `mode`: the call answers so and ends it, or it goes on. */
+/* In a capture of `mode`: the call returns the expected error and ends the capture, or leaves it valid. */
 #define SPOILS(expected, call)   \
     do {                         \
         begin(mode);             \
@@ -290,7 +290,7 @@ static void never_called(CUstream where, CUresult status, void *unused) {
         end_unspoilt(#call, 0);  \
     } while (0)
 
-/* Calls that end a capture by their error, and some that do not. */
+/* Calls whose error ends a capture, and some calls that leave it valid. */
 static void check_refusals(CUstreamCaptureMode mode) {
     CUgraph graph;
     float milliseconds;
@@ -322,7 +322,7 @@ static void check_refusals(CUstreamCaptureMode mode) {
     CU_OK(cuEventSynchronize(event));
 }
 
-/* A stream that waits for the legacy stream, and is waited for. */
+/* A blocking stream in a capture: it waits for the legacy stream, and the legacy stream for it. */
 static void check_legacy(CUstreamCaptureMode mode) {
     CUstream own = stream;
     CUstreamCaptureStatus status;

@@ -1,4 +1,4 @@
-/* Several contexts: the stack of each thread, the primary context's count, memory and modules of their own. */
+/* Several contexts: each thread's stack, the primary context's count, memory and modules of each context. */
 #include "check_driver.h"
 
 int main(int argc, char **argv) {

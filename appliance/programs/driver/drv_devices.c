@@ -1,7 +1,7 @@
 /*
- * Every device and what devices do with each other: primary contexts, a library's kernels and variables in several
- * contexts, streams and events across devices, copies between them, peer access as the device says. With one device,
- * two contexts of it take the place of the devices.
+ * Every device, and the interaction of devices: primary contexts, a library's kernels and variables in several
+ * contexts, streams and events across devices, copies between devices, peer access according to the attributes. With
+ * one device, two of its contexts take the place of two devices.
  */
 #include "check_driver.h"
 
@@ -50,7 +50,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 #endif
 
-/* One device, or one context of the only one. */
+/* One device, or one context of the only device. */
 struct place {
     CUdevice device;
     CUcontext context;
@@ -78,7 +78,7 @@ static void open_places(void) {
     int devices;
     CU_OK(cuDeviceGetCount(&devices));
     check_true("a device", devices > 0);
-    check_equal("devices", check_option("--devices", devices), devices); /* for a caller who knows how many there are */
+    check_equal("devices", check_option("--devices", devices), devices); /* for a caller that knows the number */
     CUdevice none;
     CU_IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&none, devices));
     count = devices == 1 ? 2 : devices < MAX_DEVICES ? devices : MAX_DEVICES;
@@ -165,7 +165,7 @@ static void check_variables(CUlibrary library) {
     }
 }
 
-/* Each gets what the one before it had. */
+/* Each device receives the values of the previous one. */
 static void check_copies(void) {
     static int carried[COUNT];
     for (int p = 0; p < count; p++) {
@@ -199,7 +199,7 @@ static void check_copies(void) {
     compare("a box between devices", to);
 }
 
-/* A chain through all devices: streams wait for events of others. */
+/* A chain through all devices: streams wait for events of other devices. */
 static void check_chain(CUlibrary library) {
     CUkernel add;
     int n = COUNT;
@@ -224,7 +224,7 @@ static void check_chain(CUlibrary library) {
         }
         memcpy(next->expected, here->expected, sizeof(here->expected));
     }
-    CU_OK(cuStreamSynchronize(places[0].stream)); /* the turn after the last would be the first device's */
+    CU_OK(cuStreamSynchronize(places[0].stream)); /* the chain ends at the first device again */
     for (int p = 0; p < count; p++) {
         compare("a chain through the devices", &places[p]);
     }

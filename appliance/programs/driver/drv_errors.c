@@ -1,4 +1,5 @@
-/* What wrong calls answer: before initialisation, with wrong values and handles, with images that cannot be loaded. */
+/* The results of wrong calls: before initialisation, with wrong values and handles, with images that cannot be
+ * loaded. */
 #include "check_driver.h"
 
 static void images(void) {

@@ -1,4 +1,4 @@
-/* A kernel that writes where it may not: error 700, which stays. */
+/* A kernel that writes to invalid memory: error 700, which every later call returns as well. */
 #include "check_driver.h"
 
 int main(int argc, char **argv) {

@@ -1,6 +1,7 @@
-/* Fills the device's memory in every way that CUDA has, up to what cuMemGetInfo says is free: the allocation that is too much
- * fails with CUDA_ERROR_OUT_OF_MEMORY and harms nothing, a smaller one still works, and all of it comes back. With
- * `--total MiB` the device must have exactly so much, and with `--empty 1` all of it must be free at first. */
+/* Fills the device's memory by every kind of allocation, up to the free memory of cuMemGetInfo. The allocation that
+ * exceeds it fails with CUDA_ERROR_OUT_OF_MEMORY and has no other effect, a smaller one still works, and all memory
+ * becomes free again. With `--total MiB` the device must have exactly that much memory; with `--empty 1` all of it must
+ * be free at the start. */
 #include "check_memory.h"
 
 #define MOST 4096
@@ -8,7 +9,7 @@
 
 static fill_t held[MOST];
 static CUstream stream;
-static CUdeviceptr witness; /* memory that must stay as it is */
+static CUdeviceptr witness; /* memory that must not change */
 
 static size_t free_bytes(void) {
     size_t free_now = 0, total = 0;
@@ -45,7 +46,7 @@ static void fill(fill_way_t way) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY) {
         check_fail("%s: allocation %d, expected 2 CUDA_ERROR_OUT_OF_MEMORY, got %d", fill_names[way], count, (int) result);
     }
-    /* Not more than there was, and most of it: a driver rounds up, some for each allocation. */
+    /* At most the free memory, and most of it: a driver rounds up, for some kinds at each allocation. */
     check_true(fill_names[way], sum <= before && sum >= before / 4 * 3);
     check_witness();
     size_t left = free_bytes(), smaller = power_of_two(left / 2);
@@ -61,7 +62,7 @@ static void fill(fill_way_t way) {
     }
     CU_OK(cuCtxSynchronize());
     size_t after = free_bytes();
-    /* Driver 580 keeps what a graph's launch had taken that failed then, until the process ends. */
+    /* If a graph's launch fails, driver 580 keeps the memory that the launch had taken until the process ends. */
     if (way != FILL_GRAPH && after < before - before / 16) {
         check_fail("%s: free memory at the end, expected about %zu, got %zu", fill_names[way], before, after);
     }

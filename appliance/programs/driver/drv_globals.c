@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 6; i++) {
         check_near("parameter", i, second[i], got[i], 0);
     }
-    /* A second load of the same image has variables of its own. */
+    /* A second load of the same image has its own variables. */
     CUmodule again = check_module("globals.ptx");
     CUdeviceptr other;
     CU_OK(cuModuleGetGlobal(&other, &bytes, again, "counter"));

@@ -1,4 +1,5 @@
-/* Kernel nodes as inference engines use them: each token changes the structure that GetParams filled, and sets it again. */
+/* Kernel nodes as inference engines use them: for each token the program changes the structure from GetParams and sets
+ * it. */
 #include "check_graphs.h"
 
 #ifndef HAWSER_NVIDIA_HEADER
@@ -14,7 +15,7 @@ static CUfunction add_value, multiply;
 static CUdeviceptr values;
 static int count = COUNT;
 
-/* Launches, and checks what one launch has added. */
+/* Launches, and checks the sum that one launch has added. */
 static void check_added(const char *what, CUgraphExec exec, int expected) {
     int result[COUNT];
     CU_OK(cuMemsetD32Async(values, 0, COUNT, stream));
@@ -59,7 +60,7 @@ static void tokens(CUgraph graph) {
     now.gridDimX = 0;
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeSetParams(node, &now));
     check_equal("what is refused changes nothing", 399, *(int *) now.kernelParams[2]);
-    *(int *) now.kernelParams[2] = 17; /* and no set: heeded where the graph is used next */
+    *(int *) now.kernelParams[2] = 17; /* without a call of set: takes effect at the next use of the graph */
     CU_OK(cuGraphExecDestroy(exec));
     CU_OK(cuGraphInstantiate(&exec, graph, 0));
     check_added("written alone", exec, 17);
@@ -109,7 +110,7 @@ static void copies(CUgraph graph) {
     CU_OK(cuMemFree(factors));
 }
 
-/* The buffer that a program is shown; its keys stand in no particular order. */
+/* The buffer that the driver returns; its keys are in no particular order. */
 static void *shown_buffer(void **extra) {
     for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
         if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
@@ -120,7 +121,7 @@ static void *shown_buffer(void **extra) {
     return NULL;
 }
 
-/* Parameters in one buffer: CUDA shows them as they were set last. */
+/* Parameters in one buffer: CUDA returns them as the program set them last. */
 static void buffers(void) {
     struct { CUdeviceptr values; int count, addend; } packed = {values, COUNT, 1};
     size_t bytes = sizeof packed;

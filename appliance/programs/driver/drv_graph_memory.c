@@ -1,4 +1,4 @@
-/* Memory that graphs allocate and free themselves, by nodes and by capture, and memory that outlives a launch. */
+/* Memory that graphs allocate and free, by nodes and by capture, and memory that outlives a launch. */
 #include "check_graphs.h"
 
 #define COUNT 5000
@@ -120,7 +120,7 @@ static void check_captured(void) {
     CU_OK(cuGraphExecDestroy(exec));
 }
 
-/* What a launch leaves is the program's until it frees it, or until a graph that frees itself is launched again. */
+/* The program keeps a launch's memory until it frees it, or until it relaunches a graph with automatic free. */
 static void check_left(void) {
     CUgraph graph;
     CUgraphExec exec;

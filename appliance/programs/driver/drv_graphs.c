@@ -1,4 +1,4 @@
-/* Graphs made node by node: every kind of node, launches, queries, updates, clones, and what is refused. */
+/* Graphs made node by node: every kind of node, launches, queries, updates, clones, refused calls. */
 #include "check_graphs.h"
 
 #define COUNT 3000
@@ -30,7 +30,7 @@ static CUgraph make_inner(int *addend) {
     return inner;
 }
 
-/* result = (in * (2 + 3)) + 7, copied in from pageable and out to pageable memory. */
+/* result = (in * (2 + 3)) + 7, copied in from and out to pageable memory. */
 static CUgraph make(CUevent event, int *one) {
     CUgraph graph, inner;
     int three = 3, seven = 7;
@@ -139,7 +139,7 @@ static void check_refusals(CUgraph graph) {
     check_shape("what was refused left nothing", graph, 9, 9);
 }
 
-/* Parameters of nodes in the graph and in the executable one. */
+/* Parameters of nodes in the graph and in the executable graph. */
 static void check_changes(CUgraph graph, CUgraphExec exec, int *two) {
     CUgraphExecUpdateResultInfo info;
     int addend = 8;
@@ -162,7 +162,7 @@ static void check_changes(CUgraph graph, CUgraphExec exec, int *two) {
     launch_and_check("a kernel disabled", exec, 5, 7);
     CU_OK(cuGraphNodeSetEnabled(exec, node.add, 1));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuGraphNodeSetEnabled(exec, node.host, 0));
-    /* The graph has still what it began with; updating by it takes the executable one back. */
+    /* The graph still has its original parameters; an update by it restores them in the executable graph. */
     CU_OK(cuGraphExecUpdate(exec, graph, &info));
     check_equal("update", CU_GRAPH_EXEC_UPDATE_SUCCESS, info.result);
     launch_and_check("updated back", exec, 5, 7);
@@ -207,7 +207,7 @@ static void check_clone(CUgraph graph, int *one) {
     (void) one;
 }
 
-/* Copies with pinned memory, within the host, of boxes; and waiting for an event of the outside. */
+/* Copies with pinned memory, within the host, of boxes; and a wait for an event from outside the graph. */
 static void check_copies(CUevent event) {
     enum { ROWS = 20, WIDTH = 40, PITCH = 64 };
     CUgraph graph;
@@ -258,7 +258,7 @@ static void check_copies(CUevent event) {
     free(back);
 }
 
-/* Many nodes, changed in any order before and after the graph was instantiated. */
+/* Many nodes, changed in any order before and after the instantiation. */
 static void check_long_chain(void) {
     enum { LENGTH = 500 };
     static CUgraphNode chain[LENGTH];
@@ -279,7 +279,7 @@ static void check_long_chain(void) {
     CU_OK(cuGraphInstantiate(&exec, graph, 0));
     CU_OK(cuGraphLaunch(exec, stream));
     CU_OK(cuGraphLaunch(exec, stream));
-    CU_OK(cuGraphExecDestroy(exec)); /* what is running goes on */
+    CU_OK(cuGraphExecDestroy(exec)); /* running launches continue */
     CU_OK(cuGraphDestroyNode(chain[100]));
     CU_OK(cuGraphAddDependencies(graph, &chain[101], &chain[99], NULL, 1));
     CU_OK(cuGraphInstantiate(&exec, graph, 0));

@@ -1,6 +1,7 @@
 /*
- * More pinned memory than there is room for: what is mapped fails with CUDA_ERROR_OUT_OF_MEMORY and leaves the rest as
- * it is, what is not mapped goes on, and what is freed can be had again. `--limit MiB` where there is no end.
+ * More pinned memory than there is room for. An allocation of mapped memory then fails with CUDA_ERROR_OUT_OF_MEMORY
+ * and changes nothing else; unmapped allocations continue to work, and freed memory can be allocated again. `--limit
+ * MiB` where memory is unlimited.
  */
 #include "check_driver.h"
 
@@ -29,7 +30,7 @@ static void check_block(int block, const uint64_t *words) {
     }
 }
 
-/* Copies of memory that had no room in the region are as right as any. */
+/* Copies of memory that had no room in the region give the same results. */
 static void check_without_room(CUdeviceptr device) {
     uint64_t *large, *small;
     CU_OK(cuMemHostAlloc((void **) &large, BLOCK_BYTES, CU_MEMHOSTALLOC_PORTABLE));
@@ -75,7 +76,7 @@ int main(int argc, char **argv) {
         CU_OK(cuMemcpyDtoH(words, device, BLOCK_BYTES));
         check_block(block, words);
     }
-    /* What one gives back another gets. */
+    /* Memory that one allocation frees is available to another. */
     for (int block = 0; block < count; block += 2) {
         CU_OK(cuMemFreeHost(blocks[block]));
     }

@@ -1,5 +1,5 @@
-/* A host function that waits for another thread, more launches behind it than any queue holds, and beside it a thread whose calls
- * may wait for the whole device: all of it ends, in order. */
+/* A host function waits for another thread. More launches follow it than any queue holds, and another thread makes
+ * calls that may wait for the whole device. All of it must end, in order. */
 #include "check_driver.h"
 
 #include <pthread.h>
@@ -41,13 +41,13 @@ static void note_end(void *data) {
     seen_at_end = *seen;
 }
 
-/* Opens the gate when launches wait behind the host function and the other thread is at its calls. It makes no call of CUDA, so that
- * no call of the others can hold it up. */
+/* Opens the gate when launches wait behind the host function and the other thread is making its calls. This thread
+ * makes no call of CUDA, so that no call of the others can block it. */
 static void *open_gate(void *data) {
     (void) data;
     wait_until(&launched, ENOUGH);
     wait_until(&other_begins, 1);
-    usleep(5000); /* so that the calls are likely to meet the closed gate; right in either case */
+    usleep(5000); /* makes it likely that the calls meet the closed gate; the test is right in either case */
     set(&gate_open, 1);
     return NULL;
 }
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
     CUdeviceptr value = check_device(NULL, 4);
     CU_OK(cuMemsetD32(value, 0, 1)); /* one word, of 0 */
     int one = 1;
-    CHECK_LAUNCH(add, 1, 1, 0, stream, &value, &one, &one); /* the kernel is loaded before a stream waits */
+    CHECK_LAUNCH(add, 1, 1, 0, stream, &value, &one, &one); /* loads the kernel before a stream waits */
     CU_OK(cuCtxSynchronize());
     for (int round = 0; round < ROUNDS; round++) {
         pthread_t opener, other;

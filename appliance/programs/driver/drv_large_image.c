@@ -1,12 +1,12 @@
 /*
- * Device code of a megabyte and more, loaded twice, and once with another text: the same content need not travel again,
+ * Device code of a megabyte and more, loaded twice, and once with another text: equal content need not be sent again,
  * in this process or the next.
  */
 #include "check_driver.h"
 
 #define PADDING_LINE "// a line that makes the code longer and does nothing else, as the tables of large libraries do\n"
 
-/* kernels.ptx with so many KiB of comment behind it, of which the last line is `last`. */
+/* kernels.ptx followed by the given KiB of comments; `last` is the last line. */
 static char *large(const char *last, size_t kib) {
     char *code = check_ptx("kernels.ptx");
     size_t at = strlen(code), line = strlen(PADDING_LINE), padding = kib << 10;

@@ -1,4 +1,4 @@
-/* The linker of device code: several texts become one image; what is missing or wrong is said in the error log. */
+/* The linker of device code joins several texts into one image; the error log names missing or wrong parts. */
 #include "check_driver.h"
 
 #ifndef HAWSER_NVIDIA_HEADER
@@ -20,7 +20,7 @@ CUresult cuLinkDestroy(CUlinkState state);
 
 #define HEAD ".version 7.8\n.target sm_75\n.address_size 64\n"
 
-/* A kernel that needs a function and a table of other files. */
+/* A kernel that needs a function and a table from other files. */
 static const char *kernel = HEAD
     ".extern .func (.param .b32 result) twist(.param .b32 value);\n"
     ".extern .global .align 4 .b32 table[4];\n"
@@ -47,7 +47,7 @@ static const char *function = HEAD
     "    call (back), triple, (given);\n    ld.param.b32 %r2, [back];\n    }\n"
     "    add.s32 %r3, %r2, 1;\n    st.param.b32 [result], %r3;\n    ret;\n}\n";
 
-/* Has a function of its own with the name that another file uses for itself. */
+/* Has a private function with the same name as a private function of another file. */
 static const char *table = HEAD
     ".visible .global .align 4 .b32 table[4] = {100, 200, 300, 400};\n"
     ".func (.param .b32 result) triple(.param .b32 value) {\n"
@@ -101,7 +101,7 @@ static void several(void) {
     CU_OK(cuLinkComplete(state, &image, &bytes));
     check_true("an image", image != NULL && bytes > 100);
     CU_OK(cuModuleLoadData(&module, image));
-    /* A copy of exactly so many bytes is as good. */
+    /* A copy of exactly that many bytes works as well. */
     char *copy = check_memory(bytes + 1);
     memcpy(copy, image, bytes);
     CU_OK(cuLinkDestroy(state));
@@ -146,7 +146,8 @@ static void errors(void) {
     check_true("a missing function is an error", missing != CUDA_SUCCESS);
     check_true("the error log names the function", strstr(error_log, "twist") != NULL);
     CU_OK(cuLinkDestroy(state));
-    /* CUDA finds a text that is none when it is added; an error when the link is completed is as good. */
+    /* CUDA rejects an invalid text when the program adds it; an error at the completion of the link is accepted as
+     * well. */
     state = create();
     CUresult wrong = add(state, HEAD ".visible .entry broken( { nonsense; }\n", "broken.ptx");
     wrong = wrong != CUDA_SUCCESS ? wrong : cuLinkComplete(state, &image, NULL);

@@ -1,5 +1,5 @@
-/* Tens of thousands of launches and small copies without waiting: more than the credit window holds; the sum tells that none was
- * lost, doubled or run out of order. */
+/* Tens of thousands of launches and small copies without waiting, more than the credit window holds. The sum shows that
+ * none was lost, repeated or run out of order. */
 #include "check_driver.h"
 
 int main(int argc, char **argv) {
@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
     CU_OK(cuCtxSynchronize());
     unsigned int expected[4] = {1, 1, 1, 1}, got[4];
     for (int round = 0; round < rounds; round++) {
-        int pair[4] = {round, 3, -round, 1}; /* pageable and overwritten at once: the copy takes the bytes when called */
+        int pair[4] = {round, 3, -round, 1}; /* pageable, overwritten at once: the call must read the bytes */
         CU_OK(cuMemcpyHtoDAsync(factors, pair, 16, stream));
         CHECK_LAUNCH(multiply, 1, 4, 0, stream, &values, &factors, &count);
         CHECK_LAUNCH(add, 1, 4, 0, stream, &values, &count, &round);

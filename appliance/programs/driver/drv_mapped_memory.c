@@ -15,7 +15,7 @@ static void check_values(const char *what, const int *values, int factor, int ad
     }
 }
 
-/* Kernels change the host's memory, and see what the host has changed. */
+/* Kernels change the host's memory, and see the host's changes. */
 static void kernels(CUmodule module) {
     CUfunction add = check_function(module, "add_value"), multiply = check_function(module, "multiply");
     int *values, *factors, count = COUNT, addend = 5;
@@ -46,7 +46,7 @@ static void kernels(CUmodule module) {
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostGetDevicePointer(&on_device, values, 0));
 }
 
-/* Atomic operations on host memory, from all blocks, into an allocation that shares its page with others. */
+/* Atomic operations of all blocks on host memory, in an allocation that shares its page with others. */
 static void atomics(CUmodule module) {
     CUfunction reduce = check_function(module, "reduce"), histogram = check_function(module, "histogram");
     unsigned long long *small[20];
@@ -86,7 +86,7 @@ static void atomics(CUmodule module) {
     CU_OK(cuMemFreeHost(bins));
 }
 
-/* The device pointer is as good as any for fills and copies. */
+/* Fills and copies accept the device pointer like any other. */
 static void fills_and_copies(void) {
     unsigned int *host, *other = check_memory(COUNT * sizeof(int));
     CU_OK(cuMemHostAlloc((void **) &host, COUNT * sizeof(int), CU_MEMHOSTALLOC_DEVICEMAP));

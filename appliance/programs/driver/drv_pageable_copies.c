@@ -1,7 +1,7 @@
 /*
- * Copies of the program's own memory around every size at which they travel in another way, at odd addresses, as bytes
- * and as boxes, by one thread and by several; the same boxes of pinned memory. Every byte is compared, also those
- * beside the copy. `--size MiB` for the largest.
+ * Copies of the program's own memory. Sizes lie around each limit at which Hawser changes the way of transfer;
+ * addresses are odd. Copies are of bytes and of boxes, by one thread and by several, and of the same boxes in pinned
+ * memory. The program compares every byte, including the bytes beside the copy. `--size MiB` for the largest.
  */
 #include "check_driver.h"
 
@@ -29,7 +29,7 @@ static void check_margin(const char *what, const uint8_t *bytes, size_t count) {
     }
 }
 
-/* To the device and back, with the stream of the call or one of its own. */
+/* To the device and back, in the given stream or in a stream of its own. */
 static void there_and_back(size_t bytes, unsigned int seed, CUstream stream) {
     uint8_t *from = check_memory(bytes + 2 * MARGIN), *to = check_memory(bytes + 2 * MARGIN);
     size_t shift = seed % 16; /* odd addresses on either side */
@@ -85,7 +85,7 @@ static CUDA_MEMCPY3D copy_of(const box_t *box, uint8_t *host, CUdeviceptr device
     return copy;
 }
 
-/* A box to the device and back into other memory, in which only the box's bytes may change. */
+/* A box to the device and back into other memory, where only the box's bytes may change. */
 static void copy_box(const box_t *box, int pinned, CUstream stream) {
     size_t host_bytes = box->host_pitch * box->host_rows * box->depth;
     size_t device_bytes = box->device_pitch * box->device_rows * box->depth;
@@ -104,7 +104,7 @@ static void copy_box(const box_t *box, int pinned, CUstream stream) {
     }
     memset(to, 0xEE, host_bytes);
     CUDA_MEMCPY3D in = copy_of(box, from, device, 1), out = copy_of(box, to, device, 0);
-    CU_OK(cuCtxSynchronize()); /* the fill, which a stream of its own does not wait for */
+    CU_OK(cuCtxSynchronize()); /* for the fill: a non-blocking stream does not wait for it */
     if (stream == NULL) {
         CU_OK(cuMemcpy3D(&in));
         CU_OK(cuMemcpy3D(&out));

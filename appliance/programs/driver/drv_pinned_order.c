@@ -1,7 +1,7 @@
 /*
- * When pinned memory is read and written: a copy from it in its turn in the stream, also a small one, so that a host
- * function before it may still fill it; a copy to it before whatever comes behind. Where devices see no host memory
- * (Hawser over TCP) the first is not promised and not tested.
+ * When CUDA reads and writes pinned memory. A copy from it reads in stream order, even a small copy, so that an earlier
+ * host function may still fill the memory. A copy to it has written before any later work. Where devices cannot access
+ * host memory (Hawser over TCP), the first rule is not promised and not tested.
  */
 #include "check_driver.h"
 
@@ -78,7 +78,8 @@ static void written_before_what_follows(CUstream stream) {
     CU_OK(cuEventDestroy(event));
 }
 
-/* A blocking copy from pinned memory is over when it returns: another stream, which waits for nothing, sees it. */
+/* A blocking copy from pinned memory is complete when it returns: another stream, which waits for nothing, sees the
+ * data. */
 static void over_when_it_returns(CUstream stream) {
     fill(pinned, 5);
     CU_OK(cuMemcpyHtoD(device, pinned, size));
@@ -94,13 +95,13 @@ static void over_when_it_returns(CUstream stream) {
     check_bytes("the source may be used again", other, 5);
     CU_OK(cuMemcpyDtoH(plain, device, size));
     check_bytes("to pageable memory", plain, 5);
-    /* Between pinned and pageable memory the ends are found from the addresses. */
+    /* Copies between pinned and pageable memory determine the kind of each end from its address. */
     CU_OK(cuMemcpy((CUdeviceptr) (uintptr_t) pinned, device, size));
     check_bytes("of unified addresses", pinned, 5);
     CU_OK(cuMemcpy(device, (CUdeviceptr) (uintptr_t) plain, size));
 }
 
-/* Memory may be freed while copies wait in a stream: the call waits for them. */
+/* A program may free memory while copies wait in a stream: the call waits for them. */
 static void freed_with_copies_under_way(CUstream stream) {
     uint8_t *source, *target;
     CU_OK(cuMemAllocHost_v2((void **) &source, size));

@@ -1,4 +1,4 @@
-/* Device printf through a file in the place of stdout. */
+/* Device printf, with a file in place of stdout. */
 #include "check_driver.h"
 
 #include <fcntl.h>

@@ -50,7 +50,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 
 enum { COUNT = 4096 };
 
-/* One stream waits for what the other writes when its kernel is done. */
+/* One stream waits for the value that the other writes after its kernel. */
 static void in_order(CUfunction add, CUstream first, CUstream second) {
     CUdeviceptr values = check_device(NULL, COUNT * sizeof(int)), flag = check_device(NULL, 16);
     int count = COUNT, one = 1, two = 2, *back = check_memory(COUNT * sizeof(int));

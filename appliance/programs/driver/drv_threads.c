@@ -1,4 +1,5 @@
-/* Threads of one process: current context by thread, launches in lock order, a blocking wait beside work. */
+/* Threads of one process: a current context for each thread, launches in lock order, a blocking wait beside other
+ * work. */
 #include "check_driver.h"
 
 #include <pthread.h>
@@ -92,7 +93,8 @@ int main(int argc, char **argv) {
         pthread_join(threads[i], NULL);
     }
 
-    /* One thread waits for a stream that a host function holds up; this one works on, then lets it go. */
+    /* One thread waits for a stream that a host function blocks; this thread continues to work and then releases the
+     * function. */
     CU_OK(cuStreamCreate(&held_stream, CU_STREAM_NON_BLOCKING));
     CU_OK(cuLaunchHostFunc(held_stream, wait_at_gate, NULL));
     check_equal("pthread_create", 0, pthread_create(&waiter, NULL, wait_for_stream, NULL));

@@ -1,4 +1,4 @@
-/* Virtual memory management: addresses reserved apart from the memory behind them, as PyTorch's expandable segments use it. */
+/* Virtual memory management: reserving addresses separately from memory, as PyTorch's expandable segments do. */
 #include "check_driver.h"
 
 #ifndef HAWSER_NVIDIA_HEADER
@@ -81,7 +81,7 @@ static void fill_range(CUdeviceptr address, size_t count, int factor) {
     free(values);
 }
 
-/* A kernel, copies and fills over mappings that lie end to end. */
+/* A kernel, copies and fills across adjacent mappings. */
 static void spanning(CUfunction add) {
     CUdeviceptr base = reserve(8);
     CUmemGenericAllocationHandle one = create(1), two = create(2);
@@ -106,7 +106,7 @@ static void spanning(CUfunction add) {
     CU_OK(cuMemAddressFree(base, 8 * unit));
 }
 
-/* The memory keeps what is in it while it is mapped elsewhere, or at two addresses at once. */
+/* Memory keeps its content when it is mapped elsewhere, or at two addresses at the same time. */
 static void aliases(CUfunction add) {
     CUdeviceptr base = reserve(4);
     CUmemGenericAllocationHandle memory = create(1);
@@ -122,7 +122,7 @@ static void aliases(CUfunction add) {
     CUdeviceptr second = base + 3 * unit;
     CHECK_LAUNCH(add, (count + 255) / 256, 256, 0, NULL, &second, &count, &addend);
     check_range("seen at the other address", base + 2 * unit, (size_t) count, 3, 3);
-    /* Released, the memory lives as long as it is mapped; a handle can be had again. */
+    /* Released memory stays while it is mapped; the program can get a new handle of it. */
     CU_OK(cuMemRelease(memory));
     CU_OK(cuMemUnmap(base + 3 * unit, unit));
     check_range("after its release", base + 2 * unit, (size_t) count, 3, 3);
@@ -143,7 +143,7 @@ static void aliases(CUfunction add) {
     CU_OK(cuMemAddressFree(base, 4 * unit));
 }
 
-/* A segment that grows, loses its middle and gets it back, as an allocator does it. */
+/* A segment grows, loses its middle and gets it back, as in an allocator. */
 static void segment(void) {
     enum { PIECES = 24 };
     CUdeviceptr base = reserve(PIECES);

@@ -1,7 +1,7 @@
-/* A guest that stays until its standard input ends: for tests of what happens to a running program. Prints READY when it has a
- * context and memory, then works on: `--idle 1` waits without a call, else it launches and synchronises in a loop. `--memory MiB`
- * sets how much it holds, `--pinned MiB` how much of the host's memory. A lost device is an error of CUDA's, which it prints as
- * `ERROR code name` before it exits with 3. */
+/* A guest that runs until its standard input ends, for tests of events during a program's run. Prints READY when it has
+ * a context and memory. Then it launches and synchronises in a loop; with `--idle 1` it only waits. `--memory MiB` sets
+ * how much device memory it holds, `--pinned MiB` how much host memory. If the device is lost, CUDA returns an error:
+ * the program prints `ERROR code name` and exits with 3. */
 #include "check_driver.h"
 
 #include <poll.h>
@@ -22,7 +22,7 @@ static void lost(const char *call, CUresult result) {
         }                                                                                                              \
     } while (0)
 
-/* Whether standard input has ended; waits up to timeout_ms for it (-1: as long as it takes). */
+/* Whether standard input has ended; waits up to timeout_ms for the end (-1: without limit). */
 static int ended(int timeout_ms) {
     struct pollfd input = {.fd = 0, .events = POLLIN};
     char byte;

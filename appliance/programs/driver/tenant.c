@@ -1,14 +1,15 @@
-/* A guest that uses the GPU for a while together with others, and says how much of it it had: for measurements of shares. All of
- * its kernels do the same amount of work.
+/* A guest that uses the GPU together with others for a while and prints its part, for measurements of shares. All of its
+ * kernels do the same amount of work.
  *
- *   --bodies N    work of a kernel, which grows with it; default 4096
- *   --blocks N    of 256 threads each; default 64
- *   --depth N     kernels in flight; 1: waits for each; default 1
- *   --seconds N   how long; 0: measures one kernel and ends
+ *   --bodies N    size of a kernel's work, which grows with N; default 4096
+ *   --blocks N    blocks of 256 threads; default 64
+ *   --depth N     kernels in flight; with 1 it waits for each; default 1
+ *   --seconds N   length of the measurement; with 0 it measures one kernel and ends
  *   --warm-up N   milliseconds of work before READY; default 500
- *   --at N        when to begin, in seconds of the clock; default: when standard input ends, after READY
+ *   --at N        start time in seconds of the clock; default: when standard input ends, after READY
  *
- * Prints a line of JSON: kernels that ended within the time, longest and middle time from a launch to its end. */
+ * Prints one line of JSON: the number of kernels that ended within the time, and the longest and the median time from a
+ * launch to its end. */
 #include "check_driver.h"
 
 #include <time.h>

@@ -1,9 +1,9 @@
-// Kernels of hawser_benchmark's application-like loops; extern "C", so that their names in the PTX are plain.
+// Kernels of the application-like loops of hawser_benchmark; extern "C" keeps their names in the PTX plain.
 
 extern "C" __global__ void four(const float *a, const float *b, int c, float d) {
 }
 
-// values = (1 - by) * values + by * values * others, which keeps products of a loop within range.
+// values = (1 - by) * values + by * values * others, which keeps products in a loop within range.
 extern "C" __global__ void blend(float *values, const float *others, int count, float by) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) {

@@ -1,4 +1,4 @@
-// Kernels for the programs over the Driver API; extern "C", so that their names in the PTX are plain.
+// Kernels for the programs over the Driver API; extern "C" keeps their names in the PTX plain.
 
 extern "C" __global__ void vector_add(const float *a, const float *b, float *c, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// What the two files of the relocatable program share.
+// Shared by the two files of the relocatable program.
 #pragma once
 
 struct Pair {

@@ -1,5 +1,5 @@
-// A program of two files, compiled with -rdc=true and device-linked: functions, variables and kernels across the files. Its fat
-// binary wrapper is of version 2.
+// A program of two files, compiled with -rdc=true and device-linked: each file uses functions, variables and kernels of
+// the other. Its fat binary wrapper has version 2.
 #include "check_cuda.h"
 #include "rdc.h"
 
