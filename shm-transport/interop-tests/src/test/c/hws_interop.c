@@ -1,6 +1,6 @@
 /*
- * The guest's generated calls over a channel that is a mirror: what they send is captured, what they receive comes from the
- * test. Frames on stdin: u32 opcode, requestBytes, replyBytes, 0, then both payloads. On stdout: i32 result, u32 opcode, flags,
+ * The guest's generated calls over a test channel, which captures the sent bytes and delivers the test's reply. Frames
+ * on stdin: u32 opcode, requestBytes, replyBytes, 0, then both payloads. On stdout: i32 result, u32 opcode, flags,
  * capturedBytes, outputBytes, 0, then both.
  */
 #include "hws_interop.h"

@@ -1,6 +1,6 @@
 /*
- * A guest's half of the proofs, a handshake a line: session|status SECRET NONCE HELLO SERVER_PROOF, bytes hexadecimal.
- * Answers each with the guest's proof and whether the broker's fits: PROOF true|false.
+ * A guest's part of the proofs. Each input line is a handshake: session|status SECRET NONCE HELLO SERVER_PROOF, with
+ * bytes in hexadecimal. The reply is the guest's proof and whether the broker's proof is valid: PROOF true|false.
  */
 #include "hws_handshake_proof.h"
 #include "tests/hws_test.h"

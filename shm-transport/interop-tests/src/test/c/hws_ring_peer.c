@@ -1,7 +1,7 @@
 /*
  * A guest's end of slot 0 of a region that Java has formatted:
- *   hws_ring_peer FILE send|receive SEED RECORDS WORDS     into the command ring, out of the reply ring
- *   hws_ring_peer FILE ping SPIN_NS ROUNDS PAUSE_US        32 bytes there and back; prints percentiles in ns, and sleeps
+ *   hws_ring_peer FILE send|receive SEED RECORDS WORDS     sends in the command ring or reads the reply ring
+ *   hws_ring_peer FILE ping SPIN_NS ROUNDS PAUSE_US        sends 32 bytes, awaits 32; prints percentiles in ns and sleeps
  *   hws_ring_peer FILE lock BYTE                           holds a lock on a byte of the file until standard input ends
  */
 #include "hws_region.h"

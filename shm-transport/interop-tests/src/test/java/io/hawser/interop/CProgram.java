@@ -24,7 +24,7 @@ final class CProgram implements AutoCloseable {
     private final DataInputStream in;
     private final OutputStream out;
 
-    /** What C made of a request and a reply. */
+    /** C's decoding of a request and encoding of its outputs. */
     record Answer(int result, int opcode, int flags, byte[] captured, byte[] outputs) {
     }
 
@@ -34,7 +34,7 @@ final class CProgram implements AutoCloseable {
         out = process.getOutputStream();
     }
 
-    /** Generates, compiles and starts it in a folder. */
+    /** Generates, compiles and starts the program in a folder. */
     static CProgram start(Description description, Path folder) throws Exception {
         OutputFiles files = new OutputFiles(folder, "Interoperability test.");
         CEmitters.emit(description, null, files);
@@ -63,7 +63,7 @@ final class CProgram implements AutoCloseable {
         }
     }
 
-    /** Lets C decode a request, make the call with this reply, and encode what it has set. */
+    /** Makes C decode a request, make the call with this reply, and encode the outputs. */
     Answer call(int opcode, byte[] request, byte[] reply) throws IOException {
         ByteBuffer frame = ByteBuffer.allocate(16 + request.length + reply.length).order(ByteOrder.LITTLE_ENDIAN);
         frame.putInt(opcode).putInt(request.length).putInt(reply.length).putInt(0).put(request).put(reply);

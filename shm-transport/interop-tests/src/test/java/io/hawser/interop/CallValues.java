@@ -17,8 +17,8 @@ import java.util.Random;
 import java.util.Set;
 
 /**
- * Random values for one call of a described function, and the payloads that they must become: an encoder of its own, by
- * the rules of the architecture page, against which generated code of both languages is held.
+ * Random values for one call of a described function, and the payloads for them. The tests compare the generated code
+ * of both languages with this independent encoder, which follows the rules of the architecture page.
  */
 final class CallValues {
     /** A number as Long (raw bits), a handle as Long, bytes and texts as byte[], NULL as null. */
@@ -49,7 +49,7 @@ final class CallValues {
         values.put(param.name(), bytes(bytes.length + 1));
     }
 
-    /** What the request brings for a parameter that also comes back, and what the reply brings for it. */
+    /** The reply's value of a parameter. An inout parameter has another value in the request. */
     byte[] answered(Param param) {
         return (byte[]) values.get(param.name() + "/answer");
     }
@@ -92,7 +92,7 @@ final class CallValues {
             }
             return text;
         }
-        // A buffer as long as is allowed, now and then; its size must be a single number that only it uses.
+        // Sometimes a buffer of the maximum length; its size must then be a single number that no other parameter uses.
         if (param.bytes() instanceof SizeExpression.Reference size && random.nextInt(8) == 0) {
             values.put(size.name(), (long) param.max());
         }

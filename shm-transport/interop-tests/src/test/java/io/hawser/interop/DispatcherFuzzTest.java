@@ -17,7 +17,7 @@ import java.util.Random;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Whatever bytes arrive, a dispatcher throws nothing and ends each call exactly once. */
+/** A dispatcher throws nothing for any bytes, and ends each call exactly once. */
 class DispatcherFuzzTest {
     private static final int RECORDS = 30_000;
 
@@ -43,7 +43,7 @@ class DispatcherFuzzTest {
             refused += call.fatal() != null ? 1 : 0;
             accepted += call.fatal() == null ? 1 : 0;
         }
-        // Both happen often, or the mutations would be too weak or too strong to say anything.
+        // Both must happen often; otherwise the mutations are too weak or too strong for a meaningful test.
         assertTrue(accepted > RECORDS / 10 && refused > RECORDS / 10, accepted + " accepted, " + refused + " refused");
     }
 

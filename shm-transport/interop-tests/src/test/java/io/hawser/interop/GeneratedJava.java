@@ -20,7 +20,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** The generated Java of a library, reached by the names of its functions. */
+/** The generated Java of a library, accessed by the names of its functions. */
 final class GeneratedJava {
     private final Library library;
     private final ClassLoader loader;
@@ -30,7 +30,7 @@ final class GeneratedJava {
         this.loader = loader;
     }
 
-    /** A dispatcher whose driver and manual calls all go to one handler. */
+    /** A dispatcher whose driver and manual calls all use one handler. */
     Object dispatcher(InvocationHandler served) throws ReflectiveOperationException {
         Class<?> type = load(library.javaName() + "Dispatcher");
         Constructor<?> constructor = type.getConstructors()[0];
@@ -43,7 +43,7 @@ final class GeneratedJava {
         dispatcher.getClass().getMethod("dispatch", CallContext.class).invoke(dispatcher, call);
     }
 
-    /** A whole request as the generated encoder writes it. */
+    /** A whole request from the generated encoder. */
     byte[] request(ApiFunction function, CallValues values) throws ReflectiveOperationException {
         RecordWriter writer = new RecordWriter(64);
         List<Object> arguments = new ArrayList<>(List.of(writer, 7L, 8, 9));
@@ -53,19 +53,19 @@ final class GeneratedJava {
         return Arrays.copyOf(writer.array(), length);
     }
 
-    /** Writes a function's outputs by the generated encoder. */
+    /** Writes a function's outputs with the generated encoder. */
     void reply(ApiFunction function, CallValues values, RecordWriter reply) throws ReflectiveOperationException {
         List<Object> arguments = new ArrayList<>(List.of(reply));
         function.answer().slots().forEach(slot -> arguments.add(answer(slot.param(), values)));
         method(group(function).javaName() + "Replies", function).invoke(null, arguments.toArray());
     }
 
-    /** A function's outputs as the generated decoder reads them: a record; null when malformed. */
+    /** A function's outputs from the generated decoder: a record; null when malformed. */
     Record readReply(ApiFunction function, RecordReader in) throws ReflectiveOperationException {
         return (Record) method("client." + group(function).javaName() + "ReplyReader", function).invoke(null, in);
     }
 
-    /** What a reply brings for a parameter, as Java's generated signatures want it. */
+    /** A parameter's value in the reply, in the form of Java's generated signatures. */
     static Object answer(Param param, CallValues values) {
         if (param.shape() != Param.Shape.INOUT) {
             return argument(param, values.get(param));
@@ -75,7 +75,7 @@ final class GeneratedJava {
                 ByteBuffer.wrap(Arrays.copyOf(bytes, 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
     }
 
-    /** What a request brings for a parameter, as Java's generated signatures want it. */
+    /** A parameter's value in the request, in the form of Java's generated signatures. */
     static Object argument(Param param, Object value) {
         if (value instanceof byte[] bytes) {
             if (param.shape() == Param.Shape.TEXT) {

@@ -21,7 +21,7 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.Random;
 
-/** Holds the generated C and Java of a function against {@link CallValues}, and against each other. */
+/** Compares the generated C and Java of a function with {@link CallValues}, and with each other. */
 final class InteropSuite {
     private static final int ROUNDS = 12;
 
@@ -33,7 +33,7 @@ final class InteropSuite {
         this.c = c;
     }
 
-    /** Java encodes, C decodes and encodes again, Java serves; and the reply the same way back. */
+    /** Java encodes, C decodes and encodes again, Java serves; the reply takes the same way back. */
     void shouldRoundTrip(ApiFunction function) throws Exception {
         Random random = new Random(function.opcode());
         for (int round = 0; round < ROUNDS; round++) {
@@ -60,7 +60,7 @@ final class InteropSuite {
         }
     }
 
-    /** The dispatcher ends the session for a request that is cut anywhere, or longer than it says. */
+    /** The dispatcher ends the session for a request that is cut at any length, or longer than its header's length. */
     void shouldRefuseEveryOtherLengthOfRequest(ApiFunction function) throws Exception {
         CallValues values = small(function);
         byte[] whole = record(function, values.requestPayload());
@@ -77,7 +77,7 @@ final class InteropSuite {
         }
     }
 
-    /** The dispatcher ends the session for a buffer that is not as long as the call's numbers say. */
+    /** The dispatcher ends the session for a buffer whose length differs from the call's numbers. */
     void shouldRefuseBufferOfOtherLengthThanDescribed(ApiFunction function) throws Exception {
         for (Slot slot : function.request().buffers()) {
             Param param = slot.param();
@@ -93,7 +93,7 @@ final class InteropSuite {
         }
     }
 
-    /** C ends the session for a reply that is cut anywhere, or longer than it says. */
+    /** C ends the session for a reply that is cut at any length, or longer than its header's length. */
     void shouldRefuseEveryOtherLengthOfReply(ApiFunction function) throws Exception {
         if (function.reply() != Reply.SYNC) {
             return;
@@ -116,8 +116,7 @@ final class InteropSuite {
     }
 
     /**
-     * Values whose payloads are short enough to be cut at every length, but hold a buffer's bytes where there is
-     * one.
+     * Values with payloads short enough to be cut at every length, but with bytes in each buffer.
      */
     private static CallValues small(ApiFunction function) {
         CallValues values = null;

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Every described function of the Driver API, and of a library with the shapes of later ones, in both languages. */
+/** Every described function of the Driver API and of the test library "shapes", in both languages. */
 class InteropTest {
     private static final Path SHAPES = Path.of(System.getProperty("hawser.root"),
             "cuda-api/generator/src/test/resources/shapes");
@@ -56,7 +56,7 @@ class InteropTest {
         return each(InteropSuite::shouldRefuseEveryOtherLengthOfReply);
     }
 
-    /** A rule that holds for every function. */
+    /** A rule for every function. */
     private interface Rule {
         void check(InteropSuite suite, ApiFunction function) throws Exception;
     }

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The proofs of a guest in C, under sanitizers, before a broker in Java, and back. */
+/** Tests the proofs between a guest in C, under sanitizers, and a broker in Java, in both directions. */
 class ProofInteropTest {
     private static final Path ROOT = Path.of(System.getProperty("hawser.root"));
     private static final HexFormat HEX = HexFormat.of();

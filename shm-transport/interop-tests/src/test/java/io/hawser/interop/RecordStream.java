@@ -16,14 +16,14 @@ import java.lang.foreign.ValueLayout;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The worker's ends of slot 0, and the stream of records that shm-transport/c/tests/ring_stream.h describes: record n
- * begins with its length and n, the words behind them are a hash of their place.
+ * The worker's ends of slot 0, and the stream of records from shm-transport/c/tests/ring_stream.h: record n begins with
+ * its length and n; each of the following words is a hash of its place.
  */
 final class RecordStream implements AutoCloseable {
     /** Longest record, in words of 8 bytes. */
     static final long LARGEST_WORDS = (1 << 20) / 8;
 
-    private static final long TIMEOUT_NS = TimeUnit.MINUTES.toNanos(1); // then it was lost, or the other end is dead
+    private static final long TIMEOUT_NS = TimeUnit.MINUTES.toNanos(1); // then a wake-up was lost or the peer is dead
 
     private final Arena arena = Arena.ofShared();
     private final MemorySegment record = arena.allocate(LARGEST_WORDS * 8, 8);
@@ -48,7 +48,7 @@ final class RecordStream implements AutoCloseable {
         roomThere = new Waker(region, guest + RegionLayout.GUEST_ROOM_WAITING_OFFSET, replySignal);
     }
 
-    /** Answers 32-byte records until there were so many. */
+    /** Echoes 32-byte records for the given number of rounds. */
     void echo(long rounds) throws RingCorruptException {
         for (long n = 0; n < rounds; n++) {
             receive(32);

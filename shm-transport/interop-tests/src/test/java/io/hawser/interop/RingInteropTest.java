@@ -23,7 +23,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The ring between a process of C, under sanitizers, and this one of Java, over a file in /dev/shm. */
+/** The ring between a C process, under sanitizers, and this Java process, over a file in /dev/shm. */
 class RingInteropTest {
     private static final Path ROOT = Path.of(System.getProperty("hawser.root"));
     private static final Path FILE = Path.of("/dev/shm/hawser-ring-" + ProcessHandle.current().pid());

@@ -10,9 +10,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A call that records how it ended. {@code doubt} decides what checks say: 0 accepts all. */
+/** A call that records its end. {@code doubt} chooses the results of checks: 0 accepts all. */
 final class TestCall implements CallContext {
-    /** How checks answer. */
+    /** Chooses the result of a check. */
     interface Doubt {
         /** 0 accept, 1 fail, 2 fatal. */
         int next();
@@ -139,12 +139,12 @@ final class TestCall implements CallContext {
         throw new AssertionError("no test defers");
     }
 
-    /** How often it ended: 1 is right. */
+    /** How often the call ended; 1 is right. */
     int ends() {
         return ends;
     }
 
-    /** Result it finished or failed with; null otherwise. */
+    /** Result with which it finished or failed; otherwise null. */
     Integer finished() {
         return finished;
     }

@@ -4,9 +4,9 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 
 /**
- * The proofs of guest and broker that they have a token's secret, or its verifier (wire.md, "Handshake"). Each
- * covers the broker's nonce and the whole HELLO: versions, the guest's nonce, the key id and the names. So a recorded
- * proof is worth nothing on another connection, and nobody on the way can change HELLO. Any thread.
+ * Proofs that a guest has a token's secret, and that a broker has its verifier (architecture, section 2.3). Each proof
+ * covers the broker's nonce and the whole HELLO: versions, the guest's nonce, the key id and the names. A recorded
+ * proof is therefore useless on another connection, and an attacker in the middle cannot change HELLO. Any thread.
  */
 public final class HandshakeProof {
     private static final byte[] BROKER = "hawser-server-2".getBytes(StandardCharsets.US_ASCII);
@@ -14,7 +14,9 @@ public final class HandshakeProof {
     private final byte[] serverNonce;
     private final byte[] hello;
 
-    /** The purpose of a guest's proof. Each has its own word, so that no proof serves another purpose. */
+    /**
+     * The purpose of a guest's proof. Each purpose has its own word, so that a proof for one is invalid for another.
+     */
     public enum Purpose {
         /** A session: PROOF. */
         SESSION("hawser-proof-2"),
@@ -29,10 +31,10 @@ public final class HandshakeProof {
     }
 
     /**
-     * The proofs of one handshake.
+     * Creates the proofs of one handshake.
      *
-     * @param serverNonce of CHALLENGE, 32 bytes.
-     * @param hello payload of HELLO, as it was sent.
+     * @param serverNonce nonce of CHALLENGE, 32 bytes.
+     * @param hello payload of HELLO, unchanged.
      */
     public HandshakeProof(byte[] serverNonce, byte[] hello) {
         if (serverNonce.length != RecordLayout.NONCE_SERVER_BYTES || hello.length < RecordLayout.HELLO_FIXED_BYTES) {
@@ -53,13 +55,13 @@ public final class HandshakeProof {
         return TokenKeys.hmac(verifier.serverKey(), BROKER, serverNonce, hello);
     }
 
-    /** Whether a proof of 32 bytes is that of a guest with the secret; takes the same time for each wrong proof. */
+    /** Whether a proof of 32 bytes comes from a guest with the secret; takes the same time for every wrong proof. */
     public boolean isOfGuest(Purpose purpose, TokenKeys.Verifier verifier, byte[] proof) {
         byte[] clientKey = xor(proof, mask(purpose, verifier.storedKey()));
         return MessageDigest.isEqual(verifier.storedKey(), TokenKeys.sha256(clientKey));
     }
 
-    /** Whether a proof is that of a broker with the token's verifier. */
+    /** Whether a proof comes from a broker with the token's verifier. */
     public boolean isOfBroker(TokenKeys keys, byte[] proof) {
         return MessageDigest.isEqual(ofBroker(keys.verifier()), proof);
     }

@@ -4,9 +4,9 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 
 /**
- * The proof of guest packages that speak handshake version 1: an HMAC whose key is the digest of the token's secret. A
- * broker can check it only while it keeps that digest, which opens the vGPU as well as the token does. No guest of this
- * version sends one. Any thread.
+ * The proof of guest packages with handshake version 1: an HMAC whose key is the digest of the token's secret. To check
+ * it, a broker must keep that digest, which opens the vGPU as well as the token does. Guests of the current version
+ * never send this proof. Any thread.
  */
 public final class OldHandshakeProof {
     private static final byte[] SESSION = "hawser-proof-1".getBytes(StandardCharsets.US_ASCII);
@@ -18,10 +18,10 @@ public final class OldHandshakeProof {
     /**
      * Computes the proof.
      *
-     * @param digest what {@link TokenKeys#digest} gives, 32 bytes.
-     * @param serverNonce of OLD_CHALLENGE, 32 bytes.
-     * @param clientNonce of HELLO, 16 bytes.
-     * @param keyId of HELLO.
+     * @param digest the result of {@link TokenKeys#digest}, 32 bytes.
+     * @param serverNonce nonce of OLD_CHALLENGE, 32 bytes.
+     * @param clientNonce nonce of HELLO, 16 bytes.
+     * @param keyId key id of HELLO.
      * @return 32 bytes.
      */
     public static byte[] of(HandshakeProof.Purpose purpose, byte[] digest, byte[] serverNonce, byte[] clientNonce,
@@ -35,7 +35,7 @@ public final class OldHandshakeProof {
                 clientNonce, keyId.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Compares two proofs in a time that does not tell where they differ. */
+    /** Compares two proofs in a time that does not reveal where they differ. */
     public static boolean matches(byte[] expected, byte[] given) {
         return MessageDigest.isEqual(expected, given);
     }

@@ -6,13 +6,13 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Reads one record from private memory; never from memory that the sender can still write. One thread at a time.
+ * Reads one record from private memory, never from memory that the sender can still write. One thread at a time.
  *
- * <p>Bad bytes do not throw: the first one sets a sticky flag, every later read gives 0, and {@link #end} answers
- * false, so that a decoder has one check, at its end. Offsets count from the start of the payload.
+ * <p>Bad bytes do not throw. The first bad byte sets a sticky flag; every later read gives 0, and {@link #end} returns
+ * false, so that a decoder needs one check, at its end. Offsets count from the start of the payload.
  *
- * <p>A decoder calls {@link #begin} with the size of its fixed part, reads fields at their offsets and buffers in
- * declared order, then calls {@link #end}, which holds the record to exactly the length that its fields imply.
+ * <p>A decoder calls {@link #begin} with the size of its fixed part. It reads fields at their offsets and buffers in
+ * declared order. Then it calls {@link #end}, which requires the record to have exactly the length of its fields.
  */
 public final class RecordReader {
     private static final ValueLayout.OfShort I16 = little(ValueLayout.JAVA_SHORT_UNALIGNED);
@@ -27,11 +27,11 @@ public final class RecordReader {
     private String reason = "";
 
     /**
-     * Starts on a record.
+     * Begins to read a record.
      *
-     * @param segment private memory that holds it.
-     * @param offset where its header starts, in bytes.
-     * @param lengthBytes bytes that are there; the header's length must be the same.
+     * @param segment private memory that holds the record.
+     * @param offset offset of its header in bytes.
+     * @param lengthBytes number of bytes available; the header must state the same length.
      * @return this.
      */
     public RecordReader wrap(MemorySegment segment, long offset, long lengthBytes) {
@@ -58,12 +58,12 @@ public final class RecordReader {
         return header(RecordLayout.OPCODE_OFFSET);
     }
 
-    /** Sequence number of a request, in a reply the request's. */
+    /** Sequence number of a request; in a reply, that of its request. */
     public long sequence() {
         return memory.get(I64, payload - RecordLayout.HEADER_BYTES + RecordLayout.SEQUENCE_OFFSET);
     }
 
-    /** Guest thread number, from 1; 0 where no thread is meant. */
+    /** Guest thread number, from 1; 0 for no thread. */
     public int thread() {
         return header(RecordLayout.THREAD_OFFSET);
     }
@@ -84,7 +84,7 @@ public final class RecordReader {
     }
 
     /**
-     * States the size of the fixed part; buffers follow it. A record that is shorter is malformed.
+     * Sets the size of the fixed part; buffers follow it. A shorter record is malformed.
      *
      * @param fixedBytes size in bytes, a multiple of 8.
      */
@@ -142,10 +142,10 @@ public final class RecordReader {
     }
 
     /**
-     * Part of the payload, not copied; empty when malformed. It is valid as long as the record's memory is.
+     * A part of the payload, not copied; empty when malformed. It is valid as long as the record's memory.
      *
      * @param offset payload offset in bytes.
-     * @param lengthBytes its length.
+     * @param lengthBytes its length in bytes.
      */
     public MemorySegment slice(long offset, long lengthBytes) {
         return inside(offset, lengthBytes) ? memory.asSlice(payload + offset, lengthBytes)
@@ -153,10 +153,10 @@ public final class RecordReader {
     }
 
     /**
-     * The next buffer: its bytes lie behind the fixed part, in declared order, each padded to 8.
+     * Reads the next buffer. Buffers follow the fixed part in declared order, each padded to 8.
      *
      * @param lengthOffset payload offset of its u32 length.
-     * @param maxBytes longest that is accepted; the abuse it stops is named in the description.
+     * @param maxBytes maximum length; the description names the abuse that it stops.
      * @return its bytes, not copied; empty when malformed.
      */
     public MemorySegment buffer(long lengthOffset, long maxBytes) {
@@ -170,7 +170,7 @@ public final class RecordReader {
                 : take(lengthBytes, maxBytes);
     }
 
-    /** The next buffer as text: UTF-8 without a NUL, neither at its end nor inside; "" when malformed. */
+    /** Reads the next buffer as text: UTF-8 without a NUL; "" when malformed. */
     public String string(long lengthOffset, long maxBytes) {
         byte[] bytes = buffer(lengthOffset, maxBytes).toArray(ValueLayout.JAVA_BYTE);
         for (byte b : bytes) {
@@ -189,7 +189,7 @@ public final class RecordReader {
     }
 
     /**
-     * Ends the decoding: the payload must be exactly as long as what was read.
+     * Ends the decoding: the payload must have exactly the length of the fields read.
      *
      * @return whether the record is well-formed.
      */
@@ -200,17 +200,17 @@ public final class RecordReader {
         return !malformed;
     }
 
-    /** Whether a bad byte was met. */
+    /** Whether the reader found a bad byte. */
     public boolean isMalformed() {
         return malformed;
     }
 
-    /** What was wrong first, for the log; "" if nothing was. */
+    /** The first defect, for the log; "" if there is none. */
     public String reason() {
         return reason;
     }
 
-    /** Marks the record malformed, for a rule that its decoder knows; the first reason stays. */
+    /** Marks the record as malformed, for a rule of its decoder; an earlier reason stays. */
     public void malformed(String why) {
         if (!malformed) {
             malformed = true;
@@ -223,7 +223,7 @@ public final class RecordReader {
             malformed("a buffer must not exceed its limit: lengthBytes=" + lengthBytes + ", maxBytes=" + maxBytes);
         }
         long start = cursor;
-        // Longs cannot overflow here: both are below 2^33.
+        // No overflow: both values are below 2^33.
         long next = start + (lengthBytes + 7 & ~7L);
         if (!malformed && next > payloadBytes) {
             malformed("a buffer must lie inside the record: offset=" + start + ", lengthBytes=" + lengthBytes

@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Writes records into memory of its own, which it uses again for the next one. One thread at a time.
+ * Writes records into its own memory, which it reuses for the next record. One thread at a time.
  *
  * <p>{@link #begin} writes the header, {@link #fixed} makes room for the fixed part, fields are stored at their payload
  * offsets, buffers follow in declared order, and {@link #end} stores the length.
@@ -23,9 +23,9 @@ public final class RecordWriter {
     private int length;
 
     /**
-     * Makes a writer.
+     * Creates a writer.
      *
-     * @param capacityBytes what it holds before it has to grow, at least a header.
+     * @param capacityBytes initial capacity, at least a header; the memory grows when needed.
      */
     public RecordWriter(int capacityBytes) {
         bytes = new byte[Math.max(capacityBytes, RecordLayout.HEADER_BYTES)];
@@ -33,7 +33,7 @@ public final class RecordWriter {
     }
 
     /**
-     * Starts a record; what was written before is gone.
+     * Begins a record; the previous record is lost.
      *
      * @param opcode opcode, with bit 31 in a reply.
      * @param sequence sequence number.
@@ -54,7 +54,7 @@ public final class RecordWriter {
         return this;
     }
 
-    /** Makes room for a fixed part of {@code fixedBytes} (a multiple of 8), all zero; before any field. */
+    /** Reserves a fixed part of {@code fixedBytes} (a multiple of 8), all zero; call before storing any field. */
     public void fixed(int fixedBytes) {
         extend(fixedBytes);
     }
@@ -125,7 +125,7 @@ public final class RecordWriter {
         return length;
     }
 
-    /** The memory that holds the record, from 0 to what {@link #end} answered; another one after growth. */
+    /** The memory that holds the record, from 0 to the length from {@link #end}; growth replaces the array. */
     public byte[] array() {
         return bytes;
     }

@@ -1,29 +1,29 @@
 package io.hawser.shm;
 
 /**
- * Where things lie in a region of a given size: the same numbers for whoever computes them, so that nobody has to read
- * them from memory that a guest can write. Offsets and lengths in bytes.
+ * The places of the parts of a region of a given size. Each side computes the same numbers, so that neither needs to
+ * read them from memory that a guest can write. Offsets and lengths in bytes.
  *
- * @param regionBytes whole region, a multiple of {@link RegionLayout#PAGE_BYTES}.
- * @param slotCount slots, 1..{@link RegionLayout#MAX_SLOTS}.
- * @param slotsOffset of slot 0 in the region.
- * @param slotStride from a slot to the next.
- * @param commandOffset of the command ring in a slot.
- * @param commandBytes its length, a power of two.
- * @param replyOffset of the reply ring in a slot.
- * @param replyBytes its length, a power of two.
- * @param bulkOffset of the bulk area in a slot.
- * @param chunkCount chunks of the bulk area.
- * @param chunkBytes length of each, a power of two.
- * @param heapTableOffset of the heap's table in the region.
- * @param heapOffset of the heap in the region.
- * @param heapBytes its length, a multiple of {@link RegionLayout#GRANULE_BYTES}.
+ * @param regionBytes length of the whole region, a multiple of {@link RegionLayout#PAGE_BYTES}.
+ * @param slotCount number of slots, 1..{@link RegionLayout#MAX_SLOTS}.
+ * @param slotsOffset offset of slot 0 in the region.
+ * @param slotStride distance from a slot to the next.
+ * @param commandOffset offset of the command ring in a slot.
+ * @param commandBytes length of the command ring, a power of two.
+ * @param replyOffset offset of the reply ring in a slot.
+ * @param replyBytes length of the reply ring, a power of two.
+ * @param bulkOffset offset of the bulk area in a slot.
+ * @param chunkCount number of chunks in the bulk area.
+ * @param chunkBytes length of each chunk, a power of two.
+ * @param heapTableOffset offset of the heap's table in the region.
+ * @param heapOffset offset of the heap in the region.
+ * @param heapBytes length of the heap, a multiple of {@link RegionLayout#GRANULE_BYTES}.
  */
 public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, long slotStride, long commandOffset,
         long commandBytes, long replyOffset, long replyBytes, long bulkOffset, int chunkCount, long chunkBytes,
         long heapTableOffset, long heapOffset, long heapBytes) {
 
-    /** Slots that are made when nobody asks for another number. */
+    /** Number of slots of a region without a configured number. */
     public static final int DEFAULT_SLOTS = 16;
 
     private static final long RING_BYTES = 256 << 10; // a burst of 2,000 launches
@@ -31,14 +31,14 @@ public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, 
     private static final long SMALLEST_CHUNK_BYTES = 64 << 10;
     private static final long LARGEST_CHUNK_BYTES = 512 << 10;
     private static final int SMALLEST_CHUNK_COUNT = 4;
-    private static final int HEAP_SHARE = 2; // the bulk areas take at most one part of so many of the region
+    private static final int HEAP_SHARE = 2; // the bulk areas take at most 1 / HEAP_SHARE of the region
 
     /**
      * Divides a region.
      *
-     * @param regionBytes its length.
-     * @param slotCount how many guest processes can use it at a time.
-     * @throws IllegalArgumentException if the slots do not fit; the message names the size that would do.
+     * @param regionBytes length of the region.
+     * @param slotCount maximum number of guest processes at the same time.
+     * @throws IllegalArgumentException if the slots do not fit; the message gives the required size.
      */
     public static RegionGeometry of(long regionBytes, int slotCount) {
         if (slotCount < 1 || slotCount > RegionLayout.MAX_SLOTS) {
@@ -65,7 +65,7 @@ public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, 
         }
         long stride = rings + bulkBytes;
         long tableOffset = page + slotCount * stride;
-        // The table has a byte a granule, so a page of it serves 4,096 granules.
+        // The table has one byte for each granule, so one page of it covers 4,096 granules.
         long pages = (regionBytes - tableOffset) / page;
         long tablePages = (pages + RegionLayout.GRANULE_BYTES) / (RegionLayout.GRANULE_BYTES + 1);
         long heapOffset = tableOffset + tablePages * page;
@@ -92,27 +92,27 @@ public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, 
         return slot(slot) + RegionLayout.PAGE_BYTES;
     }
 
-    /** Offset of the word of a chunk of a slot in the region. */
+    /** Offset in the region of a slot's chunk word. */
     public long chunkWord(int slot, int chunk) {
         return slot(slot) + 2L * RegionLayout.PAGE_BYTES + (long) chunk * RegionLayout.CHUNK_STRIDE;
     }
 
-    /** Offset of a chunk of a slot in the region. */
+    /** Offset in the region of a slot's chunk. */
     public long chunk(int slot, int chunk) {
         return slot(slot) + bulkOffset + chunk * chunkBytes;
     }
 
-    /** Length of the bulk area of a slot, all its chunks, the first of which begins it. */
+    /** Length of a slot's bulk area, which consists of its chunks. */
     public long bulkBytes() {
         return chunkCount * chunkBytes;
     }
 
-    /** Whether bytes lie in the heap; both as unsigned numbers. */
+    /** Whether a range lies in the heap; both numbers are unsigned. */
     public boolean isInHeap(long offset, long bytes) {
         return isInside(offset, bytes, heapOffset, heapBytes);
     }
 
-    /** Whether bytes lie in the given chunk of a slot. */
+    /** Whether a range lies in a slot's chunk. */
     public boolean isInChunk(int slot, int chunk, long offset, long bytes) {
         return chunk >= 0 && chunk < chunkCount && isInside(offset, bytes, chunk(slot, chunk), chunkBytes);
     }

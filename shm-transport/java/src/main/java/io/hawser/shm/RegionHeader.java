@@ -7,15 +7,15 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What a region says at its start. The host writes it and never reads it back; a guest copies it, checks it, and uses
- * the copy. Numbers as in {@link RegionLayout}.
+ * The header at the start of a region. The host writes it and never reads it back; a guest copies it, checks the copy
+ * and uses only the copy. Numbers as in {@link RegionLayout}.
  *
- * @param epoch random, another one after each format, never 0.
- * @param descriptionHash of the API description that the workers speak.
- * @param protocolVersion of the records.
- * @param doorbellVectors 0 where there is no doorbell.
- * @param vgpu name of the vGPU, for people; cut to what fits.
- * @param geometry where things lie.
+ * @param epoch random number, never 0; each format chooses another one.
+ * @param descriptionHash hash of the workers' API description.
+ * @param protocolVersion version of the records.
+ * @param doorbellVectors number of doorbell vectors; 0 without a doorbell.
+ * @param vgpu name of the vGPU, for people; cut to the field's length.
+ * @param geometry places of the region's parts.
  */
 public record RegionHeader(long epoch, long descriptionHash, int protocolVersion, int doorbellVectors, String vgpu,
         RegionGeometry geometry) {
@@ -26,12 +26,12 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
     private static final int SLOT_PAGES = 3;
 
     /**
-     * Formats a region: takes the magic away, clears slots and heap table, writes the header, and stores the magic
-     * with release. Nobody of the host may serve the region meanwhile; guests may still look at it. A region that was
-     * divided in the same way before keeps its heap table: processes that lose their sessions by this still hold their
-     * pinned memory, and the locks of their slots, by which guests see what can be freed.
+     * Formats a region: removes the magic, clears slots and heap table, writes the header, and stores the magic with
+     * release. The host must not serve the region meanwhile; guests may still read it. A region with the same geometry
+     * before keeps its heap table. Processes that lose their sessions by this still hold their pinned memory and the
+     * locks of their slots, by which guests find memory that can be freed.
      *
-     * @param region its whole memory.
+     * @param region the whole memory of the region.
      */
     public void format(MemorySegment region) {
         if (epoch == 0 || region.byteSize() != geometry.regionBytes()) {
@@ -73,8 +73,8 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
     }
 
     /**
-     * Makes a slot free again once its worker is gone: clears its three pages, and stores the host's state last, with
-     * release. Nothing that the session's process still does then is anybody's.
+     * Frees a slot after the end of its worker: clears the slot's three pages, and stores the host's state last, with
+     * release. Later writes of the session's process to the slot belong to no session.
      */
     public static void free(MemorySegment region, RegionGeometry geometry, int slot) {
         region.asSlice(geometry.guestPage(slot), RegionLayout.PAGE_BYTES).fill((byte) 0);
@@ -86,9 +86,9 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
     }
 
     /**
-     * Reads a region's header, as a guest does: waits for nobody.
+     * Reads a region's header, as a guest does; does not wait.
      *
-     * @return it, or null where the magic is not there.
+     * @return the header, or null without the magic.
      */
     public static RegionHeader read(MemorySegment region) {
         if ((long) LONG_WORD.getAcquire(region, (long) RegionLayout.HEADER_MAGIC_OFFSET)
@@ -119,7 +119,7 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
                 region.get(I64, RegionLayout.HEADER_HEAP_BYTES_OFFSET));
     }
 
-    /** Stores a text of a region: UTF-8, cut between characters to what fits, the rest NUL. */
+    /** Stores a text in a region: UTF-8, cut between characters to the field's length, padded with NULs. */
     public static void text(MemorySegment region, long offset, int bytes, String text) {
         byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
         int length = Math.min(utf8.length, bytes - 1);
@@ -130,7 +130,7 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
         MemorySegment.copy(utf8, 0, region, ValueLayout.JAVA_BYTE, offset, length);
     }
 
-    /** A text of a region up to its first NUL, copied before it is looked at; what is no UTF-8 is replaced. */
+    /** Reads a text of a region up to its first NUL. Copies it before the check; replaces invalid UTF-8. */
     public static String text(MemorySegment region, long offset, int bytes) {
         byte[] utf8 = region.asSlice(offset, bytes).toArray(ValueLayout.JAVA_BYTE);
         int length = 0;

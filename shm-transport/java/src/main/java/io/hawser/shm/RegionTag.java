@@ -11,33 +11,36 @@ import java.util.HexFormat;
 import java.util.regex.Pattern;
 
 /**
- * 128 random bits in a region's header, by which a broker in a virtual machine finds the ivshmem device that is meant.
- * Who makes the region writes them, before its guest has it; the broker's format takes them away. Any thread.
+ * 128 random bits in a region's header, by which a broker in a virtual machine finds the right ivshmem device. The
+ * creator of the region writes them before its guest gets the region; the broker's format removes them. Any thread.
  *
- * @param hex 32 hexadecimal digits, small letters; not all 0.
+ * @param hex 32 hexadecimal digits, in lower case; not all 0.
  */
 public record RegionTag(String hex) {
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final Pattern FORM = Pattern.compile("[0-9a-f]{" + 2 * RegionLayout.HEADER_TAG_BYTES + "}");
     private static final int SHOWN = 8;
 
-    /** Refuses what no tag can be. The message does not tell it: until its region is formatted, it opens that. */
+    /**
+     * Rejects invalid tags. The message omits the tag: until its region is formatted, the tag gives access to the
+     * region.
+     */
     public RegionTag {
-        // All 0 is what a region without a tag has.
+        // A region without a tag has all 0.
         if (!FORM.matcher(hex).matches() || hex.chars().allMatch(digit -> digit == '0')) {
             throw new IllegalArgumentException("a region's tag must be " + 2 * RegionLayout.HEADER_TAG_BYTES
                 + " hexadecimal digits in small letters, not all 0: characters=" + hex.length());
         }
     }
 
-    /** One that nobody can guess. */
+    /** Creates a random tag, which nobody can guess. */
     public static RegionTag random() {
         byte[] bytes = new byte[RegionLayout.HEADER_TAG_BYTES];
         RANDOM.nextBytes(bytes);
         return new RegionTag(HexFormat.of().formatHex(bytes));
     }
 
-    /** Writes it into a region's file. */
+    /** Writes the tag into a region's file. */
     public void write(FileChannel region) throws IOException {
         ByteBuffer bytes = ByteBuffer.wrap(HexFormat.of().parseHex(hex));
         while (bytes.hasRemaining()) {
@@ -46,9 +49,9 @@ public record RegionTag(String hex) {
     }
 
     /**
-     * Whether a region carries it. A guest may change it meanwhile: it is read once.
+     * Whether a region carries the tag. The tag is read once, because a guest may change it at any time.
      *
-     * @param region its first page at least.
+     * @param region at least the region's first page.
      */
     public boolean isIn(MemorySegment region) {
         byte[] seen = region.asSlice(RegionLayout.HEADER_TAG_OFFSET, RegionLayout.HEADER_TAG_BYTES)
@@ -56,7 +59,7 @@ public record RegionTag(String hex) {
         return Arrays.equals(seen, HexFormat.of().parseHex(hex));
     }
 
-    /** Its beginning, for logs. */
+    /** The beginning of the tag, for logs. */
     @Override
     public String toString() {
         return hex.substring(0, SHOWN) + "...";

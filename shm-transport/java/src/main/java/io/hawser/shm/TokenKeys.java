@@ -7,9 +7,9 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * The keys that follow from a token's secret, as SCRAM has them (RFC 5802, section 3). The guest needs the client key;
- * the broker keeps the {@link Verifier}, from which the client key does not follow. One HMAC suffices for each key: a
- * secret has 256 random bits, so that neither a salt nor a slow hash makes it harder to guess. Any thread.
+ * The keys derived from a token's secret, as in SCRAM (RFC 5802, section 3). The guest needs the client key. The broker
+ * keeps the {@link Verifier}, from which nobody can derive the client key. One HMAC suffices for each key: a secret has
+ * 256 random bits, so neither a salt nor a slow hash would make it harder to guess. Any thread.
  */
 public final class TokenKeys {
     /** Length of each key. */
@@ -21,10 +21,10 @@ public final class TokenKeys {
     private final byte[] digest;
 
     /**
-     * What the broker keeps of a token.
+     * The part of a token that the broker keeps.
      *
-     * @param storedKey SHA-256 of the client key, 32 bytes: checks a guest's proof and makes none.
-     * @param serverKey 32 bytes: makes the broker's proof.
+     * @param storedKey SHA-256 of the client key, 32 bytes: checks a guest's proof but cannot make one.
+     * @param serverKey key of the broker's proof, 32 bytes.
      */
     public record Verifier(byte[] storedKey, byte[] serverKey) {
         /** Checks the lengths. */
@@ -45,15 +45,15 @@ public final class TokenKeys {
         this.digest = digest;
     }
 
-    /** The keys of a secret, the part of a token behind its dot. */
+    /** The keys of a secret, which is the part of a token after its dot. */
     public static TokenKeys ofSecret(String secret) {
         return new TokenKeys(sha256(secret.getBytes(StandardCharsets.UTF_8)));
     }
 
     /**
-     * The keys of a secret that is known by its digest only.
+     * The keys of a secret of which only the digest is known.
      *
-     * @param digest SHA-256 of the secret, 32 bytes; brokers kept it before they kept verifiers.
+     * @param digest SHA-256 of the secret, 32 bytes; older brokers stored it in place of a verifier.
      */
     public static TokenKeys ofDigest(byte[] digest) {
         if (digest.length != KEY_BYTES) {
@@ -62,17 +62,17 @@ public final class TokenKeys {
         return new TokenKeys(digest.clone());
     }
 
-    /** SHA-256 of the secret, 32 bytes: the key of old proofs, from which all other keys follow. */
+    /** SHA-256 of the secret, 32 bytes: the key of old proofs; all other keys derive from it. */
     public byte[] digest() {
         return digest.clone();
     }
 
-    /** The key that a guest shows to have, 32 bytes. */
+    /** The key whose possession a guest proves, 32 bytes. */
     public byte[] clientKey() {
         return hmac(digest, CLIENT);
     }
 
-    /** What the broker keeps. */
+    /** The part that the broker keeps. */
     public Verifier verifier() {
         return new Verifier(sha256(clientKey()), hmac(digest, SERVER));
     }

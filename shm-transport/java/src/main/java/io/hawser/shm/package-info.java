@@ -1,2 +1,2 @@
-/** Reading and writing the records that every carrier transports, and the proof of the handshake; no I/O. */
+/** Reads and writes the records that every carrier transports, and computes the proofs of the handshake; no I/O. */
 package io.hawser.shm;

@@ -73,7 +73,7 @@ class HandshakeProofTest {
         }
     }
 
-    /** A thief of the database could try these. */
+    /** Proofs that a thief of the database could try. */
     @Test
     void shouldNotAcceptWhatTheVerifierAloneCanMake() {
         TokenKeys.Verifier verifier = keys.verifier();

@@ -7,7 +7,7 @@ import java.util.HexFormat;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** The values of handshake_vectors.txt, which C's handshake_proof_test holds as well. */
+/** The values of handshake_vectors.txt, which C's handshake_proof_test checks as well. */
 final class HandshakeVectors {
     private final Map<String, String> values;
 

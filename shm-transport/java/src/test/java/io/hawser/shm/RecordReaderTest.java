@@ -99,7 +99,7 @@ class RecordReaderTest {
         assertFalse(reader.end());
     }
 
-    /** A record of 16 payload bytes, 0x10 to 0x1f, in a segment that goes on behind it; no byte of it is 0. */
+    /** A record of 16 payload bytes, 0x10 to 0x1f, in a longer segment that contains no byte 0. */
     private RecordReader amongOthers() {
         MemorySegment segment = MemorySegment.ofArray(new byte[96]).fill((byte) 0x77);
         for (int i = 0; i < 16; i++) {
@@ -119,7 +119,7 @@ class RecordReaderTest {
         assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, 32, 40));
         assertThrows(IndexOutOfBoundsException.class, () -> reader.wrap(segment, 8, Long.MAX_VALUE));
         segment.set(ValueLayout.JAVA_INT_UNALIGNED, 32 + RecordLayout.LENGTH_OFFSET, RecordLayout.HEADER_BYTES);
-        reader.wrap(segment, 32, RecordLayout.HEADER_BYTES); // the shortest, at the end
+        reader.wrap(segment, 32, RecordLayout.HEADER_BYTES); // the shortest record, at the end
         reader.begin(0);
         assertTrue(reader.end(), reader.reason());
     }

@@ -106,7 +106,7 @@ class RegionGeometryTest {
         assertThrows(IndexOutOfBoundsException.class, () -> of.slot(of.slotCount()));
     }
 
-    /** The neighbours of a chunk are another chunk's, or another slot's, or the rings'. */
+    /** Another chunk, another slot or the rings are next to a chunk. */
     @Test
     void shouldRefuseEveryChunkThatASlotDoesNotHave() {
         RegionGeometry of = RegionGeometry.of(64 << 20, 4);

@@ -38,7 +38,7 @@ class RegionTagTest {
             new RegionHeader(1, 2, 3, 0, "default", RegionGeometry.of(REGION_BYTES, 1)).format(region);
             assertFalse(tag.isIn(region), "the format must take the tag away");
 
-            // A broker that comes again: the tag changes nothing of a header that guests use.
+            // After a restart of the broker, the tag does not change a header that guests use.
             byte[] before = region.asSlice(0, RegionLayout.HEADER_TAG_OFFSET)
                 .toArray(java.lang.foreign.ValueLayout.JAVA_BYTE);
             tag.write(file);

@@ -3,9 +3,9 @@ package io.hawser.shm.ledger;
 import java.lang.foreign.MemorySegment;
 
 /**
- * A ledger's memory: limits, what each session holds, and the lock of those who claim. Whoever maps it may write
- * anything at any time, so each number is read once and held to its range, and nothing here waits for the lock.
- * Methods for the broker say so; the others are for both sides. Any thread.
+ * A ledger's memory: limits, the memory that each session holds, and the lock of claims. Any process that maps the
+ * ledger may write anything at any time. Each number is therefore read once and limited to its range, and no method
+ * waits for the lock. Both sides use the methods, except those marked "broker only". Any thread.
  */
 public final class Ledger {
     private final MemorySegment memory;
@@ -14,8 +14,8 @@ public final class Ledger {
     /**
      * Uses memory as a ledger.
      *
-     * @param memory at least {@link LedgerLayout#bytes} of it, zeros at first; must not vanish.
-     * @param slotCount its slots, as the broker says.
+     * @param memory at least {@link LedgerLayout#bytes} bytes, zeros at first; must stay mapped.
+     * @param slotCount number of slots, from the broker.
      */
     public Ledger(MemorySegment memory, int slotCount) {
         if (memory.byteSize() < LedgerLayout.bytes(slotCount)) {
@@ -32,32 +32,32 @@ public final class Ledger {
     }
 
     /**
-     * Says how much there is on a GPU. Broker only.
+     * Sets the memory of a GPU. Broker only.
      *
-     * @param totalBytes what a guest is told that the GPU has.
-     * @param limitBytes what all sessions together may hold; what they hold beyond it already they keep.
+     * @param totalBytes size of the GPU's memory as guests see it.
+     * @param limitBytes maximum for all sessions together; sessions keep memory that they already hold beyond it.
      */
     public void limit(int column, long totalBytes, long limitBytes) {
         set(head(column) + LedgerLayout.TOTAL_OFFSET, totalBytes);
         set(head(column) + LedgerLayout.LIMIT_OFFSET, limitBytes);
     }
 
-    /** What all sessions together may hold of a GPU, 0 or more. */
+    /** Maximum of a GPU's memory for all sessions together, 0 or more. */
     public long limitBytes(int column) {
         return Math.max(0, get(head(column) + LedgerLayout.LIMIT_OFFSET));
     }
 
-    /** What a guest is told that a GPU has, 0 or more. */
+    /** Size of a GPU's memory as guests see it, 0 or more. */
     public long totalBytes(int column) {
         return Math.max(0, get(head(column) + LedgerLayout.TOTAL_OFFSET));
     }
 
-    /** What a session holds of a GPU, 0 or more. */
+    /** Memory of a GPU that a session holds, 0 or more. */
     public long heldBytes(int column, int slot) {
         return Math.max(0, get(slot(column, slot)));
     }
 
-    /** What all sessions hold of a GPU; {@link Long#MAX_VALUE} where a slot was made to hold that much. */
+    /** Memory of a GPU that all sessions hold; {@link Long#MAX_VALUE} if a worker wrote impossible numbers. */
     public long usedBytes(int column) {
         return usedBytes(column, -1);
     }
@@ -77,35 +77,36 @@ public final class Ledger {
         return sum;
     }
 
-    /** Says what a session holds. */
-    void hold(int column, int slot, long bytes) {
+    /** Sets the memory that a session holds. */
+    void setHeldBytes(int column, int slot, long bytes) {
         set(slot(column, slot), bytes);
     }
 
     /**
      * Takes the lock if it is free.
      *
-     * @param token not 0, of a slot.
+     * @param token not 0; contains a slot.
      */
     boolean tryLock(long token) {
         return get(LedgerLayout.LOCK_OFFSET) == 0
                 && LedgerLayout.I64.compareAndSet(memory, LedgerLayout.LOCK_OFFSET, 0L, token);
     }
 
-    /** Frees the lock, unless somebody else has it by now. */
+    /** Frees the lock, unless another slot holds it by now. */
     void unlock(long token) {
         LedgerLayout.I64.compareAndSet(memory, LedgerLayout.LOCK_OFFSET, token, 0L);
     }
 
     /**
-     * A session's worker is gone: it holds nothing, and not the lock. Broker only, once the process is no more.
+     * Clears the slot of a session whose worker has ended: it holds no memory and not the lock. Broker only, after the
+     * end of the process.
      *
-     * @param slot the session's.
+     * @param slot slot of the session.
      */
     public void clear(int slot) {
         for (int column = 0; column < LedgerLayout.MAX_COLUMNS; column++) {
             long offset = slot(column, slot);
-            if (get(offset) != 0) { // a column that was never used takes no page
+            if (get(offset) != 0) { // leaves a column that was never used without a page
                 set(offset, 0);
             }
         }
@@ -115,16 +116,17 @@ public final class Ledger {
         }
     }
 
-    /** The lock word now: 0, or who has the lock and when he took it. Broker only. */
+    /** The lock word: 0, or the holder's slot and turn. Broker only. */
     public long lockWord() {
         return get(LedgerLayout.LOCK_OFFSET);
     }
 
     /**
-     * Frees a lock that has been held for longer than anyone honest holds it. Its holder, if it still lives, claims no
-     * worse for it: the lock spares claims that meet from being refused, and is not what keeps the limit. Broker only.
+     * Frees a lock that has been held for longer than any honest holder needs. A holder that still lives can complete
+     * its claim correctly. The lock only prevents that concurrent claims are both refused; the order of writes keeps
+     * the limit. Broker only.
      *
-     * @param word what {@link #lockWord} was a while ago; unchanged since, the lock is freed.
+     * @param word an earlier value of {@link #lockWord}; the lock is freed only if it still has this value.
      */
     public void freeLock(long word) {
         if (word != 0) {

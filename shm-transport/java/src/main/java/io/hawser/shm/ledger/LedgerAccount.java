@@ -1,29 +1,30 @@
 package io.hawser.shm.ledger;
 
 /**
- * One session's slot of a ledger. It claims before memory is allocated and gives back after it is freed. One thread.
+ * One session's slot of a ledger. It claims memory before its allocation and returns it after the free. One thread.
  *
- * <p>What keeps the limit is the order: a claim writes its own slot first and adds up the others' after that, so that
- * of two claims that meet at least one sees the other. The lock only spares them from both being refused. So nobody
- * waits for a lock whose holder was killed, stopped or is hostile: after a bounded spin a claim goes on without it.
+ * <p>The order of steps keeps the limit: a claim first writes its own slot and then sums up the other slots, so that of
+ * two concurrent claims at least one sees the other. The lock only prevents that both are refused. A claim therefore
+ * never waits for a lock whose holder was killed, stopped or is hostile: after a bounded spin it continues without the
+ * lock.
  */
 public final class LedgerAccount {
-    /** About a tenth of a millisecond; an honest holder needs a hundredth of that, if it is not put to sleep. */
+    /** About a tenth of a millisecond. A holder that is not preempted needs a hundredth of that. */
     private static final int LOCK_SPINS = 2000;
-    /** Attempts of a claim that meets others without the lock. */
+    /** Attempts of a claim that conflicts with others while it has no lock. */
     private static final int ATTEMPTS = 8;
 
     private final Ledger ledger;
     private final int slot;
-    // What the slot should say: other workers of the vGPU may write there, and are not believed.
+    // The correct values of the slot: other workers of the vGPU may overwrite the slot, so it is never read back.
     private final long[] held = new long[LedgerLayout.MAX_COLUMNS];
     private long turn;
 
     /**
-     * Uses a slot that is this session's alone, and empty.
+     * Uses an empty slot that belongs to this session alone.
      *
-     * @param ledger the vGPU's.
-     * @param slot below its number of slots.
+     * @param ledger ledger of the vGPU.
+     * @param slot number of the slot, below the ledger's number of slots.
      */
     public LedgerAccount(Ledger ledger, int slot) {
         if (slot < 0 || slot >= ledger.slotCount()) {
@@ -40,11 +41,11 @@ public final class LedgerAccount {
     }
 
     /**
-     * Claims memory. Waits for nothing, but spins for at most a fraction of a millisecond.
+     * Claims memory. Does not wait, but spins for at most a fraction of a millisecond.
      *
-     * @param column of the GPU.
+     * @param column column of the GPU.
      * @param bytes 0 or more.
-     * @return false, with nothing changed, when all sessions together would hold more than the limit.
+     * @return false, with nothing changed, if all sessions together would then hold more than the limit.
      */
     public boolean claim(int column, long bytes) {
         if (bytes < 0) {
@@ -56,13 +57,13 @@ public final class LedgerAccount {
                 if (!fits(column, bytes)) {
                     return false;
                 }
-                ledger.hold(column, slot, held[column] + bytes);
-                if (fits(column, bytes)) { // after the write: pairs with the same of a claim that has no lock
+                ledger.setHeldBytes(column, slot, held[column] + bytes);
+                if (fits(column, bytes)) { // after the write: pairs with the same order in a claim without the lock
                     held[column] += bytes;
                     return true;
                 }
-                ledger.hold(column, slot, held[column]);
-                spin(1 << attempt + 1 + slot % 4); // slots go on at different times
+                ledger.setHeldBytes(column, slot, held[column]);
+                spin(1 << attempt + 1 + slot % 4); // different slots continue at different times
             }
             return false;
         } finally {
@@ -73,40 +74,40 @@ public final class LedgerAccount {
     }
 
     private boolean fits(int column, long bytes) {
-        long room = ledger.limitBytes(column) - held[column]; // below 0 where the limit was taken back
+        long room = ledger.limitBytes(column) - held[column]; // below 0 if the broker has lowered the limit
         long others = room < 0 ? 0 : ledger.usedBytes(column, slot);
         return bytes <= room && others <= room - bytes;
     }
 
-    /** Counts memory that is held already, whatever the limit says. */
+    /** Counts memory that is already held, even beyond the limit. */
     public void force(int column, long bytes) {
         if (bytes < 0) {
-            throw new IllegalArgumentException("what is held must not be negative: bytes=" + bytes);
+            throw new IllegalArgumentException("held memory must not be negative: bytes=" + bytes);
         }
         held[column] += bytes;
-        ledger.hold(column, slot, held[column]);
+        ledger.setHeldBytes(column, slot, held[column]);
     }
 
     /**
-     * Gives back what was claimed.
+     * Returns claimed memory.
      *
-     * @param bytes at most what the session holds there.
+     * @param bytes at most the memory that the session holds there.
      */
     public void giveBack(int column, long bytes) {
         if (bytes < 0 || bytes > held[column]) {
-            throw new IllegalArgumentException("what is given back must be held: bytes=" + bytes + ", heldBytes="
+            throw new IllegalArgumentException("returned memory must be held: bytes=" + bytes + ", heldBytes="
                     + held[column]);
         }
         held[column] -= bytes;
-        ledger.hold(column, slot, held[column]);
+        ledger.setHeldBytes(column, slot, held[column]);
     }
 
-    /** What this session holds of a GPU. */
+    /** Memory of a GPU that this session holds. */
     public long heldBytes(int column) {
         return held[column];
     }
 
-    /** What all sessions of the vGPU may still claim of a GPU now, 0 or more. */
+    /** Memory of a GPU that the vGPU's sessions can still claim, 0 or more. */
     public long freeBytes(int column) {
         long room = ledger.limitBytes(column) - held[column];
         return room <= 0 ? 0 : Math.max(0, room - ledger.usedBytes(column, slot));

@@ -5,23 +5,23 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * Where things are in a ledger; all numbers are little-endian 64-bit.
+ * The layout of a ledger; all numbers are little-endian 64-bit.
  *
  * <pre>
- *     0  lock: 0, or who is claiming: turn &lt;&lt; 16 | slot + 1
+ *     0  lock: 0, or the claiming slot: turn &lt;&lt; 16 | slot + 1
  *  4096  column heads, {@value #COLUMN_HEAD_BYTES} bytes for each GPU:
- *          0  limitBytes: what all sessions together may hold there
- *          8  totalBytes: what a guest is told that the GPU has
+ *          0  limitBytes: maximum for all sessions together
+ *          8  totalBytes: size of the GPU's memory as guests see it
  *  8192  columns, one for each GPU: bytes that each session holds there, by slot
  * </pre>
  *
- * <p>The number of slots is no part of it: who maps the ledger is told by the broker, since any of a vGPU's workers,
- * which are assumed to be their guests', can write anywhere in it.
+ * <p>The ledger does not contain its number of slots. The broker passes that number to each process that maps the
+ * ledger: any of a vGPU's workers can write anywhere in it, and a worker is assumed to be its guest's.
  */
 public final class LedgerLayout {
     /** GPUs of one vGPU. */
     public static final int MAX_COLUMNS = 64;
-    /** Sessions of one vGPU at a time, those that are ending included; the lock word names a slot in 16 bits. */
+    /** Sessions of one vGPU at a time, including ending ones; the lock word has 16 bits for a slot. */
     public static final int MAX_SLOTS = 8192;
 
     static final long LOCK_OFFSET = 0;
@@ -41,8 +41,8 @@ public final class LedgerLayout {
     /**
      * Length of a ledger.
      *
-     * @param slotCount its slots, 1..{@link #MAX_SLOTS}.
-     * @return bytes, of which only the pages of columns in use take memory.
+     * @param slotCount number of slots, 1..{@link #MAX_SLOTS}.
+     * @return length in bytes; only the pages of used columns occupy memory.
      */
     public static long bytes(int slotCount) {
         if (slotCount < 1 || slotCount > MAX_SLOTS) {

@@ -1,2 +1,2 @@
-/** The ledger of a vGPU's device memory: what its sessions hold, in memory that broker and workers share. */
+/** The ledger of a vGPU's device memory: the memory that its sessions hold, shared between broker and workers. */
 package io.hawser.shm.ledger;

@@ -8,8 +8,8 @@ import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 
 /**
- * Files by descriptor, closed on exec: what shared memory is made of and what another process is given by SCM_RIGHTS.
- * Any thread; who opened a descriptor closes it, once.
+ * Descriptors, closed on exec: files for shared memory, and descriptors for other processes by SCM_RIGHTS. Any thread;
+ * the code that opened a descriptor closes it once.
  */
 public final class Descriptors {
     // Linux asm-generic/fcntl.h
@@ -43,7 +43,7 @@ public final class Descriptors {
     }
 
     /**
-     * Opens a file that exists for reading and writing.
+     * Opens an existing file for reading and writing.
      *
      * @return the descriptor.
      */
@@ -52,7 +52,7 @@ public final class Descriptors {
     }
 
     /**
-     * Opens a file that exists for reading and writing; fails where the name is a link.
+     * Opens an existing file for reading and writing; fails if the name is a link.
      *
      * @return the descriptor.
      */
@@ -61,22 +61,22 @@ public final class Descriptors {
     }
 
     /**
-     * Opens the file of a descriptor once more, for reading and writing: its locks are its own.
+     * Opens the file of a descriptor again, for reading and writing. The new descriptor has its own locks.
      *
-     * @return a descriptor of the caller's.
+     * @return a descriptor, which the caller closes.
      */
     public static int reopen(int fd) throws IOException {
         return open(Path.of("/proc/self/fd/" + fd));
     }
 
-    /** A descriptor that only stands for what a path names, for a link as well ({@code O_PATH}). */
+    /** Opens a descriptor that only identifies the file of a path; a link is not followed ({@code O_PATH}). */
     static int pin(Path path) throws IOException {
         return open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     }
 
     /**
-     * Makes a file that only its owner may use, 0 bytes long, and opens it for reading and writing. Fails where the
-     * name exists, so that nobody can put a link there first.
+     * Creates an empty file with access only for its owner, and opens it for reading and writing. Fails if the name
+     * exists, so that nobody can place a link there first.
      *
      * @return the descriptor.
      */
@@ -85,10 +85,10 @@ public final class Descriptors {
     }
 
     /**
-     * Makes anonymous shared memory whose length nobody can change, so that no user of it can be made to fault.
+     * Creates anonymous shared memory with a fixed length, so that no process can make its users fault.
      *
-     * @param name for people, as /proc shows it.
-     * @param bytes its length.
+     * @param name name for people, shown in /proc.
+     * @param bytes length of the memory.
      * @return the descriptor.
      */
     public static int memory(String name, long bytes) throws IOException {
@@ -116,7 +116,7 @@ public final class Descriptors {
         }
     }
 
-    /** Sets a file's length; new bytes are 0 and take no memory before they are written. */
+    /** Sets a file's length; new bytes are 0 and occupy no memory until written. */
     public static void resize(int fd, long bytes) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
         try {
@@ -131,10 +131,10 @@ public final class Descriptors {
     }
 
     /**
-     * Takes the memory for a file's first {@code bytes} now, which become its length where it was shorter: a file in
-     * /dev/shm that cannot have its pages later ends whoever touches them by SIGBUS.
+     * Allocates the memory of a file's first {@code bytes} now, and extends a shorter file to that length. If a page of
+     * a file in /dev/shm cannot be allocated later, SIGBUS ends the process that touches it.
      *
-     * @throws IOException if there is not so much.
+     * @throws IOException if there is not enough memory.
      */
     public static void reserve(int fd, long bytes) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
@@ -154,8 +154,8 @@ public final class Descriptors {
     }
 
     /**
-     * Length in bytes of a file or of a device's resource. Not by seeking: of a PCI device's resource in sysfs
-     * Linux 5.12 to 6.6 tells 0 then.
+     * Length in bytes of a file or of a device's resource. Does not seek, because for a PCI device's resource in sysfs
+     * Linux 5.12 to 6.6 then reports 0.
      */
     public static long fileBytes(int fd) throws IOException {
         return FileStatus.of(fd).bytes();
@@ -178,7 +178,7 @@ public final class Descriptors {
         }
     }
 
-    /** Closes a descriptor; as close(2), it is closed whatever that answers. */
+    /** Closes a descriptor; as with close(2), it is closed even after an error. */
     public static void close(int fd) {
         try {
             int ignored = (int) CLOSE.invokeExact(Libc.scratch().state, fd);

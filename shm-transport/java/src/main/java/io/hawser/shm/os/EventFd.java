@@ -6,8 +6,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * An event descriptor: a count that one side adds to and the other waits for, as a doorbell of ivshmem is delivered.
- * Any thread; allocates nothing after a thread's first call.
+ * An event descriptor: a counter that one side increments and the other waits for. ivshmem delivers its doorbells this
+ * way. Any thread; allocates nothing after a thread's first call.
  */
 public final class EventFd implements AutoCloseable {
     // Linux eventfd.h, poll.h and fcntl.h
@@ -30,7 +30,7 @@ public final class EventFd implements AutoCloseable {
         this.fd = fd;
     }
 
-    /** Makes one that counts from 0. */
+    /** Creates an event descriptor with the count 0. */
     public static EventFd create() throws IOException {
         Libc.Scratch scratch = Libc.scratch();
         try {
@@ -46,7 +46,7 @@ public final class EventFd implements AutoCloseable {
         }
     }
 
-    /** Takes over a descriptor that another process has sent, and sets it to not block. */
+    /** Takes over a descriptor that another process has sent, and makes it non-blocking. */
     public static EventFd of(int fd) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
         try {
@@ -62,7 +62,7 @@ public final class EventFd implements AutoCloseable {
         }
     }
 
-    /** The descriptor, for passing it on or for an epoll set. */
+    /** The descriptor, to pass it on or for an epoll set. */
     public int fd() {
         return fd;
     }
@@ -73,7 +73,7 @@ public final class EventFd implements AutoCloseable {
         scratch.struct.set(ValueLayout.JAVA_LONG, 0, 1);
         try {
             long written = (long) WRITE.invokeExact(scratch.state, fd, scratch.struct, (long) Long.BYTES);
-            // EAGAIN: the count is at its end, so the other side has something to see.
+            // EAGAIN: the count has its maximum, so the other side has an event anyway.
             if (written < 0 && scratch.errno() != Libc.EAGAIN) {
                 throw Libc.failure("an event must be signalled: fd=" + fd, scratch.errno());
             }
@@ -85,10 +85,10 @@ public final class EventFd implements AutoCloseable {
     }
 
     /**
-     * Waits until the count is not 0 and takes it back to 0.
+     * Waits until the count is not 0 and resets it to 0.
      *
-     * @param timeoutNs at most so long; 0: only looks. May return early.
-     * @return whether there was a count.
+     * @param timeoutNs maximum wait; 0 does not wait. May return early.
+     * @return whether the count was not 0.
      */
     public boolean poll(long timeoutNs) throws IOException {
         Libc.Scratch scratch = Libc.scratch();

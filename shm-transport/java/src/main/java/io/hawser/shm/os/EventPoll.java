@@ -7,7 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.List;
 
-/** Waiting for any of several event descriptors. One thread. */
+/** Waits for any of several event descriptors. One thread. */
 public final class EventPoll {
     // Linux poll.h: struct pollfd { int fd; short events; short revents; }
     private static final int POLLFD_BYTES = 8;
@@ -24,9 +24,9 @@ public final class EventPoll {
     private int count;
 
     /**
-     * Says what to wait for.
+     * Sets the descriptors to wait for.
      *
-     * @param events open as long as this waits for them; null for one that is left out.
+     * @param events must stay open while this waits for them; null entries are skipped.
      */
     public void watch(List<EventFd> events) {
         count = events.size();
@@ -35,7 +35,7 @@ public final class EventPoll {
         }
         for (int i = 0; i < count; i++) {
             long at = (long) i * POLLFD_BYTES;
-            // A negative descriptor is left out by the kernel.
+            // The kernel skips a negative descriptor.
             descriptors.set(ValueLayout.JAVA_INT, at, events.get(i) == null ? -1 : events.get(i).fd());
             descriptors.set(ValueLayout.JAVA_SHORT, at + EVENTS_OFFSET, POLLIN);
             descriptors.set(ValueLayout.JAVA_SHORT, at + REVENTS_OFFSET, (short) 0);
@@ -43,10 +43,10 @@ public final class EventPoll {
     }
 
     /**
-     * Waits until one of them has a count.
+     * Waits until one of the descriptors has a count.
      *
-     * @param timeoutNs at most so long; negative for ever. May return early.
-     * @return whether one has.
+     * @param timeoutNs maximum wait; negative for no limit. May return early.
+     * @return whether one has a count.
      */
     public boolean await(long timeoutNs) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
@@ -69,7 +69,7 @@ public final class EventPoll {
         }
     }
 
-    /** Whether one had a count when {@link #await} returned. */
+    /** Whether a descriptor had a count when {@link #await} returned. */
     public boolean isReady(int index) {
         return descriptors.get(ValueLayout.JAVA_SHORT, (long) index * POLLFD_BYTES + REVENTS_OFFSET) != 0;
     }

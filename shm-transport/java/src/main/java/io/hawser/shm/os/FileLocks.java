@@ -6,8 +6,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Locks on single bytes of a file, which the kernel drops when their holder dies: how a slot's process is seen to
- * live. Any thread.
+ * Locks on single bytes of a file. The kernel drops them when their holder dies, so they show whether a slot's process
+ * lives. Any thread.
  */
 public final class FileLocks {
     // Linux asm-generic/fcntl.h
@@ -29,8 +29,7 @@ public final class FileLocks {
     }
 
     /**
-     * Whether somebody else holds a write lock on a byte of the file. A process does not see the locks that it holds
-     * itself with F_SETLK.
+     * Whether another holder has a write lock on a byte of the file. A process does not see its own locks of F_SETLK.
      *
      * @param fd the file, open for writing.
      */
@@ -40,16 +39,16 @@ public final class FileLocks {
     }
 
     /**
-     * Takes a write lock on a byte of the file that belongs to the open file (F_OFD_SETLK): unlike a guest's own kind
-     * of lock it is seen by others in this process too, and dropped when the last copy of the descriptor is closed.
+     * Takes a write lock on a byte of the file. The lock belongs to the open file (F_OFD_SETLK). Unlike a guest's
+     * locks, it is also visible to others in this process, and it ends when the last copy of the descriptor is closed.
      *
-     * @return false when somebody else has it.
+     * @return false when another holder has the lock.
      */
     public static boolean tryLock(int fd, long byteOffset) throws IOException {
         return call(fd, F_OFD_SETLK, F_WRLCK, byteOffset) != null;
     }
 
-    /** Gives back what {@link #tryLock} took. */
+    /** Releases a lock from {@link #tryLock}. */
     public static void unlock(int fd, long byteOffset) throws IOException {
         call(fd, F_OFD_SETLK, F_UNLCK, byteOffset);
     }

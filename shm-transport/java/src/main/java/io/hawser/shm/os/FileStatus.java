@@ -7,15 +7,15 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * What the kernel knows of a file, read from a descriptor. A name may stand for another file a moment later; a
- * descriptor does not.
+ * The kernel's data about a file, read from a descriptor. A name may refer to another file a moment later; a descriptor
+ * always refers to the same file.
  *
  * @param device number of the file system.
  * @param inode number of the file in its file system.
- * @param links names of the file.
+ * @param links number of names of the file.
  * @param mode type and permissions, as {@code st_mode}.
  * @param owner user id.
- * @param bytes length.
+ * @param bytes length in bytes.
  */
 public record FileStatus(long device, long inode, long links, int mode, int owner, long bytes) {
     // Linux x86-64 asm/stat.h, struct stat
@@ -42,7 +42,7 @@ public record FileStatus(long device, long inode, long links, int mode, int owne
     /**
      * Reads the status of an open file.
      *
-     * @param fd a descriptor, one of {@code O_PATH} included.
+     * @param fd a descriptor, possibly with {@code O_PATH}.
      */
     public static FileStatus of(int fd) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
@@ -72,7 +72,7 @@ public record FileStatus(long device, long inode, long links, int mode, int owne
         }
     }
 
-    /** Whether the file has bytes: no link, folder, device, FIFO or socket. */
+    /** Whether it is a regular file, not a link, folder, device, FIFO or socket. */
     public boolean isRegular() {
         return (mode & TYPE) == REGULAR;
     }
@@ -87,12 +87,12 @@ public record FileStatus(long device, long inode, long links, int mode, int owne
         return (mode & TYPE) == FOLDER;
     }
 
-    /** Whether the file belongs to this process' effective user. */
+    /** Whether the file belongs to this process's effective user. */
     public boolean isOwn() {
         return owner == user();
     }
 
-    /** Whether no user but this process' and root can have made the file. */
+    /** Whether the file belongs to this process's effective user or root. */
     public boolean isOwnOrRoots() {
         return isOwn() || owner == ROOT;
     }
@@ -102,7 +102,7 @@ public record FileStatus(long device, long inode, long links, int mode, int owne
         return (mode & OTHERS) != 0;
     }
 
-    /** Whether users other than the owner may write the file, or change the folder. */
+    /** Whether users other than the owner may write to the file or change the folder. */
     public boolean isWritableByOthers() {
         return (mode & GROUP_OR_OTHERS_WRITE) != 0;
     }
@@ -112,7 +112,7 @@ public record FileStatus(long device, long inode, long links, int mode, int owne
         return mode & PERMISSIONS;
     }
 
-    /** Whether both are of one file. */
+    /** Whether both statuses are of the same file. */
     public boolean isSameFile(FileStatus other) {
         return device == other.device && inode == other.inode;
     }

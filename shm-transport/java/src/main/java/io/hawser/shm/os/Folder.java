@@ -8,8 +8,8 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /**
- * An open folder, in which files are found, made and removed by single names. No call follows a link, and the folder
- * stays the same one when its path is renamed or replaced. Any thread; closed once.
+ * An open folder, in which files are found, created and removed by single names. No call follows a link. The object
+ * refers to the same folder even when its path is renamed or replaced. Any thread; closed once.
  */
 public final class Folder implements AutoCloseable {
     // Linux asm-generic/fcntl.h and linux/fcntl.h
@@ -45,24 +45,24 @@ public final class Folder implements AutoCloseable {
     }
 
     /**
-     * Opens a folder. Links on the way are followed: only for paths that the machine's administrator chose.
+     * Opens a folder. Follows links in the path, so it is only for paths that the machine's administrator chose.
      *
-     * @throws IOException when there is no such folder.
+     * @throws IOException when the folder does not exist.
      */
     public static Folder open(Path path) throws IOException {
         return new Folder(openAt(AT_FDCWD, path.toString(), O_PATH | O_DIRECTORY, 0));
     }
 
     /**
-     * Opens a folder in this one.
+     * Opens a folder in this folder.
      *
-     * @throws IOException when the name stands for a link, or for no folder.
+     * @throws IOException when the name is a link, or not a folder.
      */
     public Folder folder(String name) throws IOException {
         return new Folder(openAt(fd, single(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, 0));
     }
 
-    /** The file that a name stands for, without opening the file; a link stands for itself. Empty without a file. */
+    /** Finds the file of a name without opening the file; a link is not followed. Empty without a file. */
     public Optional<PinnedFile> find(String name) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
         int found = tryOpen(fd, single(name), O_PATH | O_NOFOLLOW, 0);
@@ -73,19 +73,19 @@ public final class Folder implements AutoCloseable {
     }
 
     /**
-     * Makes a file that only its owner may use, 0 bytes long, and opens it for reading and writing.
+     * Creates an empty file with access only for its owner, and opens it for reading and writing.
      *
-     * @return a descriptor of the caller's.
-     * @throws IOException when the name is taken, by a link as well.
+     * @return a descriptor, which the caller closes.
+     * @throws IOException when the name exists, even as a link.
      */
     public int create(String name) throws IOException {
         return openAt(fd, single(name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, OWNER_ONLY);
     }
 
     /**
-     * Makes a folder in this one that only its owner may use, and opens it.
+     * Creates a folder in this folder with access only for its owner, and opens it.
      *
-     * @throws IOException when the name is taken.
+     * @throws IOException when the name exists.
      */
     public Folder make(String name) throws IOException {
         call(MAKE, "a folder must be made: name=" + single(name), name, OWNER_ONLY_FOLDER);
@@ -98,21 +98,21 @@ public final class Folder implements AutoCloseable {
         return made;
     }
 
-    /** Removes a name; nothing when there is none. Never a folder. */
+    /** Removes a name, unless it does not exist. Never removes a folder. */
     public void remove(String name) throws IOException {
         call(UNLINK, "a name must be removed: name=" + single(name), name, 0);
     }
 
-    /** Removes a folder that is empty; nothing when there is none. */
+    /** Removes an empty folder, unless it does not exist. */
     public void removeFolder(String name) throws IOException {
         call(UNLINK, "a folder must be removed: name=" + single(name), name, AT_REMOVEDIR);
     }
 
     /**
-     * Gives a file of this folder another name, in another folder of the same file system. Takes no name from another
-     * file.
+     * Gives a file of this folder another name, in another folder of the same file system. Never replaces another
+     * file's name.
      *
-     * @return false when the other name is taken.
+     * @return false when the other name exists.
      */
     public boolean link(String name, Folder target, String other) throws IOException {
         Libc.Scratch scratch = Libc.scratch();
@@ -130,7 +130,7 @@ public final class Folder implements AutoCloseable {
         }
     }
 
-    /** A path of a name in this folder, for calls that take paths; valid until {@link #close}. */
+    /** A path to a name in this folder, for calls that need a path; valid until {@link #close}. */
     public Path path(String name) {
         return Path.of("/proc/self/fd/" + fd, single(name));
     }
@@ -140,7 +140,7 @@ public final class Folder implements AutoCloseable {
         return FileStatus.of(fd);
     }
 
-    /** The magic number of the folder's file system, as statfs(2) has it. */
+    /** The magic number of the folder's file system, as in statfs(2). */
     public long fileSystem() throws IOException {
         return Descriptors.fileSystem(fd);
     }

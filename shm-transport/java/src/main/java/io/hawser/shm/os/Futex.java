@@ -6,11 +6,11 @@ import java.lang.invoke.MethodHandle;
 import java.util.Objects;
 
 /**
- * Sleeping on a word of shared memory until another process, or the guest's kernel on this machine, wakes it. Any
- * thread; allocates nothing after a thread's first call.
+ * Sleeping on a word of shared memory until another process on this machine's kernel wakes it. Any thread; allocates
+ * nothing after a thread's first call.
  */
 public final class Futex {
-    // Linux futex.h; without FUTEX_PRIVATE_FLAG, since the word is shared by processes
+    // Linux futex.h; without FUTEX_PRIVATE_FLAG, because several processes share the word
     private static final int FUTEX_WAIT = 0;
     private static final int FUTEX_WAKE = 1;
     private static final long SYS_FUTEX = switch (System.getProperty("os.arch")) {
@@ -28,12 +28,13 @@ public final class Futex {
     }
 
     /**
-     * Sleeps until the word is woken; not at all when it is not {@code expected}. May return early: look again.
+     * Sleeps until the word is woken; returns at once if it is not {@code expected}. May return early: check the word
+     * again.
      *
      * @param memory shared memory, native.
-     * @param offset of the word in it, a multiple of 4.
-     * @param timeoutNs at most so long; 0 or less: not at all.
-     * @return false when the time was over.
+     * @param offset offset of the word in it, a multiple of 4.
+     * @param timeoutNs maximum sleep; 0 or less does not sleep.
+     * @return false after the timeout.
      */
     public static boolean await(MemorySegment memory, long offset, int expected, long timeoutNs) {
         if (timeoutNs <= 0) {
@@ -61,9 +62,9 @@ public final class Futex {
     }
 
     /**
-     * Wakes all that sleep on the word.
+     * Wakes all sleepers of the word.
      *
-     * @return how many slept.
+     * @return number of sleepers.
      */
     public static int wake(MemorySegment memory, long offset) {
         Libc.Scratch scratch = Libc.scratch();
@@ -76,7 +77,7 @@ public final class Futex {
         }
     }
 
-    // As a number: a thread that sleeps does not keep the mapping from being closed.
+    // As a number, so that a sleeping thread does not keep the mapping open.
     private static long address(MemorySegment memory, long offset) {
         return memory.address() + Objects.checkFromIndexSize(offset, Integer.BYTES, memory.byteSize());
     }

@@ -12,7 +12,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
-/** glibc's functions that this package calls, and errno; Linux on a 64-bit machine. */
+/** The glibc functions that this package calls, and errno; Linux on a 64-bit machine. */
 final class Libc {
     static final AddressLayout ADDRESS = ValueLayout.ADDRESS;
     static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
@@ -27,11 +27,11 @@ final class Libc {
     private static final MethodHandle STRERROR = LINKER.downcallHandle(symbol("strerror"),
             FunctionDescriptor.of(ADDRESS, INT));
 
-    /** A thread's memory for calls, so that they allocate nothing. */
+    /** A thread's preallocated memory for calls, so that calls allocate nothing. */
     static final class Scratch {
         /** Receives errno. */
         final MemorySegment state;
-        /** For one small struct. */
+        /** Memory for one small struct. */
         final MemorySegment struct;
 
         private Scratch() {
@@ -50,13 +50,13 @@ final class Libc {
     private Libc() {
     }
 
-    /** A function that sets errno, whose value goes to {@link Scratch#state}, the first argument of the handle. */
+    /** Finds a function that sets errno; the handle's first argument, {@link Scratch#state}, receives errno. */
     static MethodHandle find(String name, MemoryLayout result, MemoryLayout... arguments) {
         return LINKER.downcallHandle(symbol(name), FunctionDescriptor.of(result, arguments),
                 Linker.Option.captureCallState("errno"));
     }
 
-    /** As {@link #find} for a function of C's variable arguments, of which the first {@code fixed} are declared. */
+    /** As {@link #find} for a variadic C function with {@code fixed} declared arguments. */
     static MethodHandle findVariadic(int fixed, String name, MemoryLayout result, MemoryLayout... arguments) {
         return LINKER.downcallHandle(symbol(name), FunctionDescriptor.of(result, arguments),
                 Linker.Option.captureCallState("errno"), Linker.Option.firstVariadicArg(fixed));
@@ -66,12 +66,12 @@ final class Libc {
         return SCRATCH.get();
     }
 
-    /** What a failed call is reported with: rule, then values. */
+    /** The exception for a failed call: rule, then values. */
     static IOException failure(String rule, int errno) {
         return new IOException(rule + ", errno=" + errno + " (" + text(errno) + ")");
     }
 
-    /** For the {@code Throwable} that a method handle declares and these functions never throw. */
+    /** Handles the {@code Throwable} that a method handle declares; these functions never throw. */
     static RuntimeException unexpected(Throwable thrown) {
         if (thrown instanceof Error error) {
             throw error;

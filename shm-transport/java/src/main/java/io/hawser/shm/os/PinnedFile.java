@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.nio.file.Path;
 
 /**
- * A file that a name stood for at one moment, held by a descriptor that neither opens nor changes the file
- * ({@code O_PATH}). So its status can be judged before any device, FIFO or socket notices. Any thread; closed once.
+ * The file of a name at one moment, held by a descriptor that neither opens nor changes the file ({@code O_PATH}). Its
+ * status can therefore be checked before a device, FIFO or socket notices. Any thread; closed once.
  */
 public final class PinnedFile implements AutoCloseable {
     private final int fd;
@@ -22,35 +22,35 @@ public final class PinnedFile implements AutoCloseable {
     }
 
     /**
-     * Pins what a name stands for; a link is pinned itself.
+     * Pins the file of a name; a link is not followed.
      *
-     * @throws IOException when there is nothing of that name, or the name cannot be looked up.
+     * @throws IOException when the name does not exist or cannot be looked up.
      */
     public static PinnedFile of(Path path) throws IOException {
         return new PinnedFile(Descriptors.pin(path));
     }
 
-    /** As it was when it was pinned. */
+    /** The status at the moment of pinning. */
     public FileStatus status() {
         return status;
     }
 
-    /** A name of this very file, for calls that take a path; valid until {@link #close}. */
+    /** A path to exactly this file, for calls that need a path; valid until {@link #close}. */
     public Path path() {
         return Path.of("/proc/self/fd/" + fd);
     }
 
     /**
-     * Opens the file for reading and writing. Only for a file whose {@link #status} is that of a regular file: opening
-     * a device can set it to work.
+     * Opens the file for reading and writing. Check first that {@link #status} is that of a regular file: opening a
+     * device can start an action.
      *
-     * @return a descriptor of the caller's.
+     * @return a descriptor, which the caller closes.
      */
     public int open() throws IOException {
         return Descriptors.open(path());
     }
 
-    /** The magic number of the file system, as statfs(2) has it. */
+    /** The magic number of the file system, as in statfs(2). */
     public long fileSystem() throws IOException {
         return Descriptors.fileSystem(fd);
     }

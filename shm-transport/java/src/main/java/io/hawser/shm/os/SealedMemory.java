@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Anonymous memory that is written once and then never again, whoever has its descriptor: what one process hands to
+ * Anonymous memory that is written once and that no holder of its descriptor can write later. One process passes it to
  * another that does not trust it. Any thread.
  */
 public final class SealedMemory {
@@ -30,10 +30,10 @@ public final class SealedMemory {
     }
 
     /**
-     * Makes memory that can be written and whose length nobody can change.
+     * Creates writable memory with a fixed length.
      *
-     * @param name for people, as /proc shows it.
-     * @param bytes its length; it takes no memory before it is written.
+     * @param name name for people, shown in /proc.
+     * @param bytes length; occupies no memory until written.
      * @return the descriptor, which the caller closes.
      */
     public static int create(String name, long bytes) throws IOException {
@@ -59,9 +59,9 @@ public final class SealedMemory {
     }
 
     /**
-     * Ends all writing.
+     * Prevents all further writes.
      *
-     * @throws IOException if somebody has it mapped to write.
+     * @throws IOException if a writable mapping exists.
      */
     public static void seal(int fd) throws IOException {
         seal(fd, F_SEAL_WRITE | F_SEAL_SEAL);
@@ -80,12 +80,12 @@ public final class SealedMemory {
         }
     }
 
-    /** Writes the whole of it from its beginning. */
+    /** Writes the bytes at the beginning of the memory. */
     public static void write(int fd, MemorySegment bytes) throws IOException {
         move(PWRITE, "written", fd, bytes);
     }
 
-    /** Fills the memory from the beginning of it. */
+    /** Fills the segment from the beginning of the memory. */
     public static void read(int fd, MemorySegment bytes) throws IOException {
         move(PREAD, "read", fd, bytes);
     }

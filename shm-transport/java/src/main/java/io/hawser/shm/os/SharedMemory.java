@@ -6,9 +6,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * A mapping of a descriptor that other processes map as well, of any length. Its memory does not vanish under a thread
- * that uses it: after {@link #close} each access throws {@link IllegalStateException}, and {@link InternalError} where
- * somebody has cut the file short. Any thread.
+ * A mapping, of any length, of a descriptor that other processes map as well. The mapping never becomes invalid during
+ * an access: after {@link #close} each access throws {@link IllegalStateException}. If another process has truncated
+ * the file, an access throws {@link InternalError}. Any thread.
  */
 public final class SharedMemory implements AutoCloseable {
     // Linux asm-generic/mman-common.h
@@ -17,7 +17,8 @@ public final class SharedMemory implements AutoCloseable {
     private static final int MAP_FIXED_NOREPLACE = 0x100000;
     private static final long MAP_FAILED = -1;
     private static final long PAGE_BYTES = 4096;
-    // A guest chooses the address: below lie what programs are linked to, above what no user may have.
+    // A guest chooses the address. Below are the libraries of programs, above are addresses that user space cannot
+    // have.
     private static final long LOWEST_ADDRESS = 1L << 32;
     private static final long HIGHEST_ADDRESS = 1L << 47;
 
@@ -34,13 +35,13 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Maps a file from its start, to read and write.
+     * Maps a file from its start, for reading and writing.
      *
-     * @param fd its descriptor, which may be closed afterwards.
-     * @param bytes how much, at most the file's length: pages behind its end fault.
-     * @param wantedAddress where, if nothing is there and it is a multiple of a page in the part of the address space
-     *     that such mappings use; else, or with 0, anywhere.
-     * @throws IOException if it cannot be mapped at all, or is shorter than {@code bytes}.
+     * @param fd descriptor of the file, which may be closed afterwards.
+     * @param bytes length, at most the file's: pages beyond its end fault.
+     * @param wantedAddress preferred address: used if it is free, a multiple of a page, and in the part of the address
+     *     space for such mappings. Otherwise, or with 0, any address.
+     * @throws IOException if mapping fails, or if the file is shorter than {@code bytes}.
      */
     public static SharedMemory map(int fd, long bytes, long wantedAddress) throws IOException {
         long fileBytes = Descriptors.fileBytes(fd);
@@ -65,12 +66,12 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Maps a file from its start, to read and write, as long as the mapping is reachable: for what threads read that
-     * nobody can tell of its end.
+     * Maps a file from its start, for reading and writing, until the mapping becomes unreachable. For memory of threads
+     * that cannot be notified before an unmapping.
      *
-     * @param fd its descriptor, which may be closed afterwards.
-     * @param bytes how much, at most the file's length.
-     * @throws IOException if it cannot be mapped, or is shorter than {@code bytes}.
+     * @param fd descriptor of the file, which may be closed afterwards.
+     * @param bytes length, at most the file's.
+     * @throws IOException if mapping fails, or if the file is shorter than {@code bytes}.
      */
     public static MemorySegment mapWhileReachable(int fd, long bytes) throws IOException {
         long fileBytes = Descriptors.fileBytes(fd);
@@ -91,12 +92,12 @@ public final class SharedMemory implements AutoCloseable {
         return memory;
     }
 
-    /** Where it is mapped in this process. */
+    /** The address of the mapping in this process. */
     public long address() {
         return memory.address();
     }
 
-    /** Ends the mapping; an access that is under way ends first. */
+    /** Unmaps the memory after accesses in progress have ended. */
     @Override
     public void close() {
         arena.close();

@@ -14,17 +14,17 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * The file of a listening Unix socket. It is bound in a folder of its owner's alone, so that nobody connects before its
- * mode is right, and then gets its name. It takes its name from nothing but a socket that its owner left behind. One
+ * The file of a listening Unix socket. The socket is bound in a folder that only its owner can use, so that nobody can
+ * connect before its mode is right, and then gets its name. It replaces only a socket that its owner left behind. One
  * thread at a time.
  */
 public final class SocketFile implements AutoCloseable {
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final int RANDOM_BYTES = 8;
 
-    /** Which sockets their owner made. */
+    /** The sockets that their owner created. */
     public interface Record {
-        /** Any socket of this process' user: for names that no other program of the user has. */
+        /** Accepts any socket of this process's user: for names that no other program of the user has. */
         Record NONE = new Record() {
             @Override
             public boolean contains(FileStatus socket) {
@@ -37,10 +37,10 @@ public final class SocketFile implements AutoCloseable {
             }
         };
 
-        /** Whether the owner made this socket. */
+        /** Whether the owner created this socket. */
         boolean contains(FileStatus socket);
 
-        /** The owner is about to give this socket the name. */
+        /** Called before the owner gives this socket its name. */
         void add(FileStatus socket) throws IOException;
     }
 
@@ -64,10 +64,10 @@ public final class SocketFile implements AutoCloseable {
     }
 
     /**
-     * Makes the name free, and a place to bind the socket.
+     * Frees the name and creates a place to bind the socket.
      *
-     * @param folder of the name; this closes it.
-     * @throws IOException when something else has the name, or somebody listens there; nothing of this is left.
+     * @param folder folder of the name; this object closes it.
+     * @throws IOException when another file has the name, or a process listens on the socket; nothing is left behind.
      */
     public static SocketFile prepare(Folder folder, String name, Record record) throws IOException {
         SocketFile file = new SocketFile(folder, name, record);
@@ -98,7 +98,7 @@ public final class SocketFile implements AutoCloseable {
         }
     }
 
-    /** Does not wait: a listener may be this very thread. */
+    /** Does not wait, because the listener may be the same thread. */
     private static boolean isHeard(PinnedFile socket) throws IOException {
         try (SocketChannel probe = SocketChannel.open(StandardProtocolFamily.UNIX)) {
             probe.configureBlocking(false);
@@ -109,7 +109,7 @@ public final class SocketFile implements AutoCloseable {
         }
     }
 
-    /** Removes the name while it stands for this file. */
+    /** Removes the name if it still refers to this file. */
     private void remove(FileStatus file) throws IOException {
         Optional<PinnedFile> found = folder.find(name);
         if (found.isPresent()) {
@@ -121,7 +121,7 @@ public final class SocketFile implements AutoCloseable {
         }
     }
 
-    /** Where to bind the socket, in less than 50 bytes; the path means nothing in another process. */
+    /** The path to bind the socket at, shorter than 50 bytes; invalid in other processes. */
     public Path bindPath() {
         return hidden.path(bound);
     }
@@ -129,9 +129,9 @@ public final class SocketFile implements AutoCloseable {
     /**
      * Gives the bound socket its name.
      *
-     * @param mode who may connect.
-     * @param group id of the socket's group; -1 leaves the group as it is.
-     * @throws IOException when the name was taken meanwhile.
+     * @param mode permissions, which decide which users can connect.
+     * @param group id of the socket's group; -1 keeps the group.
+     * @throws IOException when another file got the name meanwhile.
      */
     public void publish(Set<PosixFilePermission> mode, int group) throws IOException {
         Files.setPosixFilePermissions(bindPath(), mode);
@@ -157,8 +157,8 @@ public final class SocketFile implements AutoCloseable {
     }
 
     /**
-     * Removes the socket's name, while it is this socket's, and what is left of the way there. After the listener's
-     * end: {@link #bindPath} means nothing then.
+     * Removes the socket's name, if it still refers to this socket, and the remaining files. Call after the listener
+     * has ended: {@link #bindPath} then becomes invalid.
      */
     @Override
     public void close() throws IOException {

@@ -7,8 +7,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Bytes and at most one descriptor over a Unix stream socket, as sendmsg and recvmsg carry them. Memory for the calls
- * is made once. One thread at a time; another object for the other direction.
+ * Sends and receives bytes and at most one descriptor over a Unix stream socket, by sendmsg and recvmsg. Allocates the
+ * memory for the calls once. One thread at a time; each direction needs its own object.
  */
 public final class SocketMessages {
     // Linux socket.h, on a 64-bit machine: struct msghdr, struct iovec behind it, then a struct cmsghdr with one int
@@ -23,12 +23,12 @@ public final class SocketMessages {
     private static final long CONTROL_LEVEL = CONTROL + 8;
     private static final long CONTROL_TYPE = CONTROL + 12;
     private static final long CONTROL_DATA = CONTROL + 16;
-    private static final long ONE_DESCRIPTOR_BYTES = 20; // CMSG_LEN(sizeof(int)): the kernel closes what goes beyond
+    private static final long ONE_DESCRIPTOR_BYTES = 20; // CMSG_LEN(sizeof(int)): the kernel closes further descriptors
     private static final long SCRATCH_BYTES = CONTROL + 24; // CMSG_SPACE(sizeof(int))
     private static final int SOL_SOCKET = 1;
     private static final int SCM_RIGHTS = 1;
     private static final int MSG_CMSG_CLOEXEC = 0x40000000;
-    private static final int MSG_NOSIGNAL = 0x4000; // a gone peer is an error, not SIGPIPE
+    private static final int MSG_NOSIGNAL = 0x4000; // a closed peer causes an error, not SIGPIPE
     private static final int ECONNRESET = 104; // Linux asm-generic/errno.h
 
     private static final MethodHandle SENDMSG = Libc.find("sendmsg", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.INT);
@@ -39,9 +39,9 @@ public final class SocketMessages {
     private int descriptor = -1;
 
     /**
-     * Makes one.
+     * Creates an object for one direction.
      *
-     * @param data native memory that is sent from or received into; kept reachable by this.
+     * @param data native memory for sent or received bytes; this object keeps it reachable.
      */
     public SocketMessages(MemorySegment data) {
         this.data = data;
@@ -49,7 +49,7 @@ public final class SocketMessages {
         scratch.set(ValueLayout.JAVA_LONG, HEADER_IOV_COUNT, 1);
     }
 
-    /** Loads what the first message needs, which takes tens of milliseconds. Any thread. */
+    /** Loads the code for the first message, which takes tens of milliseconds. Any thread. */
     public static void load() {
         new SocketMessages(MemorySegment.NULL);
     }
@@ -63,10 +63,10 @@ public final class SocketMessages {
     }
 
     /**
-     * Waits for bytes. A descriptor that comes with them is {@link #takeDescriptor}'s.
+     * Waits for bytes. {@link #takeDescriptor} returns a descriptor that comes with them.
      *
-     * @param offset in the data, of {@code bytes} that are written.
-     * @return how many came; 0 when the peer has closed the socket.
+     * @param offset offset in the data of the {@code bytes} that may be written.
+     * @return number of received bytes; 0 when the peer has closed the socket.
      */
     public int receive(int socket, long offset, int bytes) throws IOException {
         Libc.Scratch state = Libc.scratch();
@@ -84,7 +84,7 @@ public final class SocketMessages {
             }
             int errno = state.errno();
             if (errno == ECONNRESET) {
-                return 0; // the peer has closed, with something of ours unread
+                return 0; // the peer has closed without reading all of our bytes
             }
             if (errno != Libc.EINTR) {
                 throw Libc.failure("a message must be received: socket=" + socket, errno);
@@ -107,7 +107,7 @@ public final class SocketMessages {
         descriptor = got;
     }
 
-    /** The descriptor that has come and was not yet taken, which is the caller's to close; -1 for none. */
+    /** The received descriptor, which the caller then closes; -1 for none. */
     public int takeDescriptor() {
         int taken = descriptor;
         descriptor = -1;
@@ -115,11 +115,11 @@ public final class SocketMessages {
     }
 
     /**
-     * Sends bytes, waiting until the kernel has taken some.
+     * Sends bytes; waits until the kernel has accepted some.
      *
-     * @param offset of {@code bytes} in the data.
-     * @param passed a descriptor that goes with the first byte and stays the caller's; -1 for none.
-     * @return how many the kernel has taken.
+     * @param offset offset of the {@code bytes} in the data.
+     * @param passed descriptor to send with the first byte, still owned by the caller; -1 for none.
+     * @return number of bytes that the kernel has accepted.
      */
     public int send(int socket, long offset, int bytes, int passed) throws IOException {
         Libc.Scratch state = Libc.scratch();

@@ -12,7 +12,7 @@ public final class ThreadTime {
     private ThreadTime() {
     }
 
-    /** How long the calling thread has run on a processor, in ns; a system call. */
+    /** The processor time of the calling thread in ns; a system call. */
     public static long ranNs() {
         Libc.Scratch scratch = Libc.scratch();
         try {

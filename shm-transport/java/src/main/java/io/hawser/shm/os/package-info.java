@@ -1,2 +1,2 @@
-/** What shared memory needs of Linux and Java does not offer: mappings, futexes, event descriptors, file locks. */
+/** Linux functions for shared memory that Java does not offer: mappings, futexes, event descriptors, file locks. */
 package io.hawser.shm.os;

@@ -3,17 +3,18 @@ package io.hawser.shm.ring;
 import io.hawser.shm.os.ThreadTime;
 
 /**
- * How long a thread that waits for a device rather spins on than sleeps; {@code hws_patience_t} in C. It learns whether
- * there are processors to spare: a thread that spins and has been made to stand aside meanwhile takes a processor that
- * others need, so the time is halved; one that got what it waited for lengthens it. Waits that are all longer would
- * never learn that the others have gone, so now and then one spins as long as it may. One thread at a time.
+ * Determines how long a thread spins for a device before it sleeps; {@code hws_patience_t} in C. It learns whether
+ * processors are idle. If the scheduler has suspended the spinning thread, other threads need the processor, so the
+ * time is halved. A wait that ends while spinning lengthens the time. If all waits were longer, the thread would never
+ * learn that processors have become idle: at intervals one wait therefore spins for the full limit. One thread at a
+ * time.
  */
 public final class Patience {
-    /** Longer than most waits of a program that is worth it; a backend may be content with less. */
+    /** Longer than most waits of programs that profit from spinning; a backend may use a shorter limit. */
     private static final long LIMIT_NS = 20_000_000;
     private static final long SHORTEST_NS = 50_000;
-    private static final long CROWD_LOOK_NS = 100_000; // between two looks at the thread's own time
-    /** So much less than the time that has passed: the scheduler has let others run. */
+    private static final long CROWD_LOOK_NS = 100_000; // between two reads of the thread's own time
+    /** If the thread's own time lags this far behind the elapsed time, the scheduler has run other threads. */
     private static final long CROWDED_NS = 200_000;
     private static final int MISSES_A_TRY = 16;
     private static final int TURNS_A_CLOCK = 8;
@@ -27,7 +28,7 @@ public final class Patience {
     private long lookedNs;
     private boolean crowded;
 
-    /** With the usual limit. */
+    /** Uses the default limit. */
     public Patience() {
         this(LIMIT_NS);
     }
@@ -46,7 +47,7 @@ public final class Patience {
         crowded = false;
     }
 
-    /** Spins a little; false when it is time to sleep instead. */
+    /** Spins briefly; returns false when the thread should sleep instead. */
     public boolean once() {
         Thread.onSpinWait();
         if (++turns % TURNS_A_CLOCK != 0) {
@@ -60,13 +61,13 @@ public final class Patience {
         return !crowded && now - beganNs < budgetNs;
     }
 
-    /** Ends a wait; {@code granted}: what was waited for has come meanwhile. */
+    /** Ends a wait; {@code granted}: the awaited event came while spinning. */
     public void end(boolean granted) {
         misses += granted || crowded ? 0 : 1;
         budgetNs = learn(budgetNs, limitNs, granted, crowded, misses);
     }
 
-    /** What such a wait teaches: the next budget. */
+    /** The next budget, after a wait with the given outcome. */
     static long learn(long budgetNs, long limitNs, boolean granted, boolean crowded, int misses) {
         if (crowded) {
             return Math.max(budgetNs / 2, SHORTEST_NS);

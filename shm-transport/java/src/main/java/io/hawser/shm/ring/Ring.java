@@ -2,18 +2,18 @@ package io.hawser.shm.ring;
 
 import java.lang.foreign.MemorySegment;
 
-/** What both ends of a ring have: where it lies, and how far this end has come. */
+/** State of either end of a ring: the ring's place in the region, and this end's position. */
 abstract sealed class Ring permits RingReader, RingWriter {
     final MemorySegment region;
     final long ringOffset;
     final long ringBytes;
     final long ownOffset;
     final long peerOffset;
-    /** Put or taken up to here. */
+    /** The end of the bytes that this end has put or taken. */
     long position;
-    /** What the other end sees of it. */
+    /** This end's position as the other end sees it. */
     long published;
-    /** The other end's last good position. */
+    /** The other end's last valid position. */
     long peerCached;
 
     Ring(MemorySegment region, long ringOffset, long ringBytes, long ownOffset, long peerOffset, long position) {
@@ -35,28 +35,28 @@ abstract sealed class Ring permits RingReader, RingWriter {
         peerCached = position;
     }
 
-    /** Place of this end in the region. */
+    /** Offset in the region of this end's position. */
     final long place() {
         return ringOffset + (position & ringBytes - 1);
     }
 
-    /** Of {@code bytes} from this end's place on, those before the ring's end. */
+    /** Number of {@code bytes}, from this end's position, that lie before the ring's end. */
     final long firstPiece(long bytes) {
         return Math.min(bytes, ringBytes - (position & ringBytes - 1));
     }
 
-    /** Shows this end's position to the other, in multiples of 8; pairs with its acquiring load. */
+    /** Publishes this end's position, rounded down to a multiple of 8; pairs with the other end's acquiring load. */
     final void publish() {
         published = position & ~7L;
         Words.I64.setRelease(region, ownOffset, published);
     }
 
-    /** The other end's position, once; pairs with the releasing store there. */
+    /** Reads the other end's position once; pairs with the other end's releasing store. */
     final long peer() {
         return (long) Words.I64.getAcquire(region, peerOffset);
     }
 
-    /** Bytes ever put or taken. */
+    /** Number of bytes ever put or taken. */
     public final long position() {
         return position;
     }

@@ -1,8 +1,8 @@
 package io.hawser.shm.ring;
 
 /**
- * The other end of a ring has written a position that cannot be: it went back, past what there is, or is no multiple
- * of 8. The session ends.
+ * The other end of a ring has written an invalid position: lower than before, beyond the available bytes, or not a
+ * multiple of 8. The session ends.
  */
 public final class RingCorruptException extends Exception {
     private static final long serialVersionUID = 1;

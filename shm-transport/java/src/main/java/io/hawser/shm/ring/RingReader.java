@@ -6,8 +6,8 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * The reading end of a byte stream through shared memory; {@code hws_ring_t} of a reader in C. The writer may be
- * hostile: its position is read once and checked, and the bytes are copied out before anybody looks at them. Allocates
- * nothing, makes no system call. One thread at a time.
+ * hostile: its position is read once and checked, and the bytes are copied before use. Allocates nothing, makes no
+ * system call. One thread at a time.
  */
 public final class RingReader extends Ring {
 
@@ -36,13 +36,13 @@ public final class RingReader extends Ring {
     }
 
     /**
-     * Bytes that can be taken now.
+     * Number of bytes that can be taken now.
      *
-     * @throws RingCorruptException if the writer's tail went back, or past the ring's length.
+     * @throws RingCorruptException if the writer's tail moved back, or beyond the ring's length.
      */
     public long available() throws RingCorruptException {
         long tail = peer();
-        // From the tail seen last, the writer can have gone on by the room that was released to it since.
+        // Since the last valid tail, the writer can only have advanced by the room released to it.
         if (Long.compareUnsigned(tail - peerCached, ringBytes - (peerCached - published)) > 0 || (tail & 7) != 0) {
             throw new RingCorruptException("a writer's tail must be a multiple of 8 within the ring", tail,
                     peerCached, published + ringBytes);
@@ -52,12 +52,12 @@ public final class RingReader extends Ring {
     }
 
     /**
-     * Copies bytes out.
+     * Copies bytes out of the ring.
      *
      * @param target private memory.
-     * @param offset where they go in it.
-     * @param bytes how many, at most what {@link #available} answered.
-     * @throws IllegalArgumentException if there are not so many.
+     * @param offset offset of the bytes in the target.
+     * @param bytes number of bytes, at most the result of {@link #available}.
+     * @throws IllegalArgumentException if fewer bytes are available.
      */
     public void take(MemorySegment target, long offset, long bytes) {
         if (bytes < 0 || bytes > peerCached - position) {
@@ -73,12 +73,12 @@ public final class RingReader extends Ring {
     }
 
     /**
-     * Copies out what is there, in at most two pieces; the room goes back to the writer with {@link #release}.
+     * Copies the available bytes out, in at most two pieces; {@link #release} returns their room to the writer.
      *
      * @param target private memory.
-     * @param offset where the bytes go in it.
-     * @param maxBytes at most so many.
-     * @return how many, 0 when the ring is empty.
+     * @param offset offset of the bytes in the target.
+     * @param maxBytes maximum number of bytes.
+     * @return number of bytes, 0 when the ring is empty.
      * @throws RingCorruptException as {@link #available}.
      */
     public long takeAvailable(MemorySegment target, long offset, long maxBytes) throws RingCorruptException {
@@ -89,7 +89,7 @@ public final class RingReader extends Ring {
         return bytes;
     }
 
-    /** Gives the room of what was taken back to the writer, in multiples of 8. */
+    /** Returns the room of the taken bytes to the writer, in multiples of 8. */
     public void release() {
         publish();
     }

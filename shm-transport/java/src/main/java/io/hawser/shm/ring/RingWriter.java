@@ -11,14 +11,14 @@ import java.lang.foreign.MemorySegment;
 public final class RingWriter extends Ring {
 
     /**
-     * Attaches to a fresh ring: both positions 0, which this does not store.
+     * Attaches to a fresh ring: both positions are 0, which this does not store.
      *
      * @param region shared memory.
-     * @param ringOffset of the ring in it.
-     * @param ringBytes its length, a power of two, at least 8.
-     * @param headOffset of the reader's position in the region, aligned.
-     * @param tailOffset of the writer's.
-     * @throws IllegalArgumentException if one of them does not lie in the region.
+     * @param ringOffset offset of the ring in it.
+     * @param ringBytes length of the ring, a power of two, at least 8.
+     * @param headOffset offset of the reader's position in the region, aligned.
+     * @param tailOffset offset of the writer's position in the region, aligned.
+     * @throws IllegalArgumentException if one of them lies outside the region.
      */
     public RingWriter(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset) {
         this(region, ringOffset, ringBytes, headOffset, tailOffset, 0);
@@ -44,9 +44,9 @@ public final class RingWriter extends Ring {
     }
 
     /**
-     * Bytes that can be put now.
+     * Number of bytes that can be put now.
      *
-     * @throws RingCorruptException if the reader's head went back, or past what was committed.
+     * @throws RingCorruptException if the reader's head moved back, or beyond the committed bytes.
      */
     public long room() throws RingCorruptException {
         long head = peer();
@@ -58,17 +58,19 @@ public final class RingWriter extends Ring {
         return ringBytes - (position - head);
     }
 
-    /** Whether {@code bytes} can be put, by the head seen last: cheaper, it leaves the reader's cache line alone. */
+    /**
+     * Whether {@code bytes} fit, by the last known head: cheaper, because it does not access the reader's cache line.
+     */
     public boolean hasRoom(long bytes) {
         return bytes <= ringBytes - (position - peerCached);
     }
 
     /**
-     * Copies bytes in behind those put before. Not visible until {@link #commit}.
+     * Appends bytes. They stay invisible to the reader until {@link #commit}.
      *
      * @param source private memory.
-     * @param offset of the bytes in it.
-     * @param bytes how many, at most what {@link #room} answered.
+     * @param offset offset of the bytes in it.
+     * @param bytes number of bytes, at most the result of {@link #room}.
      * @throws IllegalArgumentException if there is no room for them.
      */
     public void put(MemorySegment source, long offset, long bytes) {
@@ -84,12 +86,12 @@ public final class RingWriter extends Ring {
         position += bytes;
     }
 
-    /** Makes what was put visible; where that is no multiple of 8, the bytes behind the last one stay for later. */
+    /** Makes the put bytes visible, up to a multiple of 8; a remainder becomes visible with a later commit. */
     public void commit() {
         publish();
     }
 
-    /** Forgets what was put since the last commit. */
+    /** Discards the bytes put since the last commit. */
     public void abort() {
         position = published;
     }

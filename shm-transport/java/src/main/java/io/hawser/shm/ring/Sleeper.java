@@ -10,12 +10,12 @@ import java.lang.invoke.VarHandle;
  *
  * <pre>{@code
  * int seen = sleeper.prepare();
- * if (reader.available() == 0) {      // look again after prepare()
- *     sleeper.sleep(seen, timeoutNs); // then look again, whatever ended it
+ * if (reader.available() == 0) {      // check again after prepare()
+ *     sleeper.sleep(seen, timeoutNs); // then check again, whatever ended the sleep
  * }
  * }</pre>
  *
- * <p>Only the waker takes the waiting word back to 0, so several threads may sleep by the same words. Any thread.
+ * <p>Only the waker resets the waiting word to 0, so several threads may sleep by the same words. Any thread.
  */
 public final class Sleeper {
     private final MemorySegment region;
@@ -23,11 +23,11 @@ public final class Sleeper {
     private final long signalOffset;
 
     /**
-     * Makes one.
+     * Creates a sleeper.
      *
      * @param region shared memory.
-     * @param waitingOffset of the waiting word in it, aligned.
-     * @param signalOffset of the signal word, aligned.
+     * @param waitingOffset offset of the waiting word in it, aligned.
+     * @param signalOffset offset of the signal word in it, aligned.
      */
     public Sleeper(MemorySegment region, long waitingOffset, long signalOffset) {
         this.region = region;
@@ -35,21 +35,21 @@ public final class Sleeper {
         this.signalOffset = Words.check(region, signalOffset, Integer.BYTES);
     }
 
-    /** Says that the caller is about to sleep, and returns the signal's count. Look for work after this. */
+    /** Announces a sleep and returns the signal's count. The caller must check for work after this call. */
     public int prepare() {
         int seen = (int) Words.I32.getAcquire(region, signalOffset);
         Words.I32.setVolatile(region, waitingOffset, 1);
-        // The store must be seen before the look for work that follows: pairs with the fence in Waker.isAsked().
+        // The store must be visible before the following check for work: pairs with the fence in Waker.isAsked().
         VarHandle.fullFence();
         return seen;
     }
 
     /**
-     * Sleeps on the futex until the signal is counted up, unless that has happened since {@link #prepare}. May return
+     * Sleeps on the futex until the signal's count changes, unless it has changed since {@link #prepare}. May return
      * early.
      *
-     * @param timeoutNs at most so long; the other end may never wake.
-     * @return false when the time was over.
+     * @param timeoutNs maximum sleep, because the other end may never wake this thread.
+     * @return false after the timeout.
      */
     public boolean sleep(int seen, long timeoutNs) {
         return Futex.await(region, signalOffset, seen, timeoutNs);

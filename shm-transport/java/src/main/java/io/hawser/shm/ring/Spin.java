@@ -1,10 +1,10 @@
 package io.hawser.shm.ring;
 
 /**
- * How long a thread spins before it sleeps; {@code hws_spin_t} in C. It learns: a wait that ended while spinning was
- * worth it, one that did not was a processor taken from others, so the time goes down to none while waits are long.
- * Two ends that both sleep would never learn that neither has to, so now and then one spins as long as it may. One
- * thread at a time.
+ * Determines how long a thread spins before it sleeps; {@code hws_spin_t} in C. It learns from its waits. A wait that
+ * ends while spinning was worth its cost. A wait that does not has occupied a processor in vain. The time therefore
+ * falls to zero while waits are long. Two ends that both sleep would never learn that neither must: at intervals one
+ * wait spins for the full limit. One thread at a time.
  *
  * <pre>{@code
  * spin.begin();
@@ -18,31 +18,31 @@ package io.hawser.shm.ring;
  * }</pre>
  */
 public final class Spin {
-    /** About what a sleep and a wake-up by another processor that idles cost together. */
+    /** About the cost of a sleep and a wake-up by another processor that is idle. */
     private static final int LIMIT_NS = 50_000;
-    /** Up to FEW_CPUS processors the one that spins may be the one that is needed. */
+    /** With up to FEW_CPUS processors, the spinning thread may occupy the processor that the other end needs. */
     private static final int FEWER_LIMIT_NS = 20_000;
     private static final int FEW_CPUS = 2;
-    /** Below this a spin is not worth its looks at the clock. */
+    /** A shorter spin is not worth its reads of the clock. */
     private static final int SMALLEST_NS = 1_000;
-    /** After so many, one wait spins up to LIMIT_NS, in which the other end can wake up. */
+    /** After this many sleeps, one wait spins up to LIMIT_NS, in which the other end can wake up. */
     private static final int SLEEPS_A_TRY = 16;
-    /** Looks at the word between two at the clock. */
+    /** Checks of the word between two reads of the clock. */
     private static final int TURNS_A_CLOCK = 8;
 
     private final int limitNs;
     private int budgetNs;
     private int turns;
-    private int sleeps; // one after the other
+    private int sleeps; // in succession
     private long sinceNs;
     private boolean timed;
 
-    /** With the limits for the processors that this process may use. */
+    /** Uses the limits for the number of processors available to this process. */
     public Spin() {
         this(isWanted() ? Runtime.getRuntime().availableProcessors() : 1);
     }
 
-    /** False where the system property {@code hawser.spin} says {@code off}: to measure without, or to save power. */
+    /** False where the system property {@code hawser.spin} is {@code off}, for measurements or to save power. */
     public static boolean isWanted() {
         return !"off".equals(System.getProperty("hawser.spin"));
     }
@@ -58,25 +58,25 @@ public final class Spin {
         timed = false;
     }
 
-    /** Spins a little; false when it is time to sleep instead, and each time after that. */
+    /** Spins briefly; returns false when the thread should sleep instead, and on every later call of the same wait. */
     public boolean once() {
         if (budgetNs == 0) {
             return false;
         }
-        Thread.onSpinWait(); // once between two looks: on recent processors it takes 140 cycles
+        Thread.onSpinWait(); // once between two checks: on recent processors it takes 140 cycles
         if (++turns % TURNS_A_CLOCK != 0) {
             return true;
         }
         long now = System.nanoTime();
         if (!timed) {
-            timed = true; // a short wait never looks at the clock
+            timed = true; // a short wait never reads the clock
             sinceNs = now;
             return true;
         }
         return now - sinceNs < budgetNs;
     }
 
-    /** Ends a wait; {@code slept}: it has slept as well. */
+    /** Ends a wait; {@code slept}: the thread has also slept. */
     public void end(boolean slept) {
         if (limitNs == 0) {
             return;

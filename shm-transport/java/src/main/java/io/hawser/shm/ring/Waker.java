@@ -5,15 +5,15 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 
 /**
- * The waking side of a waiting word and its signal; {@code hws_wake} in C. A load and a fence while nobody sleeps. Any
- * thread.
+ * The waking side of a waiting word and its signal; {@code hws_wake} in C. Without a sleeper it costs a load and a
+ * fence. Any thread.
  */
 public final class Waker {
     private final MemorySegment region;
     private final long waitingOffset;
     private final long signalOffset;
 
-    /** Makes one; parameters as of {@link Sleeper}. */
+    /** Creates a waker; parameters as of {@link Sleeper}. */
     public Waker(MemorySegment region, long waitingOffset, long signalOffset) {
         this.region = region;
         this.waitingOffset = Words.check(region, waitingOffset, Integer.BYTES);
@@ -21,8 +21,8 @@ public final class Waker {
     }
 
     /**
-     * After the store that somebody may wait for: whether somebody sleeps, or is about to, and must be woken by the
-     * caller (a futex, a doorbell). Answers true once for each time that somebody said so.
+     * Whether a thread sleeps or is about to sleep, so that the caller must wake it (by a futex or a doorbell). Call it
+     * after the store that the thread may wait for. Returns true once for each announced sleep.
      */
     public boolean isAsked() {
         VarHandle.fullFence(); // pairs with the fence in Sleeper.prepare()
@@ -30,7 +30,7 @@ public final class Waker {
                 && (int) Words.I32.getAndSet(region, waitingOffset, 0) != 0;
     }
 
-    /** Counts the signal up and wakes its futex, whether anybody asked or not. */
+    /** Increments the signal and wakes its futex, whether or not a thread sleeps. */
     public void signal() {
         // Pairs with the load in Sleeper.prepare(); the count may wrap.
         @SuppressWarnings("unused")
@@ -38,7 +38,7 @@ public final class Waker {
         Futex.wake(region, signalOffset);
     }
 
-    /** After the store that somebody may wait for: wakes by the futex if somebody asked. */
+    /** Wakes a sleeping thread by the futex. Call it after the store that the thread may wait for. */
     public void wake() {
         if (isAsked()) {
             signal();

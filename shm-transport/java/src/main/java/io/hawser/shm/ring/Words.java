@@ -13,7 +13,7 @@ final class Words {
     private Words() {
     }
 
-    /** Holds a word to the region, aligned. */
+    /** Requires a word to lie in the region, aligned. */
     static long check(MemorySegment region, long offset, long bytes) {
         if (offset < 0 || offset > region.byteSize() - bytes || offset % bytes != 0) {
             throw new IllegalArgumentException("a word must lie in the region, aligned: offset=" + offset + ", bytes="

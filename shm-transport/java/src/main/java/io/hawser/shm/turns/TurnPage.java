@@ -12,54 +12,54 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * One worker's page of turns: 4096 bytes of anonymous memory that it shares with the broker alone. All words are
- * little-endian 32-bit numbers; those of the two sides lie in cache lines of their own.
+ * One worker's page of turns: 4096 bytes of anonymous memory, shared with the broker alone. All words are little-endian
+ * 32-bit numbers. The words of each side have their own cache lines.
  *
  * <pre>
- * offset  who writes  word
- *      0  broker      permit: {@link #FREE}, {@link #OPEN}, {@link #TURN}, {@link #WAIT} or {@link #NEXT}
- *      4  both        signal: a futex, counted up by the broker after a permit that the worker sleeps for
- *    128  worker      state: {@link #IDLE}, {@link #WANTS} or {@link #BUSY}
- *    132  worker      waiting: not 0 while the worker sleeps until the permit changes; the broker takes it back to 0
+ * offset  writer  word
+ *      0  broker  permit: {@link #FREE}, {@link #OPEN}, {@link #TURN}, {@link #WAIT} or {@link #NEXT}
+ *      4  both    signal: a futex, incremented by the broker after a permit for which the worker sleeps
+ *    128  worker  state: {@link #IDLE}, {@link #WANTS} or {@link #BUSY}
+ *    132  worker  waiting: not 0 while the worker sleeps until the permit changes; the broker resets it to 0
  * </pre>
  *
- * <p>Both sides store their word and then look at the other's, with sequential consistency: a worker that begins stores
- * {@link #BUSY} and looks at the permit again; a broker that takes a permit away stores {@link #WAIT} and looks at the
- * state. So one of them sees the other. The worker rings an event descriptor of its own when the broker should look.
- * The page is as the worker says: a broker that believes it harms only the worker's own vGPU, or gives others what the
- * driver would have given them without turns.
+ * <p>Each side stores its own word and then reads the other's, with sequential consistency. A worker that begins stores
+ * {@link #BUSY} and reads the permit again; a broker that withdraws a permit stores {@link #WAIT} and reads the state.
+ * At least one side therefore sees the other's store. The worker signals its own event descriptor when the broker
+ * should read the page. The broker uses the worker's words unchecked: wrong ones harm only the worker's own vGPU, or
+ * give others the shares that they would have without turns.
  */
 public final class TurnPage implements AutoCloseable {
     /** Length of a page. */
     public static final int PAGE_BYTES = 4096;
 
-    /** Permit: nobody else has this GPU; launch without a word. A page that nobody has written says so. */
+    /** Permit: no other vGPU uses this GPU; launch without reporting. A page that nobody has written has this value. */
     public static final int FREE = 0;
-    /** Permit: others have the GPU, and want nothing; launch, and keep what is issued and not done short. */
+    /** Permit: others share the GPU but need nothing now; launch, and keep the amount of unfinished work small. */
     public static final int OPEN = 1;
-    /** Permit: others want the GPU; as {@link #OPEN}, and say when all is done. */
+    /** Permit: others want the GPU; as {@link #OPEN}, and report when all work is done. */
     public static final int TURN = 2;
-    /** Permit: launch nothing; say when something is to be launched, and when all that was launched is done. */
+    /** Permit: launch nothing; report when there is something to launch, and when all launched work is done. */
     public static final int WAIT = 3;
-    /** Permit: as {@link #WAIT}, and the turn comes soon: be awake. */
+    /** Permit: as {@link #WAIT}, but the turn comes soon: stay awake. */
     public static final int NEXT = 4;
 
-    /** State: nothing is launched, nothing is to be. */
+    /** State: no work is launched or waiting to be launched. */
     public static final int IDLE = 0;
-    /** State: something is to be launched, nothing that was launched runs. */
+    /** State: work waits to be launched, and no launched work runs. */
     public static final int WANTS = 1;
-    /** State: something that was launched is not known to be done. */
+    /** State: launched work may still be running. */
     public static final int BUSY = 2;
 
     private static final long PERMIT_OFFSET = 0;
     private static final long SIGNAL_OFFSET = 4;
-    private static final long STATE_OFFSET = 128; // two lines further: processors fetch them in pairs
+    private static final long STATE_OFFSET = 128; // two cache lines further: processors fetch lines in pairs
     private static final long WAITING_OFFSET = 132;
 
     private static final VarHandle I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
 
     private final MemorySegment page;
-    private final SharedMemory mapping; // null for a page of one's own
+    private final SharedMemory mapping; // null for a private page
     private final Sleeper sleeper;
     private final Waker waker;
 
@@ -71,7 +71,7 @@ public final class TurnPage implements AutoCloseable {
     }
 
     /**
-     * Makes the memory of a page, all words 0.
+     * Creates the memory of a page, all words 0.
      *
      * @return its descriptor, which the caller closes.
      */
@@ -85,43 +85,43 @@ public final class TurnPage implements AutoCloseable {
         return new TurnPage(mapping.memory(), mapping);
     }
 
-    /** A page of one's own, for whom nobody gives turns: its permit is {@link #FREE}. */
+    /** Creates a private page, for a worker without turns: its permit is {@link #FREE}. */
     public static TurnPage alone() {
         return new TurnPage(Arena.ofAuto().allocate(PAGE_BYTES, PAGE_BYTES), null);
     }
 
-    /** What the broker permits. Any thread. */
+    /** The broker's permit. Any thread. */
     public int permit() {
         return (int) I32.getVolatile(page, PERMIT_OFFSET);
     }
 
-    /** Whether a permit lets nothing be launched. */
+    /** Whether a permit forbids all launches. */
     public static boolean isWait(int permit) {
         return permit == WAIT || permit == NEXT;
     }
 
-    /** Says what the worker may do, and wakes it if it sleeps for that. Broker. */
+    /** Sets the permit and wakes the worker if it sleeps for it. Broker. */
     public void permit(int permit) {
         I32.setVolatile(page, PERMIT_OFFSET, permit);
         waker.wake();
     }
 
-    /** What the worker says; anything but the three states counts as {@link #BUSY}. Any thread. */
+    /** The worker's state; any value but the three states counts as {@link #BUSY}. Any thread. */
     public int state() {
         int state = (int) I32.getVolatile(page, STATE_OFFSET);
         return state == IDLE || state == WANTS ? state : BUSY;
     }
 
-    /** Says what the worker does. Worker. */
+    /** Sets the worker's state. Worker. */
     public void state(int state) {
         I32.setVolatile(page, STATE_OFFSET, state);
     }
 
     /**
-     * Sleeps while the permit is {@link #WAIT}, or {@link #NEXT}. Worker; may return early.
+     * Sleeps while the permit is {@link #WAIT} or {@link #NEXT}. Worker; may return early.
      *
-     * @param notice returns as well when the permit is NEXT.
-     * @param timeoutNs at most so long.
+     * @param notice whether to return when the permit is NEXT as well.
+     * @param timeoutNs maximum sleep.
      */
     public void awaitPermit(boolean notice, long timeoutNs) {
         int seen = sleeper.prepare();

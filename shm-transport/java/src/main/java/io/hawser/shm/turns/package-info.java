@@ -1,2 +1,2 @@
-/** What the broker and one worker tell each other of turns on a GPU: a page of shared memory, described once. */
+/** The page of shared memory by which the broker and one worker coordinate turns on a GPU. */
 package io.hawser.shm.turns;

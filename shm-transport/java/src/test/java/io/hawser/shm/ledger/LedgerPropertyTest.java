@@ -12,15 +12,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
-/** Many users of one ledger at once, each of which may die at any step of what it does: the sums stay right. */
+/** Several concurrent users of one ledger, each of which may die at any step: the sums stay right. */
 class LedgerPropertyTest {
     private static final int USERS = 8;
-    private static final int OPERATIONS = 20_000; // of each
+    private static final int OPERATIONS = 20_000; // of each user
     private static final long LIMIT = 1000;
     private static final int COLUMN = 3;
 
     private final Ledger ledger = new Ledger(Arena.ofAuto().allocate(LedgerLayout.bytes(USERS), Long.BYTES), USERS);
-    /** What is allocated behind the ledger's back; grows after a claim, shrinks before a return. */
+    /** Allocated memory, counted outside the ledger; grows after a claim, shrinks before a return. */
     private final AtomicLong allocated = new AtomicLong();
     private final AtomicReference<String> wrong = new AtomicReference<>();
     private final AtomicLong refused = new AtomicLong();
@@ -45,7 +45,7 @@ class LedgerPropertyTest {
         assertEquals(0, ledger.lockWord());
     }
 
-    /** A slot's lives, one after the other; between two the broker clears it. */
+    /** The successive sessions of a slot; the broker clears the slot between two of them. */
     private void live(int slot, Random random) {
         LedgerAccount account = new LedgerAccount(ledger, slot);
         ArrayDeque<Long> held = new ArrayDeque<>();
@@ -84,17 +84,17 @@ class LedgerPropertyTest {
         }
     }
 
-    /** Ends at a step of a claim: before it, with the lock, or with what was written but never allocated. */
+    /** Dies at a step of a claim: before it, with the lock, or after writing a claim that is never allocated. */
     private void die(int slot, LedgerAccount account, ArrayDeque<Long> held, Random random) {
         deaths.incrementAndGet();
         long token = (long) random.nextInt(1 << 20) << LedgerLayout.SLOT_BITS | slot + 1;
         int step = random.nextInt(3);
         boolean hasLock = step > 0 && ledger.tryLock(token);
         if (step == 2) {
-            ledger.hold(COLUMN, slot, account.heldBytes(COLUMN) + random.nextInt(400));
+            ledger.setHeldBytes(COLUMN, slot, account.heldBytes(COLUMN) + random.nextInt(400));
         }
         if (hasLock) {
-            Thread.yield(); // others meet the lock meanwhile
+            Thread.yield(); // lets others meet the lock
         }
         held.forEach(bytes -> allocated.addAndGet(-bytes));
         held.clear();

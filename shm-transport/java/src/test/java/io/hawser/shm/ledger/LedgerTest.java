@@ -93,7 +93,7 @@ class LedgerTest {
         ledger.freeLock(7L << 16 | 1);
         assertEquals(0, ledger.lockWord());
         assertTrue(ledger.tryLock(9L << 16 | 1));
-        ledger.unlock(7L << 16 | 1); // who has lost the lock frees nobody else's
+        ledger.unlock(7L << 16 | 1); // a slot that has lost the lock must not free another slot's
         assertEquals(9L << 16 | 1, ledger.lockWord());
     }
 
@@ -101,16 +101,16 @@ class LedgerTest {
     void shouldBelieveNoOneElseAboutItsOwnSlot() {
         ledger.limit(0, 1000, 1000);
         assertTrue(first.claim(0, 300));
-        ledger.hold(0, 0, 0); // a hostile worker of the same vGPU
+        ledger.setHeldBytes(0, 0, 0); // a hostile worker of the same vGPU
         assertTrue(first.claim(0, 100));
         assertEquals(400, ledger.heldBytes(0, 0));
         first.giveBack(0, 400);
-        ledger.hold(0, 1, Long.MAX_VALUE);
-        ledger.hold(0, 2, Long.MAX_VALUE);
+        ledger.setHeldBytes(0, 1, Long.MAX_VALUE);
+        ledger.setHeldBytes(0, 2, Long.MAX_VALUE);
         assertEquals(Long.MAX_VALUE, ledger.usedBytes(0));
         assertFalse(first.claim(0, 1));
-        ledger.hold(0, 1, -5);
-        ledger.hold(0, 2, Long.MIN_VALUE);
+        ledger.setHeldBytes(0, 1, -5);
+        ledger.setHeldBytes(0, 2, Long.MIN_VALUE);
         assertEquals(0, ledger.usedBytes(0));
         assertTrue(first.claim(0, 1000));
     }

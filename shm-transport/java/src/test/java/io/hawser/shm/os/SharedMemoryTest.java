@@ -36,7 +36,8 @@ class SharedMemoryTest {
 
     @Test
     void shouldTellALengthWithoutSeeking(@TempDir Path folder) throws IOException {
-        // A PCI device's resource tells 0 to who seeks (Linux 5.12 to 6.6); here it shows in the offset, which stays.
+        // For a PCI device's resource, seeking reports 0 (Linux 5.12 to 6.6). Here an unchanged file offset shows that
+        // no seek happens.
         int fd = Descriptors.create(folder.resolve("file"));
         try {
             Descriptors.resize(fd, (3L << 30) + 5);
@@ -61,7 +62,7 @@ class SharedMemoryTest {
                     assertEquals(5, probe.memory().get(ValueLayout.JAVA_INT, 0));
                 }
             }
-            // An address that no other thread's mapping is given: far below where the kernel puts them.
+            // An address far below the kernel's choices, so that no other thread's mapping gets it.
             long lonely = 0x2000_0000_0000L;
             try (SharedMemory there = SharedMemory.map(fd, 1 << 20, lonely)) {
                 assertEquals(lonely, there.address());
@@ -109,7 +110,7 @@ class SharedMemoryTest {
             RingWriter writer = new RingWriter(memory, 4096, 4096, 0, 64);
             RingReader reader = new RingReader(memory, 4096, 4096, 0, 64);
             MemorySegment bytes = MemorySegment.ofArray(new byte[64]);
-            for (int i = 0; i < 50_000; i++) { // so that the JIT compiler's code meets the fault
+            for (int i = 0; i < 50_000; i++) { // long enough for JIT-compiled code to meet the fault
                 exchange(writer, reader, bytes);
             }
             Descriptors.resize(fd, 0);
@@ -117,7 +118,7 @@ class SharedMemoryTest {
             assertThrows(InternalError.class, () -> memory.asSlice(0, 4096).fill((byte) 0));
             assertThrows(IllegalStateException.class, () -> Futex.await(memory, 128, 0, 1));
             Descriptors.resize(fd, 1 << 20);
-            // Other pages now, but the mapping is in use again: the head and the tail that were there are gone.
+            // The mapping works again, but with new pages: the former head and tail are gone.
             assertThrows(RingCorruptException.class, reader::available);
         } finally {
             Descriptors.close(fd);

@@ -16,7 +16,7 @@ class PatienceTest {
         for (int i = 0; i < 20; i++) {
             budgetNs = Patience.learn(budgetNs, LIMIT_NS, false, true, 0);
         }
-        assertEquals(50_000, budgetNs); // as short as any spin, but not none: a quick device is seen
+        assertEquals(50_000, budgetNs); // as short as any spin, but not zero: a fast device is still noticed
         for (int i = 0; i < 60; i++) {
             budgetNs = Patience.learn(budgetNs, LIMIT_NS, true, false, 0);
         }
@@ -50,7 +50,7 @@ class PatienceTest {
                 Thread.onSpinWait();
             }
         });
-        long before = ThreadTime.ranNs(); // the making of a thread and of its code is long on a slow machine
+        long before = ThreadTime.ranNs(); // excludes creating the thread, which takes long on a slow machine
         other.start();
         other.join();
         long ran = ThreadTime.ranNs() - before;

@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** A ring lies in its region, and its ends move only bytes that are there. */
+/** A ring lies in its region, and its ends move only valid bytes. */
 class RingBoundsTest {
     private static final long HEAD = 0;
     private static final long TAIL = 64;
@@ -45,7 +45,7 @@ class RingBoundsTest {
         refuse(0, 256, HEAD, TAIL);
         refuse(Long.MIN_VALUE + 192, 1L << 62, HEAD, TAIL);
         MemorySegment whole = region.asSlice(0, 64);
-        new RingReader(whole, 0, 64, HEAD, 56); // as long as its region
+        new RingReader(whole, 0, 64, HEAD, 56); // a ring as long as its region
         assertThrows(IllegalArgumentException.class, () -> new RingReader(whole, -64, 128, HEAD, 56));
     }
 
@@ -104,7 +104,7 @@ class RingBoundsTest {
         assertEquals(24, reader.available());
         region.set(ValueLayout.JAVA_LONG, TAIL, 112);
         assertThrows(RingCorruptException.class, reader::available);
-        region.set(ValueLayout.JAVA_LONG, TAIL, 104); // a ring ahead of what was released
+        region.set(ValueLayout.JAVA_LONG, TAIL, 104); // one ring length ahead of the released position
         assertEquals(64, reader.available());
     }
 

@@ -12,13 +12,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A thread that writes whatever it likes over positions and bytes while an end is in use here. */
+/** A thread overwrites positions and bytes with arbitrary values while this end uses the ring. */
 class RingHostileTest {
     private static final long HEAD = 0;
     private static final long TAIL = 64;
     private static final long RING = 4096;
     private static final long LARGEST = 4096;
-    private static final int LIES = 500; // noticed, and believed, at each size of ring
+    private static final int LIES = 500; // number of detected and of undetected ones, at each size of ring
     private static final byte UNTOUCHED = 0x5a;
 
     private final Arena arena = Arena.ofShared();
@@ -53,7 +53,7 @@ class RingHostileTest {
             believed = 0;
             while (noticed < LIES || believed < LIES) {
                 if (random.nextInt(4) == 0) {
-                    lie(random); // as well as the other thread, which may not have a processor now
+                    lie(random); // in addition to the other thread, which may have no processor now
                 }
                 try {
                     long available = reader.available();
@@ -77,7 +77,7 @@ class RingHostileTest {
     @Test
     void shouldWriteOnlyTheRingWhateverTheReaderSays() {
         for (long size = 8; size <= LARGEST; size *= 8) {
-            // At the end of what the scribbler writes, so that all behind it must stay.
+            // At the end of the scribbler's range, so that all bytes after it must stay unchanged.
             long ring = RING + LARGEST - size;
             region.asSlice(RING + LARGEST, 4096).fill(UNTOUCHED);
             region.asSlice(128, RING - 128).fill(UNTOUCHED);
@@ -87,7 +87,7 @@ class RingHostileTest {
             believed = 0;
             while (noticed < LIES || believed < LIES) {
                 if (random.nextInt(4) == 0) {
-                    lie(random); // as well as the other thread, which may not have a processor now
+                    lie(random); // in addition to the other thread, which may have no processor now
                 }
                 try {
                     long room = writer.room();
@@ -124,7 +124,7 @@ class RingHostileTest {
         SplittableRandom lies = new SplittableRandom(2);
         while (!end.get()) {
             lie(lies);
-            // An end that begins anew after each lie that it noticed must come to believe some as well.
+            // Pauses, so that an end that starts again after each detected lie also accepts some lies.
             for (int pause = lies.nextInt(1000); pause > 0; pause--) {
                 Thread.onSpinWait();
             }
@@ -137,7 +137,7 @@ class RingHostileTest {
         region.set(ValueLayout.JAVA_BYTE, RING + lies.nextLong(LARGEST), (byte) lies.nextInt());
     }
 
-    /** A position to attack with: near the present one, as a rule, since one far away is noticed at once. */
+    /** A position to attack with: usually near the current one, because a distant one is detected at once. */
     private static long lie(SplittableRandom lies, long near) {
         return switch (lies.nextInt(8)) {
             case 0 -> lies.nextLong();

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Both ends at the same time, and what they cost. */
+/** Both ends at the same time, and their costs. */
 class RingThreadsTest {
     private static final long HEAD = 0;
     private static final long TAIL = 64;
@@ -51,7 +51,7 @@ class RingThreadsTest {
     @Test
     void shouldLoseNoWakeUp() throws Exception {
         for (long ringBytes : new long[] {8, 64, 4096}) {
-            for (int cpus : new int[] {1, 2}) { // with one, nobody spins
+            for (int cpus : new int[] {1, 2}) { // with one processor, no thread spins
                 region.fill((byte) 0);
                 CompletableFuture<Void> sender = CompletableFuture.runAsync(() -> send(ringBytes, new Spin(cpus)));
                 receive(ringBytes, new Spin(cpus));
@@ -171,7 +171,7 @@ class RingThreadsTest {
         waker.wake();
         assertEquals(1, region.get(ValueLayout.JAVA_INT, BYTES_SIGNAL));
         assertEquals(0, region.get(ValueLayout.JAVA_INT, BYTES_WAITING));
-        assertTrue(sleeper.sleep(0, TIMEOUT_NS)); // counted up since: does not sleep
+        assertTrue(sleeper.sleep(0, TIMEOUT_NS)); // the count has changed: does not sleep
         assertFalse(sleeper.sleep(1, 1000));
     }
 
@@ -195,14 +195,14 @@ class RingThreadsTest {
         assertEquals(4, tries);
         spin.begin();
         assertTrue(spin.once());
-        spin.end(false); // the last try was worth it
+        spin.end(false); // the last attempt was worth its cost
         assertEquals(limit, spin.budgetNs());
         spin.begin();
         spin.end(true);
         int half = spin.budgetNs();
         assertEquals(limit / 2, half);
         spin.begin();
-        spin.end(false); // no wait at all: says nothing
+        spin.end(false); // without any wait, it learns nothing
         assertEquals(half, spin.budgetNs());
         spin.begin();
         assertTrue(spin.once());
@@ -230,7 +230,8 @@ class RingThreadsTest {
             long before = threads.getCurrentThreadAllocatedBytes();
             exchange(writer, reader, waker, sleeper, spin, memory, 20_000);
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            // Whatever the JVM does once in a while, one object of 16 bytes a record would be twenty times this.
+            // Other work of the JVM may allocate, but one object of 16 bytes for each record would be twenty times this
+            // limit.
             assertTrue(allocated < 16_000, "allocated=" + allocated);
         }
     }

@@ -3,7 +3,7 @@ package io.hawser.shm.layout;
 import io.hawser.shm.layout.RegionDescription.Block;
 import io.hawser.shm.layout.RegionDescription.Field;
 
-/** Writes {@code hws_region.h}: a struct a block, whose offsets the compiler checks, and the constants. */
+/** Writes {@code hws_region.h}: a struct for each block, whose offsets the compiler checks, and the constants. */
 final class CRegionEmitter {
     private final StringBuilder out = new StringBuilder();
 

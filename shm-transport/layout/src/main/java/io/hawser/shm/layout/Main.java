@@ -18,7 +18,7 @@ public final class Main {
     /**
      * Writes the files.
      *
-     * @throws IOException if it cannot be written.
+     * @throws IOException if a file cannot be written.
      */
     public static void main(String[] args) throws IOException {
         if (args.length != 4 || !args[0].equals("--language") || !args[2].equals("--out")) {

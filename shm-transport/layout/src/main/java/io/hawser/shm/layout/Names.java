@@ -2,7 +2,7 @@ package io.hawser.shm.layout;
 
 import java.util.Locale;
 
-/** Spelling of names in the emitted files. */
+/** Spelling of names in the generated files. */
 final class Names {
     private Names() {
     }

@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What {@code record.yaml} says. Unknown keys are refused when it is read, so that a slip of the pen cannot be lost.
+ * The contents of {@code record.yaml}. The reader refuses unknown keys, so that a typing error is not ignored.
  *
  * @param protocolVersion version of the records: WELCOME and regions carry it.
  * @param header fields of the record's header.
@@ -52,7 +52,7 @@ public record RecordDescription(int protocolVersion, List<HeaderField> header, L
     /**
      * A field of a control record's payload.
      *
-     * @param offset in bytes from the start of the payload; for a buffer, of its u32 length.
+     * @param offset offset in bytes from the start of the payload; for a buffer, the offset of its u32 length.
      */
     public record Field(String type, String name, int offset) {
         static List<Field> layout(List<String> texts) {
@@ -98,7 +98,7 @@ public record RecordDescription(int protocolVersion, List<HeaderField> header, L
     /**
      * Reads the description of this module.
      *
-     * @throws IOException if it is missing or not well-formed.
+     * @throws IOException if it is missing or malformed.
      */
     public static RecordDescription load() throws IOException {
         try (InputStream in = RecordDescription.class.getResourceAsStream("record.yaml")) {

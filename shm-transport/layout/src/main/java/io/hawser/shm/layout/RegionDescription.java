@@ -7,10 +7,10 @@ import java.io.InputStream;
 import java.util.List;
 
 /**
- * What {@code region.yaml} says. Unknown keys are refused when it is read.
+ * The contents of {@code region.yaml}. The reader refuses unknown keys.
  *
  * @param regionVersion version of the region's layout.
- * @param blocks fields with a place.
+ * @param blocks groups of fields with their offsets.
  * @param constants numbers that both sides use.
  */
 public record RegionDescription(int regionVersion, List<Block> blocks, List<RecordDescription.Constant> constants) {
@@ -30,7 +30,7 @@ public record RegionDescription(int regionVersion, List<Block> blocks, List<Reco
     /**
      * Reads the description of this module and checks that no field overlaps another or is misaligned.
      *
-     * @throws IOException if it is missing or not well-formed.
+     * @throws IOException if it is missing or malformed.
      */
     public static RegionDescription load() throws IOException {
         try (InputStream in = RegionDescription.class.getResourceAsStream("region.yaml")) {
