@@ -38,7 +38,7 @@ public final class OutputFiles {
         written.add(file);
     }
 
-    /** Removes files of earlier runs that this run did not write: those that begin with a banner of this generator. */
+    /** Removes files that begin with this generator's banner and that this run did not write. */
     public void removeStale(String bannerStart) throws IOException {
         List<Path> files;
         try (Stream<Path> tree = Files.walk(folder)) {

@@ -48,7 +48,7 @@ final class JavaDispatchEmitter {
         out.line("RecordReader in = call.in();");
         out.line("int opcode = in.opcode();");
         out.open("if (((in.flags() & RecordLayout.FLAG_CREDITED) != 0) != %sOpcodes.isCredited(opcode))", name);
-        out.line("call.fatal(\"the credit flag must be the description's: function=\" + %sOpcodes.name(opcode)", name);
+        out.line("call.fatal(\"the credit flag must be the described one: function=\" + %sOpcodes.name(opcode)", name);
         out.line("        + \", flags=\" + in.flags());").line("return;").close();
         out.open("switch (opcode)");
         for (Group group : library.groups()) {

@@ -63,7 +63,7 @@ final class DescriptionRules {
             throw bad(symbol, "a local function is manual in the guest", "");
         }
         if (function.exported() && function.since() == 0) {
-            throw bad(symbol, "an exported function must say since when", "");
+            throw bad(symbol, "an exported function must have since", "");
         }
         if (function.reply() != Reply.SYNC && function.hasOutputs()) {
             throw bad(symbol, "only a synchronous function has outputs", "reply=" + function.reply());
@@ -75,7 +75,7 @@ final class DescriptionRules {
             throw bad(symbol, "a function creates at most one handle", "");
         }
         if (function.gate() == Gate.WAITS && function.reply() != Reply.SYNC && function.created() != null) {
-            throw bad(symbol, "a function that is put off creates a handle only if the guest waits for it", "");
+            throw bad(symbol, "a deferred function creates a handle only if the guest waits for it", "");
         }
         if (function.gate() != null && !function.travels()) {
             throw bad(symbol, "gate is for functions that travel", "");
@@ -108,7 +108,7 @@ final class DescriptionRules {
         for (SizeExpression size : new SizeExpression[] {param.bytes(), param.device()}) {
             for (String name : size == null ? List.<String>of() : size.references()) {
                 if (function.params().stream().noneMatch(p -> p.name().equals(name) && p.shape() == Shape.NUMBER)) {
-                    throw bad(owner, "a size is made of numbers that the call passes", "name=" + name);
+                    throw bad(owner, "a size must use numbers of the call only", "name=" + name);
                 }
             }
         }

@@ -97,7 +97,7 @@ final class ParamReader {
     /** Rejects pointers and handles inside other values: a guest could make the worker follow them. */
     private CType plain(CType type) {
         if (type == null || !type.plain()) {
-            throw bad("what travels must hold neither pointer nor handle", "type=" + yaml.type());
+            throw bad("a value on the wire must contain neither pointer nor handle", "type=" + yaml.type());
         }
         return type;
     }
