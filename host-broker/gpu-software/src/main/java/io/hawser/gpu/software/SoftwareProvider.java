@@ -10,10 +10,7 @@ import java.util.stream.IntStream;
 
 /** Opens the software GPU, which every machine has. */
 public final class SoftwareProvider implements GpuBackendProvider {
-    /**
-     * The divisor of the machine's memory that gives the device's memory. The system commits a page when a program
-     * writes it.
-     */
+    /** The device's memory is the machine's divided by this. The system commits a page at its first write. */
     private static final int MEMORY_DIVISOR = 2;
 
     @Override

@@ -26,7 +26,7 @@ final class Activation {
         this.caller = caller;
     }
 
-    boolean active(FunctionRef other) {
+    boolean isActive(FunctionRef other) {
         for (Activation at = this; at != null; at = at.caller) {
             if (at.function.function() == other.function()) {
                 return true;

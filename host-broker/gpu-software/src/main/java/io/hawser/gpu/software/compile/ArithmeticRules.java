@@ -39,7 +39,7 @@ final class ArithmeticRules {
             } else if (word.equals("relu") && floating) {
                 relu = true;
             } else if (word.equals("relu")) {
-                words.add(1, word); // nvcc writes it behind the type
+                words.add(1, word); // nvcc writes this modifier after the type
             } else if (lane != null && word.equals(type.ptxName())) {
                 words.add(lane.type().ptxName());
             } else {

@@ -150,7 +150,7 @@ final class CallRules {
     private static void direct(Lowering l, Statement.Call call, FunctionRef function) throws PtxException {
         Statement.Prototype prototype = function.function().prototype();
         check(l, call, prototype);
-        if (l.link.inline(function)) {
+        if (l.link.mustExpand(function)) {
             expand(l, call, function);
             return;
         }
@@ -199,7 +199,7 @@ final class CallRules {
     }
 
     private static void expand(Lowering l, Statement.Call call, FunctionRef function) throws PtxException {
-        if (l.at.active(function)) {
+        if (l.at.isActive(function)) {
             throw PtxException.unsupported(call.line(), "recursion through a function that waits for other threads: "
                 + function.name());
         }

@@ -59,11 +59,11 @@ final class Code {
             again = false;
             for (Ins copy : copies) {
                 VReg to = copy.defs.get(0);
-                if (to.undecided() != copy.copyOf.undecided()) {
-                    (to.undecided() ? to : copy.copyOf).adopt(to.undecided() ? copy.copyOf : to);
+                if (to.isUndecided() != copy.copyOf.isUndecided()) {
+                    (to.isUndecided() ? to : copy.copyOf).adopt(to.isUndecided() ? copy.copyOf : to);
                     again = true;
                 }
-                again |= to.inherits(copy.copyOf);
+                again |= to.inheritComputed(copy.copyOf);
             }
         }
         registers.forEach(VReg::decide);

@@ -47,7 +47,7 @@ final class Ins {
 
     Ins def(VReg reg, PtxType as, boolean flushed, boolean computed) {
         defs.add(reg);
-        reg.defined(as, flushed, computed);
+        reg.addDefinition(as, flushed, computed);
         return this;
     }
 

@@ -15,7 +15,7 @@ interface LinkContext {
         }
 
         @Override
-        public boolean inline(FunctionRef function) {
+        public boolean mustExpand(FunctionRef function) {
             return false;
         }
 
@@ -29,7 +29,7 @@ interface LinkContext {
     FunctionRef resolve(ModuleScope scope, String name);
 
     /** Whether calls of the function must be expanded in place, because it waits for other threads. */
-    boolean inline(FunctionRef function);
+    boolean mustExpand(FunctionRef function);
 
     /** The functions that an indirect call may reach. */
     List<FunctionRef> candidates(Statement.Prototype prototype);

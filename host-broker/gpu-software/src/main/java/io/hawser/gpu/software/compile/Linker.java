@@ -48,7 +48,7 @@ final class Linker implements LinkContext {
         for (ModuleScope scope : scopes) {
             check(scope);
         }
-        spread();
+        propagate();
     }
 
     private void export(ModuleScope scope) throws PtxException {
@@ -202,7 +202,7 @@ final class Linker implements LinkContext {
     }
 
     /** Propagates two facts along calls: which functions wait, and which are recursive and so cannot be expanded. */
-    private void spread() {
+    private void propagate() {
         for (boolean again = true; again;) {
             again = false;
             for (FunctionRef ref : definitions.values()) {
@@ -291,7 +291,7 @@ final class Linker implements LinkContext {
     }
 
     @Override
-    public boolean inline(FunctionRef function) {
+    public boolean mustExpand(FunctionRef function) {
         return waits.getOrDefault(function.function(), false) || expands.getOrDefault(function.function(), false);
     }
 

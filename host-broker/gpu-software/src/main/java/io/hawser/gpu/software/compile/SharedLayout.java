@@ -24,7 +24,7 @@ final class SharedLayout {
                 Variable declared = function.scope().variable(name);
                 Variable defined = declared == null || declared.space() != Variable.Space.SHARED ? null
                     : linker.variable(function.scope(), name);
-                if (defined != null) { // a refused function may name what no module has
+                if (defined != null) { // null for a name in a refused function that no module defines
                     used.add(defined);
                 }
             }

@@ -40,14 +40,14 @@ final class VReg {
         }
     }
 
-    void defined(PtxType as, boolean isFlushed, boolean isComputed) {
+    void addDefinition(PtxType as, boolean isFlushed, boolean isComputed) {
         vote(as);
         definitions++;
         flushed += isFlushed ? 1 : 0;
         computed += isComputed ? 1 : 0;
     }
 
-    boolean undecided() {
+    boolean isUndecided() {
         return floatVotes == 0 && integerVotes == 0;
     }
 
@@ -58,7 +58,7 @@ final class VReg {
     }
 
     /** Marks a copy of computed floats as computed; returns whether that changed anything. */
-    boolean inherits(VReg other) {
+    boolean inheritComputed(VReg other) {
         if (other.computed > 0 && computed == 0) {
             computed = 1;
             return true;

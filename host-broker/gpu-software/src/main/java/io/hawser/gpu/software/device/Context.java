@@ -81,8 +81,8 @@ final class Context {
 
     /**
      * Issues work to a stream. The work follows the stream's earlier work. By CUDA's rule of the legacy default stream,
-     * a blocking stream's work also follows the default stream's, and the default stream's that of all blocking
-     * streams.
+     * a blocking stream's work also follows the default stream's work. The default stream's work follows that of all
+     * blocking streams.
      */
     void issue(Stream stream, Work.Body body, boolean inline) {
         if (inline && isClear(stream)) {

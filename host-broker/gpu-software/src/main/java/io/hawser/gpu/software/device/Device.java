@@ -31,8 +31,8 @@ final class Device implements AutoCloseable {
     private Context current;
     private final Context[] primaries; // by device
     private final long memoryOfEach;
-    private final long[] used; // by device, where there are several; guarded by freed
-    private final Map<Long, Integer> deviceOf = new HashMap<>(); // of allocations, likewise
+    private final long[] used; // by device, if there are several; guarded by freed
+    private final Map<Long, Integer> deviceOf = new HashMap<>(); // by allocation; guarded by freed
     private volatile Consumer<byte[]> sink = text -> { };
     private final AtomicLong heapBytes = new AtomicLong();
     private final Object freed = new Object();
@@ -329,12 +329,12 @@ final class Device implements AutoCloseable {
             return false;
         }
         graphMemory.free(block);
-        settle(block);
+        freeIfUnused(block);
         return true;
     }
 
     /** Frees a graph's memory when nothing can use it any more and the work of the current context is done. */
-    void settle(GraphMemory.Block block) {
+    void freeIfUnused(GraphMemory.Block block) {
         if (block.isGone() && graphMemory.remove(block)) {
             if (current == null) {
                 memory.free(block.place.address);

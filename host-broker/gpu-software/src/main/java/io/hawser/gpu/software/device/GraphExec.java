@@ -65,11 +65,11 @@ final class GraphExec {
     }
 
     /** Replaces this plan's parameters with those of a plan without a {@link #difference}. */
-    static void take(GraphPlan mine, GraphPlan other) {
+    static void replaceParameters(GraphPlan mine, GraphPlan other) {
         for (int i = 0; i < mine.steps.size(); i++) {
             mine.steps.get(i).parameters = other.steps.get(i).parameters;
             if (mine.steps.get(i).child != null) {
-                take(mine.steps.get(i).child, other.steps.get(i).child);
+                replaceParameters(mine.steps.get(i).child, other.steps.get(i).child);
             }
         }
     }

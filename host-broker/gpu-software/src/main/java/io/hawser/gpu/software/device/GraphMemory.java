@@ -13,7 +13,7 @@ import java.util.Set;
  * NVIDIA's driver. Decoder's thread only.
  */
 final class GraphMemory {
-    private static final long GRANULE_BYTES = 512; // at which a driver's allocations begin
+    private static final long GRANULE_BYTES = 512; // alignment of a driver's allocations
 
     /** Device memory that nodes of one graph share. */
     static final class Place {

@@ -89,7 +89,7 @@ final class Graphs implements GraphBackend {
         if (node.memory != null) {
             device.graphMemory.forget(node);
             node.memory.holders--;
-            device.settle(node.memory);
+            device.freeIfUnused(node.memory);
         }
     }
 
@@ -316,7 +316,7 @@ final class Graphs implements GraphBackend {
         device.handles.remove(handle);
         exec.memories.forEach(memory -> {
             memory.holders--;
-            device.settle(memory);
+            device.freeIfUnused(memory);
         });
         List<Long> workspaces = new ArrayList<>();
         exec.plan.forEach(step -> {
@@ -347,7 +347,7 @@ final class Graphs implements GraphBackend {
             if (plan == null || GraphExec.difference(step.child, plan) != null) {
                 return CUDA_ERROR_INVALID_VALUE;
             }
-            GraphExec.take(step.child, plan);
+            GraphExec.replaceParameters(step.child, plan);
         } else {
             step.parameters = owned(parameters);
         }
@@ -369,7 +369,7 @@ final class Graphs implements GraphBackend {
             out.set(LONG, Long.BYTES, difference.node());
             return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
         }
-        GraphExec.take(exec.plan, plan);
+        GraphExec.replaceParameters(exec.plan, plan);
         return CUDA_SUCCESS;
     }
 
