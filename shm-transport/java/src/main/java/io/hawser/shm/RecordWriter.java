@@ -9,8 +9,8 @@ import java.util.Arrays;
 /**
  * Writes records into its own memory, which it reuses for the next record. One thread at a time.
  *
- * <p>{@link #begin} writes the header, {@link #fixed} makes room for the fixed part, fields are stored at their payload
- * offsets, buffers follow in declared order, and {@link #end} stores the length.
+ * <p>{@link #begin} writes the header, and {@link #fixed} makes room for the fixed part. Fields are stored at their
+ * payload offsets; buffers follow in declared order. {@link #end} stores the length.
  */
 public final class RecordWriter {
     private static final ValueLayout.OfShort I16 =

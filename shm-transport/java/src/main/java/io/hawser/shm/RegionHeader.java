@@ -29,7 +29,7 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
      * Formats a region: removes the magic, clears slots and heap table, writes the header, and stores the magic with
      * release. The host must not serve the region meanwhile; guests may still read it. A region with the same geometry
      * before keeps its heap table. Processes that lose their sessions by this still hold their pinned memory and the
-     * locks of their slots, by which guests find memory that can be freed.
+     * locks of their slots. By these locks guests find memory that can be freed.
      *
      * @param region the whole memory of the region.
      */

@@ -42,8 +42,8 @@ public interface GpuBackend extends AutoCloseable {
 
     /**
      * Runs an action when all work issued so far to a stream is done or has failed. The action gets the CUresult, on
-     * any thread, and must not block. It returns before this or the next two methods report anything that was issued
-     * behind the same work, in any stream that waits for that work.
+     * any thread, and must not block. Other work may follow the same work, in any stream that waits for it. The action
+     * returns before this or the next two methods report such other work.
      *
      * @param context the stream's context, which determines stream 0.
      */

@@ -3,10 +3,9 @@ package io.hawser.shm.ledger;
 /**
  * One session's slot of a ledger. It claims memory before its allocation and returns it after the free. One thread.
  *
- * <p>The order of steps keeps the limit: a claim first writes its own slot and then sums up the other slots, so that of
- * two concurrent claims at least one sees the other. The lock only prevents that both are refused. A claim therefore
- * never waits for a lock whose holder was killed, stopped or is hostile: after a bounded spin it continues without the
- * lock.
+ * <p>The order of steps keeps the limit: a claim first writes its own slot and then sums up the other slots. Of two
+ * concurrent claims at least one therefore sees the other. The lock only prevents that both are refused. A claim never
+ * waits for a lock whose holder was killed, stopped or is hostile: after a bounded spin it continues without the lock.
  */
 public final class LedgerAccount {
     /** About a tenth of a millisecond. A holder that is not preempted needs a hundredth of that. */

@@ -14,8 +14,8 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * The file of a listening Unix socket. The socket is bound in a folder that only its owner can use, so that nobody can
- * connect before its mode is right, and then gets its name. It replaces only a socket that its owner left behind. One
+ * The file of a listening Unix socket. The socket is bound in a folder that only its owner can use, and gets its name
+ * afterwards: nobody can connect before its mode is right. It replaces only a socket that its owner left behind. One
  * thread at a time.
  */
 public final class SocketFile implements AutoCloseable {
@@ -91,7 +91,7 @@ public final class SocketFile implements AutoCloseable {
             if (!old.status().isSocket() || !old.status().isOwn() || !record.contains(old.status())) {
                 throw new IOException("the socket's path must be free: only a socket of an earlier start is removed");
             }
-            if (isHeard(old)) {
+            if (hasListener(old)) {
                 throw new IOException("somebody listens on the socket already");
             }
             remove(old.status());
@@ -99,7 +99,7 @@ public final class SocketFile implements AutoCloseable {
     }
 
     /** Does not wait, because the listener may be the same thread. */
-    private static boolean isHeard(PinnedFile socket) throws IOException {
+    private static boolean hasListener(PinnedFile socket) throws IOException {
         try (SocketChannel probe = SocketChannel.open(StandardProtocolFamily.UNIX)) {
             probe.configureBlocking(false);
             probe.connect(UnixDomainSocketAddress.of(socket.path()));
