@@ -11,7 +11,7 @@ import java.lang.foreign.ValueLayout;
  * pool are stored without effect. Decoder's thread only.
  */
 final class SoftwarePools implements MemoryPools {
-    private static final int REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3; // CUmemPool_attribute; 1 and 2: other kinds of reuse
+    private static final int REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3; // CUmemPool_attribute; 1, 2: other reuse
     private static final int RELEASE_THRESHOLD = 4;
 
     /** One pool. */
