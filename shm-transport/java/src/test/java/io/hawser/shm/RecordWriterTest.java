@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 
 class RecordWriterTest {
     @Test
-    void shouldZeroWhatAnEarlierRecordLeft() {
+    void shouldZeroTheBytesOfAnEarlierRecord() {
         RecordWriter writer = new RecordWriter(0);
         writer.begin(1, 1, 0, 0, 0);
         writer.fixed(8);

@@ -69,7 +69,7 @@ class RegionGeometryTest {
     }
 
     @Test
-    void shouldTellWhatLiesInHeapAndChunks() {
+    void shouldRecogniseOffsetsInHeapAndChunks() {
         RegionGeometry of = RegionGeometry.of(64 << 20, 4);
         assertTrue(of.isInHeap(of.heapOffset(), of.heapBytes()));
         assertTrue(of.isInHeap(of.heapOffset() + of.heapBytes(), 0));

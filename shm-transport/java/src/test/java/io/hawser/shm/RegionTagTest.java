@@ -47,7 +47,7 @@ class RegionTagTest {
     }
 
     @Test
-    void shouldChooseAnotherOneEachTime() {
+    void shouldBeAnotherTagEachTime() {
         Set<RegionTag> tags = new HashSet<>();
         for (int i = 0; i < 1000; i++) {
             assertTrue(tags.add(RegionTag.random()));
@@ -58,13 +58,13 @@ class RegionTagTest {
     @ValueSource(strings = {"", "0", "00000000000000000000000000000000", "0123456789abcdef0123456789abcde",
         "0123456789abcdef0123456789abcdef0", "0123456789ABCDEF0123456789abcdef", "0123456789abcdef0123456789abcdeg",
         "0123456789abcdef0123456789abcde\n", " 0123456789abcdef0123456789abcdef"})
-    void shouldRefuseWhatIsNoTagWithoutTellingIt(String text) {
+    void shouldRefuseAnInvalidTagWithoutRevealingIt(String text) {
         String message = assertThrows(IllegalArgumentException.class, () -> new RegionTag(text)).getMessage();
         assertTrue(text.length() < 10 || !message.contains(text), message);
     }
 
     @Test
-    void shouldNotTellItselfInLogs() {
+    void shouldHideItselfFromLogs() {
         RegionTag tag = RegionTag.random();
         assertNotEquals(tag.hex(), tag.toString());
         assertTrue(tag.toString().length() < 16);

@@ -65,7 +65,7 @@ class MainTest {
     }
 
     @Test
-    void shouldSayWhatItTakes() {
+    void shouldRejectInvalidArguments() {
         assertThrows(IllegalArgumentException.class, () -> Main.main(new String[] {"--language", "c"}));
         assertThrows(IllegalArgumentException.class, () -> Main.main(new String[] {"--language", "pascal", "--out",
             folder.toString()}));

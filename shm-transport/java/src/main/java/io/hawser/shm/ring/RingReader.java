@@ -61,7 +61,7 @@ public final class RingReader extends Ring {
      */
     public void take(MemorySegment target, long offset, long bytes) {
         if (bytes < 0 || bytes > peerCached - position) {
-            throw new IllegalArgumentException("a take must not exceed what is available: bytes=" + bytes
+            throw new IllegalArgumentException("a take must not exceed the available bytes: bytes=" + bytes
                     + ", available=" + (peerCached - position));
         }
         long first = firstPiece(bytes);

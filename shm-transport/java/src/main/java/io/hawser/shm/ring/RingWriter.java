@@ -51,7 +51,7 @@ public final class RingWriter extends Ring {
     public long room() throws RingCorruptException {
         long head = peer();
         if (Long.compareUnsigned(head - peerCached, published - peerCached) > 0 || (head & 7) != 0) {
-            throw new RingCorruptException("a reader's head must be a multiple of 8 in what was committed", head,
+            throw new RingCorruptException("a reader's head must be a multiple of 8 within the committed bytes", head,
                     peerCached, published);
         }
         peerCached = head;

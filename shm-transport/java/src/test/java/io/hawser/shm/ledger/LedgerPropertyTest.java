@@ -27,7 +27,7 @@ class LedgerPropertyTest {
     private final AtomicLong deaths = new AtomicLong();
 
     @Test
-    void shouldNeverExceedTheLimitNorDriftWhoeverDies() throws InterruptedException {
+    void shouldKeepLimitAndSumsWhenUsersDie() throws InterruptedException {
         ledger.limit(COLUMN, LIMIT, LIMIT);
         List<Thread> users = new ArrayList<>();
         for (int slot = 0; slot < USERS; slot++) {
@@ -63,7 +63,7 @@ class LedgerPropertyTest {
             }
             long sum = held.stream().mapToLong(Long::longValue).sum();
             if (account.heldBytes(COLUMN) != sum || ledger.heldBytes(COLUMN, slot) != sum) {
-                wrong.compareAndSet(null, "slot " + slot + " holds " + sum + ", its account says "
+                wrong.compareAndSet(null, "slot " + slot + " holds " + sum + ", its account has "
                     + account.heldBytes(COLUMN) + ", the ledger " + ledger.heldBytes(COLUMN, slot));
             }
         }

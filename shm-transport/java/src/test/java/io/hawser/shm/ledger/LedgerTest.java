@@ -20,7 +20,7 @@ class LedgerTest {
     private final LedgerAccount second = new LedgerAccount(ledger, 3);
 
     @Test
-    void shouldRefuseWhatAllSessionsTogetherMayNotHold() {
+    void shouldRefuseAClaimBeyondTheLimitOfAllSessions() {
         ledger.limit(0, 1000, 1000);
         assertTrue(first.claim(0, 600));
         assertFalse(second.claim(0, 401));
@@ -58,7 +58,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldKeepWhatIsHeldWhenTheLimitIsTakenBack() {
+    void shouldKeepHeldMemoryWhenTheLimitIsLowered() {
         ledger.limit(0, 1000, 1000);
         assertTrue(first.claim(0, 800));
         ledger.limit(0, 500, 500);
@@ -78,7 +78,7 @@ class LedgerTest {
         assertTrue(first.claim(0, 999));
         assertFalse(second.claim(0, 2));
         assertTrue(second.claim(0, 1));
-        assertEquals(1L << 16 | 2, ledger.lockWord(), "nobody takes another's lock away");
+        assertEquals(1L << 16 | 2, ledger.lockWord(), "no slot takes another's lock away");
         ledger.clear(1);
         assertEquals(0, ledger.lockWord(), "the broker does, once that worker is gone");
     }
@@ -98,7 +98,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldBelieveNoOneElseAboutItsOwnSlot() {
+    void shouldIgnoreWritesOfOthersToItsSlot() {
         ledger.limit(0, 1000, 1000);
         assertTrue(first.claim(0, 300));
         ledger.setHeldBytes(0, 0, 0); // a hostile worker of the same vGPU
@@ -128,7 +128,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldCountWhatIsHeldAlreadyWhateverTheLimitSays() {
+    void shouldCountHeldMemoryBeyondTheLimit() {
         ledger.limit(0, 1000, 1000);
         assertTrue(first.claim(0, 600));
         second.force(0, 300);
@@ -161,7 +161,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldBeOneLedgerForAllWhoMapIt() throws Exception {
+    void shouldShareOneLedgerAmongItsMappings() throws Exception {
         int descriptor = Descriptors.memory("ledger-test", LedgerLayout.bytes(SLOTS));
         try {
             Ledger broker = new Ledger(SharedMemory.mapWhileReachable(descriptor, LedgerLayout.bytes(SLOTS)), SLOTS);
@@ -177,7 +177,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldRefuseSlotsAndColumnsThatThereAreNot() {
+    void shouldRefuseMissingSlotsAndColumns() {
         assertThrows(IllegalArgumentException.class, () -> new LedgerAccount(ledger, SLOTS));
         assertThrows(IllegalArgumentException.class, () -> new LedgerAccount(ledger, -1));
         assertThrows(IllegalArgumentException.class, () -> ledger.clear(-1));

@@ -28,7 +28,7 @@ class FolderTest {
     }
 
     @Test
-    void shouldFindWhatANameStandsForAndNotWhatALinkLeadsTo() throws IOException {
+    void shouldFindTheFileOfANameWithoutFollowingLinks() throws IOException {
         try (Folder folder = Folder.open(inside)) {
             assertTrue(folder.find("missing").isEmpty());
             try (PinnedFile file = folder.find("file").orElseThrow();
@@ -54,7 +54,7 @@ class FolderTest {
     }
 
     @Test
-    void shouldHoldAFileWhateverItsNameMeansLater() throws IOException {
+    void shouldKeepAFileWhenItsNameRefersToAnother() throws IOException {
         try (Folder folder = Folder.open(inside); PinnedFile pinned = folder.find("file").orElseThrow()) {
             Files.move(inside.resolve("file"), inside.resolve("moved"));
             Files.writeString(inside.resolve("file"), "another text");

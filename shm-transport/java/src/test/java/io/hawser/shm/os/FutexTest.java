@@ -44,7 +44,7 @@ class FutexTest {
     }
 
     @Test
-    void shouldWakeWhoSleeps() throws Exception {
+    void shouldWakeASleepingThread() throws Exception {
         assertEquals(0, Futex.wake(memory, 8));
         CompletableFuture<Boolean> sleeper = CompletableFuture.supplyAsync(
                 () -> Futex.await(memory, 8, 0, TimeUnit.HOURS.toNanos(1)));

@@ -33,7 +33,7 @@ class RingCasesTest {
     private long ringBytes;
 
     @TestFactory
-    Stream<DynamicTest> shouldAnswerAsTheCasesSay() throws IOException {
+    Stream<DynamicTest> shouldGiveTheResultsOfTheCases() throws IOException {
         List<DynamicTest> tests = new ArrayList<>();
         List<String> lines = new ArrayList<>();
         String name = null;

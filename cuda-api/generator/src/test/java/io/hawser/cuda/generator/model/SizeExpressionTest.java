@@ -34,7 +34,7 @@ class SizeExpressionTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"", "a +", "(a", "a b)", "a - b", "box(a, b)", "a * * b"})
-    void shouldRefuseWhatIsNoSize(String text) {
+    void shouldRefuseAnInvalidSize(String text) {
         assertThrows(DescriptionException.class, () -> SizeExpression.parse("test", text));
     }
 

@@ -133,7 +133,7 @@ class RefusalTest {
             + " .visible .entry free(.param .u64 p) { .reg .b64 %d; mov.b64 %d, 0; .param .b32 r; .param .b64 a;"
             + " .param .b64 b; .reg .pred %q; setp.ne.u64 %q, %d, 0; st.param.b64 [a], %d; st.param.b64 [b], %d;"
             + " @%q call (r), vprintf, (a, b); ret; }"})
-    void shouldRunWhatOnlyLooksRefused(String text) throws Exception {
+    void shouldRunKernelsThatOnlyResembleRefusedOnes(String text) throws Exception {
         try (Device device = new Device(HEAD + GOOD + text.replace("BODY", BAD_BODY))) {
             assertEquals("", refusal(device, "free"));
             device.launch("free", 1, 1, device.allocate(8));

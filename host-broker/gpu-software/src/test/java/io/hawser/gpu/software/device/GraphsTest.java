@@ -131,7 +131,7 @@ class GraphsTest {
         assertEquals(3, byteAt(memory));
         ok(graphs.destroy(graph));
         run(exec);
-        assertEquals(9, calls.size(), "what was made executable stays");
+        assertEquals(9, calls.size(), "the executable graph stays");
     }
 
     @Test
@@ -227,7 +227,7 @@ class GraphsTest {
         ok(backend.driver().cuMemFree_v2(half[1]));
         synchronise();
         ok(graphs.memoryAttribute(0, 2, out));
-        assertEquals(3 * BYTES, out.get(LONG, 0), "what lies beside is not freed");
+        assertEquals(3 * BYTES, out.get(LONG, 0), "adjacent memory is not freed");
     }
 
     @Test

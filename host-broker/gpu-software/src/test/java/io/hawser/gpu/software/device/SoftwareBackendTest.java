@@ -70,7 +70,7 @@ class SoftwareBackendTest {
     }
 
     @Test
-    void shouldGiveBackWhatADestroyedContextHeld() {
+    void shouldFreeTheMemoryOfADestroyedContext() {
         long half = 32 << 20;
         for (int round = 0; round < 4; round++) {
             ok(backend.driver().cuMemAlloc_v2(out, half));

@@ -69,7 +69,7 @@ class ParserTest {
         "cp.async.bulk.commit_group", "mbarrier.init.shared.b64 [%r0], 1", "cvt.rna.tf32.f32 %r0, %f0",
         "ld.shared::cluster.u32 %r0, [%r0]", "shfl.down.b32 %r0, %r0, 1, 31", "atom.global.v4.f32.add %f0, [%rd0], %f0",
         "vadd4.u32.u32.u32 %r0, %r0, %r0, %r0", "add.rn.e4m3 %r0, %r0, %r0"})
-    void shouldRefuseWhatIsNotSupportedByName(String instruction) throws Exception {
+    void shouldNameTheUnsupportedInstruction(String instruction) throws Exception {
         String body = ".reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %rd<2>;\n" + instruction.strip() + ";";
         PtxException e = PtxImage.link(List.of(PtxModule.compile(kernel(body)))).kernels().get("k").refusal();
         assertEquals(PtxException.NOT_SUPPORTED, e.cuResult(), e.getMessage());
@@ -79,7 +79,7 @@ class ParserTest {
     }
 
     @Test
-    void shouldBoundWhatAGuestCanAskFor() throws Exception {
+    void shouldBoundSizesThatAGuestChooses() throws Exception {
         for (String text : new String[] {HEAD + ".global .b8 x[99999999999999];", HEAD + ".global .b32 y[-1];",
             HEAD + ".global .b8 z[4] = {" + "{".repeat(5000), kernel("{".repeat(5000))}) {
             assertThrows(PtxException.class, () -> PtxModule.compile(text), text);
