@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 
 /**
- * Proofs that a guest has a token's secret, and that a broker has its verifier (architecture, section 2.3). Each proof
+ * Proofs that a guest has a token's secret, and that a broker has its verifier (wire.md, "Handshake"). Each proof
  * covers the broker's nonce and the whole HELLO: versions, the guest's nonce, the key id and the names. A recorded
  * proof is therefore useless on another connection, and an attacker in the middle cannot change HELLO. Any thread.
  */
