@@ -14,28 +14,28 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Runs the benchmark in every way and collects its figures. One thread. */
+/** Runs the benchmark in every way and collects the figures. One thread. */
 final class Benchmarks {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String READY = "READY";
     private static final int LOOK_EVERY_MS = 2;
     private static final int IDLE_SESSIONS = 16;
     private static final int IDLE_S = 5;
-    /** Of each benchmark; a full one takes half a minute where the GPU is a real one. */
+    /** Limit of each benchmark; a full one takes half a minute on a real GPU. */
     private static final Duration LIMIT = Duration.ofSeconds(240);
-    /** Wait before idle processes are looked at: compilers that work in the background come to their end. */
+    /** Wait before the measurement of idle processes, until background compilers have finished. */
     private static final int SETTLE_MS = 3000;
 
     /**
-     * How much is measured.
+     * The amount of measurement.
      *
      * @param arguments of the benchmark for all parts.
-     * @param starts how many sessions are started for one figure.
-     * @param tenants how many at once.
-     * @param idle whether idle sessions are looked at.
+     * @param starts the number of session starts for one figure.
+     * @param tenants the numbers of programs that run at once.
+     * @param idle whether to measure idle sessions.
      */
     record Extent(List<String> arguments, int starts, List<Integer> tenants, boolean idle) {
-        /** For the options, a GPU in software or not, and copies of at most so many MiB. */
+        /** The amount for the options, the kind of GPU, and copies of at most this many MiB. */
         static Extent of(Options options, boolean software, long maxMib) {
             long most = Math.min(options.quick() ? 16 : 256, maxMib);
             List<String> arguments = new ArrayList<>(List.of("--max", Long.toString(most),
@@ -63,12 +63,12 @@ final class Benchmarks {
         return figures;
     }
 
-    /** What could not be measured, and why; empty when all was. */
+    /** The figures that could not be measured, with reasons; empty if there are none. */
     List<String> failures() {
         return failures;
     }
 
-    /** One thing that fails, be it by Hawser's fault, must not keep the rest from being measured. */
+    /** Runs one measurement. Its failure, even by a fault of Hawser, must not prevent the others. */
     private void attempt(String what, Runnable measurement) {
         try {
             progress.phase("%s", what);
@@ -82,14 +82,14 @@ final class Benchmarks {
         }
     }
 
-    /** What the machine can do without CUDA. */
+    /** Measures what the machine achieves without CUDA. */
     void limits(Way any, BrokerChild broker) {
         attempt("limits of this machine: a plain socket, shared memory",
             () -> lines(run(any, broker, List.of("limits"))).forEach(
                 line -> figures.putLimit(line.path("name").asText(), line.path("value").asDouble())));
     }
 
-    /** Calls, copies and applications. */
+    /** Measures calls, copies and applications. */
     void measure(Collection<Way> ways, BrokerChild broker) {
         for (Way way : ways) {
             attempt("calls, copies and loops: " + way.label(), () -> {
@@ -106,7 +106,7 @@ final class Benchmarks {
     }
 
     /**
-     * Starts of sessions.
+     * Measures the starts of sessions.
      *
      * @param prefix of the figures' names: {@code start.} or {@code start.cold_}.
      */
@@ -131,7 +131,7 @@ final class Benchmarks {
         return values.stream().sorted().toList().get(values.size() / 2);
     }
 
-    /** Several identical programs at once, each with a fixed amount of work. */
+    /** Measures several identical programs at once, each with a fixed amount of work. */
     void tenants(Collection<Way> ways, BrokerChild broker) {
         for (int count : extent.tenants()) {
             for (Way way : ways) {
@@ -152,7 +152,7 @@ final class Benchmarks {
         }
     }
 
-    /** Processor time and memory of what waits. */
+    /** Measures the processor time and memory of idle sessions. */
     void idle(Collection<Way> carriers, BrokerChild broker) {
         if (!extent.idle()) {
             return;
@@ -168,7 +168,7 @@ final class Benchmarks {
     }
 
     private void measureIdle(Way way, BrokerChild broker) {
-        broker.awaitReady(); // so that none is being started
+        broker.awaitReady(); // so that no worker starts during the measurement
         pause(SETTLE_MS);
         List<ProcessHandle> workers = broker.process().children().toList();
         double before = cpuSeconds(List.of(broker.process()));
@@ -198,7 +198,7 @@ final class Benchmarks {
         }
     }
 
-    /** Starts several, lets them go when all are ready and the action is done, and waits for their ends. */
+    /** Starts several programs, releases them when all are ready, runs the action, and waits for their ends. */
     private List<Guests.Started> together(Way way, BrokerChild broker, int count, String name, List<String> arguments,
         Runnable whenReady) {
         List<Guests.Started> all = new ArrayList<>();
@@ -231,7 +231,7 @@ final class Benchmarks {
         try {
             program.process().getOutputStream().close();
         } catch (IOException e) {
-            throw new CheckException("a program cannot be let go", e);
+            throw new CheckException("a program cannot be released", e);
         }
     }
 
@@ -256,7 +256,7 @@ final class Benchmarks {
     }
 
     private CheckException failure(Guests.Started program) {
-        String how = program.process().isAlive() ? "did not come to its end within " + LIMIT.toSeconds() + " s"
+        String how = program.process().isAlive() ? "did not end within " + LIMIT.toSeconds() + " s"
             : "ended with " + program.process().exitValue();
         return new CheckException("a benchmark " + how + ": " + program.out() + "\n" + text(program.out())
             + text(program.err()));
@@ -270,7 +270,7 @@ final class Benchmarks {
         }
     }
 
-    /** The figures that a program printed. */
+    /** The figures in a program's output. */
     static List<JsonNode> lines(Guests.Started program) {
         List<JsonNode> lines = new ArrayList<>();
         for (String line : text(program.out()).lines().filter(l -> l.startsWith("{")).toList()) {
@@ -283,7 +283,7 @@ final class Benchmarks {
         return lines;
     }
 
-    /** Lets what ran before come to its end, and the pool fill up. */
+    /** Waits until earlier processes have ended and the pool is full. */
     private static void settle(Way way, BrokerChild broker) {
         if (way != Way.NATIVE) {
             broker.awaitNoSession();
@@ -293,7 +293,7 @@ final class Benchmarks {
 
     private static void pause(int ms) {
         try {
-            Thread.sleep(ms); // other processes have no way to tell
+            Thread.sleep(ms); // other processes cannot signal this one
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new CheckException("interrupted", e);

@@ -11,26 +11,26 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What a broker has of the machine, at one moment.
+ * The broker's resources at one moment.
  *
- * @param workers its processes.
- * @param descriptors that it has open.
- * @param threads of it.
- * @param residentKib its memory that is there.
- * @param sessions as REST shows them.
- * @param deviceBytes of all sessions, as REST shows them.
+ * @param workers its child processes.
+ * @param descriptors its open descriptors.
+ * @param threads its threads.
+ * @param residentKib its resident memory.
+ * @param sessions in the REST interface.
+ * @param deviceBytes of all sessions, in the REST interface.
  * @param sharedMemory names in /dev/shm.
  */
 record BrokerBelongings(long workers, long descriptors, long threads, long residentKib, int sessions, long deviceBytes,
     Set<String> sharedMemory) {
-    /** REST keeps connections for a moment; a few descriptors come and go with them. */
+    /** The REST interface keeps connections for a moment, so the number of descriptors varies a little. */
     private static final int DESCRIPTOR_MARGIN = 6;
-    /** Pools of threads that grow when they are used. */
+    /** Thread pools grow with use. */
     private static final int THREAD_MARGIN = 8;
-    /** A heap that has not been collected; a leak of every session would be more. */
+    /** Garbage that is not collected yet. A leak in every session would exceed this. */
     private static final long RESIDENT_MARGIN_KIB = 64 * 1024;
 
-    /** Looks. */
+    /** Reads the present resources. */
     static BrokerBelongings of(BrokerChild broker) {
         Path process = Path.of("/proc/" + broker.process().pid());
         long deviceBytes = 0;
@@ -63,7 +63,7 @@ record BrokerBelongings(long workers, long descriptors, long threads, long resid
         }
     }
 
-    /** What there is now that was not there before and should be gone; empty when nothing has leaked. */
+    /** Descriptions of all leaks since an earlier moment; empty if there are none. */
     List<String> leaksSince(BrokerBelongings before) {
         List<String> leaks = new ArrayList<>();
         check(leaks, "workers", before.workers, workers, 0);
@@ -74,7 +74,7 @@ record BrokerBelongings(long workers, long descriptors, long threads, long resid
         check(leaks, "device memory in bytes", 0, deviceBytes, 0);
         Set<String> more = new TreeSet<>(sharedMemory);
         more.removeAll(before.sharedMemory);
-        more.removeIf(name -> !name.startsWith("hawser")); // other programs' come and go
+        more.removeIf(name -> !name.startsWith("hawser")); // names of other programs
         if (!more.isEmpty()) {
             leaks.add("shared memory: " + more);
         }

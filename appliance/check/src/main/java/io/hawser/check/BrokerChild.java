@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 
-/** A broker of hawser-check's own, with ports that nobody chose and a state folder that goes with it. */
+/** A broker that hawser-check has started, on ports that the kernel chooses, with a temporary state folder. */
 final class BrokerChild implements AutoCloseable {
     private static final Duration START_LIMIT = Duration.ofSeconds(300);
     private static final Duration END_LIMIT = Duration.ofSeconds(20);
@@ -42,20 +42,20 @@ final class BrokerChild implements AutoCloseable {
     }
 
     /**
-     * Starts one and waits until its pool is ready.
+     * Starts a broker and waits until its pool is ready.
      *
-     * @param workplace has its region, if any.
-     * @param environment its own, from which workers inherit.
+     * @param workplace with the region, if any.
+     * @param environment of the broker; workers inherit from it.
      * @param name of its state folder and log.
-     * @param poolSize workers kept ready, 0 for none.
-     * @throws CheckException with the end of its log when it does not start.
+     * @param poolSize number of ready workers, 0 for none.
+     * @throws CheckException with the end of the broker's log, if it does not start.
      */
     static BrokerChild start(Installation installation, Children children, Workplace workplace,
         Map<String, String> environment, String backend, String name, int poolSize) {
         return start(installation, children, workplace, environment, backend, name, poolSize, List.of());
     }
 
-    /** The same with further settings. */
+    /** The same with additional settings. */
     static BrokerChild start(Installation installation, Children children, Workplace workplace,
         Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
         Path state = workplace.folder().resolve(name);
@@ -63,9 +63,9 @@ final class BrokerChild implements AutoCloseable {
         List<String> command = new ArrayList<>(List.of(installation.launcher().toString(),
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + state,
             "-Dhawser.gpu.backend=" + backend, "-Dhawser.worker.pool-size=" + poolSize,
-            // As natively: all that CUDA_VISIBLE_DEVICES allows.
+            // As in a native run: all GPUs that CUDA_VISIBLE_DEVICES allows.
             "-Dhawser.vgpus.default.gpus=all",
-            // A machine that does much else at the same time is slow, not wrong.
+            // A long limit: on a busy machine a slow start is not a failure.
             "-Dhawser.worker.start-timeout=240s"));
         command.addAll(settings);
         Path region = workplace.region();
@@ -97,7 +97,7 @@ final class BrokerChild implements AutoCloseable {
         awaitReady();
     }
 
-    /** Waits until as many workers are ready as the pool is to have. */
+    /** Waits until the pool is full. */
     void awaitReady() {
         await(poolSize + " ready workers", START_LIMIT,
             () -> get("/api/v1/broker").at("/pool/ready").asInt() >= poolSize);
@@ -115,10 +115,10 @@ final class BrokerChild implements AutoCloseable {
                 throw new CheckException("the broker ended with " + process.exitValue() + ":\n" + logEnd());
             }
             if (System.nanoTime() > end) {
-                throw new CheckException(what + " did not come within " + limit.toSeconds() + " s:\n" + logEnd());
+                throw new CheckException(what + " did not happen within " + limit.toSeconds() + " s:\n" + logEnd());
             }
             try {
-                Thread.sleep(LOOK_EVERY_MS); // files and REST have no way to tell
+                Thread.sleep(LOOK_EVERY_MS); // there is no event for files and REST
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 throw new CheckException("interrupted while waiting for " + what, e);
@@ -126,7 +126,7 @@ final class BrokerChild implements AutoCloseable {
         }
     }
 
-    /** What the REST interface answers to a GET. */
+    /** The REST interface's answer to a GET. */
     JsonNode get(String path) {
         try {
             return JSON.readTree(open(path).getInputStream());
@@ -135,7 +135,7 @@ final class BrokerChild implements AutoCloseable {
         }
     }
 
-    /** A new token of a vGPU, as guests have it. */
+    /** Makes a token of a vGPU, in the guests' format. */
     String token(String vgpu) {
         try {
             HttpURLConnection connection = open("/api/v1/vgpus/" + vgpu + "/tokens");
@@ -145,7 +145,7 @@ final class BrokerChild implements AutoCloseable {
             connection.getOutputStream().write("{}".getBytes(StandardCharsets.UTF_8));
             return JSON.readTree(connection.getInputStream()).path("token").asText();
         } catch (IOException e) {
-            throw new CheckException("the broker makes no token of " + vgpu + ": " + e + "\n" + logEnd(), e);
+            throw new CheckException("the broker does not make a token of " + vgpu + ": " + e + "\n" + logEnd(), e);
         }
     }
 
@@ -158,7 +158,7 @@ final class BrokerChild implements AutoCloseable {
         return connection;
     }
 
-    /** The variables by which a guest program reaches this broker over a carrier and no other way. */
+    /** The variables with which a guest program reaches this broker, only over the given carrier. */
     Map<String, String> guestVariables(Way way) {
         Map<String, String> variables = new HashMap<>();
         variables.put("HAWSER_CARRIER", way.label());
@@ -171,12 +171,12 @@ final class BrokerChild implements AutoCloseable {
         return variables;
     }
 
-    /** Its process. */
+    /** The broker's process. */
     ProcessHandle process() {
         return process.toHandle();
     }
 
-    /** Lines of its log that tell of a defect of it or of a worker; after its end, all of them. */
+    /** The lines of its log that report a defect of the broker or of a worker; complete after its end. */
     List<String> defects() {
         return BrokerLog.defects(log);
     }

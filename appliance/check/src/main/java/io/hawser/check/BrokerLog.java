@@ -7,18 +7,18 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** Finds the lines of a broker's log that tell of a defect. The lines of workers are in their broker's log. */
+/** Finds the lines of a broker's log that report a defect. The broker's log contains the lines of its workers. */
 final class BrokerLog {
-    // The words of a session that a defect ended; those of Netty and Quarkus for an exception without a handler.
+    // The worker's text for a session that a defect ended; the texts of Netty and Quarkus for unhandled exceptions.
     private static final Pattern DEFECT = Pattern.compile(
         "internal error|a task raised an exception|an exception was thrown by|failed, error id",
         Pattern.CASE_INSENSITIVE);
-    private static final int MAX_LINES = 20; // of one log, shown
+    private static final int MAX_LINES = 20; // limits the report of one log
 
     private BrokerLog() {
     }
 
-    /** The first lines of a log that tell of a defect; empty when the broker has none. */
+    /** The first lines that report a defect; empty if there are none. */
     static List<String> defects(Path log) {
         try (Stream<String> lines = Files.lines(log)) {
             return lines.filter(DEFECT.asPredicate()).limit(MAX_LINES).map(line -> log.getFileName() + ": " + line)

@@ -1,6 +1,6 @@
 package io.hawser.check;
 
-/** The check itself could not be made; the message is for whoever runs it. */
+/** The check could not be carried out; the message is for its user. */
 final class CheckException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

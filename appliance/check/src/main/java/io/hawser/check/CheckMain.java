@@ -19,12 +19,12 @@ public final class CheckMain {
     private static final int USAGE = 2;
     private static final int NOT_CHECKED = 3;
     private static final Duration PROBE_LIMIT = Duration.ofSeconds(180);
-    /** Programs of a quick run, as far as they are installed: something of everything. */
+    /** The programs of a quick run, if installed: a few of each kind. */
     private static final List<String> QUICK = List.of("drv_vector_add", "drv_matrix_mul", "drv_streams_events",
         "drv_printf", "drv_large_copies", "drv_errors", "drv_mapped_memory", "vector_add", "reduction",
         "streams_events", "pinned_copies", "device_printf", "managed_memory");
 
-    /** The process is being ended from outside, and what fails fails by that. */
+    /** A signal is ending the process; further failures are its consequence. */
     private static volatile boolean ending;
 
     private final Options options;
@@ -42,7 +42,7 @@ public final class CheckMain {
         this.workplace = workplace;
     }
 
-    /** Starts it; ends the process with one of the exit codes of {@link Options#USAGE}. */
+    /** Runs the check; ends the process with one of the exit codes of {@link Options#USAGE}. */
     public static void main(String[] arguments) {
         System.exit(run(arguments));
     }
@@ -61,7 +61,7 @@ public final class CheckMain {
         }
         try (Progress progress = new Progress(); Children children = new Children();
             Workplace workplace = Workplace.make(options.carriers().contains(Way.SHM), options.keep())) {
-            // Ctrl-C and SIGTERM: main does not come to its end then. Both steps may be taken twice.
+            // After Ctrl-C or SIGTERM main does not return, so this hook cleans up. Both steps may run twice.
             Runtime.getRuntime().addShutdownHook(new Thread(() -> {
                 ending = true;
                 children.close();
@@ -138,14 +138,14 @@ public final class CheckMain {
 
     private BrokerChild startBroker(String name, NativeCuda cuda, int pool) {
         Map<String, String> environment = new HashMap<>(System.getenv());
-        // Settings of another broker of this user.
+        // The user's settings may be for another broker.
         environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
-        // Workers inherit it, and must not load a guest library.
+        // Workers inherit the path, and must not load a guest library.
         environment.put("LD_LIBRARY_PATH", cuda.libraryPath(List.of()));
         return BrokerChild.start(installation, children, workplace, environment, options.backend(), name, pool);
     }
 
-    /** The region holds the pinned memory of the longest copy and more. */
+    /** The region must hold the pinned memory of the longest copy, and more. */
     private long maxCopyMib() {
         return workplace.region() == null ? Long.MAX_VALUE : Math.max(1, workplace.regionMib() / 4);
     }
@@ -160,13 +160,14 @@ public final class CheckMain {
         }
         for (String name : options.programs()) {
             if (!all.contains(name)) {
-                throw new CheckException("no such program: " + name + " (there are: " + String.join(", ", all) + ")");
+                throw new CheckException("there is no such program: " + name + " (known: "
+                    + String.join(", ", all) + ")");
             }
         }
         return options.programs();
     }
 
-    /** What the GPU says of itself. */
+    /** The GPU's properties as a program sees them. */
     private JsonNode probe(Guests guests, Way way, BrokerChild broker) {
         Guests.Started program = guests.start(way, broker, Installation.BENCHMARK, List.of("device"));
         boolean ended = children.await(program.process(), PROBE_LIMIT);
@@ -174,14 +175,14 @@ public final class CheckMain {
         if (!run.isPassed()) {
             throw new CheckException("no GPU " + (way == Way.NATIVE ? "natively" : "over " + way.label()) + ": "
                 + (run.hung() ? "a program did not end within " + PROBE_LIMIT.toSeconds() + " s" : run.lastLine())
-                // Where the guest library knows the cause, it has said so.
+                // The guest library prints the cause if it knows it.
                 + run.err().lines().filter(line -> line.startsWith("hawser:")).findFirst().map(l -> "; " + l)
                     .orElse(""));
         }
         return Benchmarks.lines(program).getFirst();
     }
 
-    /** Why programs cannot be run natively; empty when they can. */
+    /** The reason why programs cannot run natively; empty if they can. */
     private String whyNothingNative(Guests guests, NativeCuda cuda) {
         if (cuda.driver().isEmpty()) {
             return "no libcuda.so.1 of an NVIDIA driver was found";

@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
-/** The processes that hawser-check has started, so that none outlives it. Any thread. */
+/** The processes that hawser-check has started; none outlives it. Any thread. */
 final class Children implements AutoCloseable {
     private static final Duration LAST_WAIT = Duration.ofSeconds(5);
 
@@ -17,9 +17,9 @@ final class Children implements AutoCloseable {
     private volatile boolean closed;
 
     /**
-     * Starts one with exactly this environment and its output in files.
+     * Starts a process with exactly this environment, and its output in files.
      *
-     * @throws CheckException when it cannot be started, or when everything is ending.
+     * @throws CheckException if it cannot be started, or hawser-check is ending.
      */
     Process start(List<String> command, Map<String, String> environment, Path out, Path err) {
         ProcessBuilder builder = new ProcessBuilder(command);
@@ -33,7 +33,7 @@ final class Children implements AutoCloseable {
         }
         try {
             Process process;
-            synchronized (this) { // what starts makes files, also where everything is being removed
+            synchronized (this) { // a new process could create files during the clean-up
                 if (closed) {
                     throw new CheckException("ending");
                 }
@@ -47,7 +47,7 @@ final class Children implements AutoCloseable {
         }
     }
 
-    /** Waits for the end, kills the process and its children after the limit; returns whether it ended by itself. */
+    /** Waits for a process. Kills it and its children after the limit; returns whether it ended by itself. */
     boolean await(Process process, Duration limit) {
         try {
             if (process.waitFor(limit.toMillis(), TimeUnit.MILLISECONDS)) {
@@ -63,7 +63,7 @@ final class Children implements AutoCloseable {
         }
     }
 
-    /** Asks a process to end, and kills it when it has not after the limit. */
+    /** Asks a process to end, and kills it after the limit. */
     void end(Process process, Duration limit) {
         process.destroy();
         await(process, limit);
@@ -74,12 +74,12 @@ final class Children implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /** Whether everything is ending: then a child that failed tells nothing. */
+    /** Whether hawser-check is ending. The failure of a child is then meaningless. */
     boolean isClosed() {
         return closed;
     }
 
-    /** Ends whatever still runs, and waits until it is gone; no more is started. */
+    /** Ends all running processes and waits for their ends; no new ones can start. */
     @Override
     public void close() {
         synchronized (this) {

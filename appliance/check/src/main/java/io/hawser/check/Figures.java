@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalDouble;
 
-/** What was measured: a value for each name and way, and what the machine can do without CUDA. One thread. */
+/** The measured values, by name and way, and the limits that the machine reaches without CUDA. One thread. */
 final class Figures {
     private final Map<Way, Map<String, Double>> values = new HashMap<>();
     private final Map<String, Double> means = new HashMap<>();
@@ -26,12 +26,12 @@ final class Figures {
         return of(values.getOrDefault(way, Map.of()).get(name));
     }
 
-    /** The mean beside a median; empty where none was measured. */
+    /** The mean beside a median; empty if none was measured. */
     OptionalDouble mean(Way way, String name) {
         return of(means.get(way.label() + "/" + name));
     }
 
-    /** What a plain socket or shared memory does; empty for an unknown or empty name. */
+    /** The figure of a plain socket or of shared memory; empty for an unknown or empty name. */
     OptionalDouble limit(String name) {
         return of(limits.get(name));
     }

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Starts programs, each with the environment of the way in which it is to reach a GPU. Any thread. */
+/** Starts programs, each with the environment of its way to a GPU. Any thread. */
 final class Guests {
     private static final AtomicInteger COUNT = new AtomicInteger();
 
@@ -26,24 +26,24 @@ final class Guests {
     }
 
     /**
-     * A program that was started.
+     * A started program.
      *
      * @param out file of its standard output.
      * @param err file of its standard error.
-     * @param statistics file with Hawser's counters, made at its end; not by a native program.
+     * @param statistics file with Hawser's counters, which a guest program writes at its end.
      */
     record Started(Process process, Path out, Path err, Path statistics) { }
 
     /**
      * Starts a program of the installation.
      *
-     * @param broker serves it; null for a native one.
+     * @param broker that serves it; null for a native run.
      */
     Started start(Way way, BrokerChild broker, String name, List<String> arguments) {
         return start(way, broker, name, arguments, null);
     }
 
-    /** The same with a token; null for the way's own. */
+    /** The same with a token; null uses the way's own. */
     Started start(Way way, BrokerChild broker, String name, List<String> arguments, String token) {
         Path program = installation.program(name);
         Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), name, way.label()));
@@ -77,7 +77,7 @@ final class Guests {
         environment.put("PATH", System.getenv().getOrDefault("PATH", "/usr/bin:/bin"));
         environment.put("LD_LIBRARY_PATH", installation.libraries().toString());
         environment.put("HAWSER_STATS", statistics.toString());
-        // No configuration of the machine may take part.
+        // The machine's configuration must not take part.
         environment.put("HAWSER_CONFIG", "/dev/null");
         environment.put("HAWSER_CONNECT_TIMEOUT_MS", "60000");
         return environment;
@@ -87,7 +87,7 @@ final class Guests {
         return children;
     }
 
-    /** Why a program cannot run natively although there is a driver; empty when it can. */
+    /** The reason why a program cannot run natively despite a driver; empty if it can. */
     String whyNotNative(String name) {
         return NativeCuda.neededRuntime(installation.program(name)).filter(needed -> cuda.runtime(needed).isEmpty())
             .map(needed -> "no " + needed + " found").orElse("");

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Where the parts of Hawser are.
+ * The places of Hawser's parts.
  *
  * @param launcher the program hawser-broker.
  * @param libraries folder of the guest libraries.
@@ -15,10 +15,10 @@ import java.util.stream.Stream;
  */
 record Installation(Path launcher, Path libraries, Path programs) {
     static final String BENCHMARK = "hawser_benchmark";
-    /** Programs that others start for their own purpose; they do not check a result by themselves. */
+    /** Programs that other tests start; they do not check a result by themselves. */
     private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_cudart", BENCHMARK);
 
-    /** As the launcher script passes it. @throws CheckException when something is missing. */
+    /** The installation that the launcher script passes. @throws CheckException if a part is missing. */
     static Installation ofLauncher() {
         Installation installation = new Installation(folder("launcher"), folder("guest"), folder("programs"));
         for (Path needed : List.of(installation.launcher, installation.libraries.resolve("libcuda.so.1"),

@@ -7,14 +7,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.OptionalDouble;
 
-/** The results for programs. */
+/** The results as JSON. */
 final class JsonReport {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private JsonReport() {
     }
 
-    /** Writes all of it. */
+    /** Writes all results to a file. */
     static void write(Results results, Path file) {
         ObjectNode root = JSON.createObjectNode();
         root.put("version", results.version()).put("began", results.began().toString())

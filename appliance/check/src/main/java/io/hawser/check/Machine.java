@@ -10,7 +10,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The machine, for whoever reads the results elsewhere.
+ * The machine, for readers of the results elsewhere.
  *
  * @param processor its name.
  * @param cores processors that the operating system shows.
@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
 record Machine(String processor, int cores, long memoryGib, String system, String driver) {
     private static final long GIB = 1L << 30;
 
-    /** This one. */
+    /** This machine. */
     static Machine here() {
         long memory = ManagementFactory.getOperatingSystemMXBean()
             instanceof com.sun.management.OperatingSystemMXBean system ? system.getTotalMemorySize() : 0;
@@ -38,12 +38,12 @@ record Machine(String processor, int cores, long memoryGib, String system, Strin
                 Files.readString(Path.of(file), StandardCharsets.ISO_8859_1));
             return matcher.find() ? Optional.of(matcher.group(1).strip()) : Optional.empty();
         } catch (IOException e) {
-            // Not every machine has the file; what it would have said is then left out.
+            // A missing file only leaves its value out.
             return Optional.empty();
         }
     }
 
-    /** In one line. */
+    /** The description on one line. */
     String text() {
         return processor + ", " + cores + " processors, " + memoryGib + " GiB; " + system
             + (driver.isEmpty() ? "; no NVIDIA driver" : "; NVIDIA driver " + driver);

@@ -14,13 +14,14 @@ import java.util.List;
  * A row of the table of figures.
  *
  * @param name of the figure, as the benchmark prints it.
- * @param label for people.
+ * @param label text in the table.
  * @param unit of the shown value.
- * @param socket name of what a plain socket does beside it; empty for nothing.
- * @param memory name of what shared memory alone does beside it; empty for nothing.
+ * @param socket name of a plain socket's figure for comparison; empty for none.
+ * @param memory name of plain shared memory's figure for comparison; empty for none.
  * @param tcp target over TCP.
  * @param shm target over shared memory.
- * @param timeOfBytes when above 0, the figure is a rate of copies of so many bytes and is shown as the time of one.
+ * @param timeOfBytes if above 0, the figure is the rate of copies of this length, and the table shows the time of
+ *     one.
  */
 record Measure(String name, String label, String unit, String socket, String memory, Target tcp, Target shm,
     long timeOfBytes) {
@@ -28,7 +29,7 @@ record Measure(String name, String label, String unit, String socket, String mem
     private static final long KIB = 1 << 10;
     private static final long MIB = 1 << 20;
     private static final long[] SIZES = {64, KIB, 16 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB};
-    /** Up to this length a copy is told by its time, above by its rate. */
+    /** Copies up to this length are shown as a time, longer ones as a rate. */
     private static final long SHORT_COPY_BYTES = 16 * KIB;
     private static final Target NEAR_NATIVE = new Target(AT_MOST_NATIVE_PLUS, 3);
     private static final Target NEAR_SOCKET = new Target(AT_MOST_SOCKET_PLUS, 10);
@@ -42,12 +43,12 @@ record Measure(String name, String label, String unit, String socket, String mem
         };
     }
 
-    /** The value to be shown for a figure as the benchmark printed it. */
+    /** Converts a figure of the benchmark into the shown value. */
     double shown(double figure) {
         return timeOfBytes > 0 ? timeOfBytes / (figure * 1e9) * 1e6 : figure;
     }
 
-    /** All rows, in the order in which they are shown. */
+    /** All rows in their order. */
     static List<Measure> all(List<Integer> tenants) {
         List<Measure> rows = new ArrayList<>();
         latency(rows, "calls.synchronize", "synchronise");

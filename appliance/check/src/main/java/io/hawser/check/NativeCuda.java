@@ -14,10 +14,10 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The machine's own CUDA: its driver library, and runtime libraries for native runs of programs that need one. */
+/** The machine's own CUDA: the driver library, and runtime libraries for native runs. */
 final class NativeCuda {
     private static final String DRIVER = "libcuda.so.1";
-    /** NVIDIA's is tens of MiB large. */
+    /** NVIDIA's library has tens of MiB. */
     private static final long MOST_GUEST_LIBRARY_BYTES = 8 << 20;
     private static final Pattern RUNTIME = Pattern.compile("libcudart\\.so\\.[0-9]+");
     private static final List<Path> RUNTIME_FOLDERS = List.of(Path.of("/usr/local/cuda/lib64"),
@@ -31,10 +31,10 @@ final class NativeCuda {
     private final String linkerCache;
 
     /**
-     * Looks around.
+     * Searches the machine.
      *
-     * @param cudaLibrary a folder to look in first.
-     * @param ldconfig what {@code ldconfig -p} printed; empty when it could not be run.
+     * @param cudaLibrary a folder to search first.
+     * @param ldconfig output of {@code ldconfig -p}; empty if it could not be run.
      */
     NativeCuda(Optional<Path> cudaLibrary, Map<String, String> environment, String ldconfig) {
         this.cudaLibrary = cudaLibrary.map(Path::toAbsolutePath);
@@ -46,24 +46,24 @@ final class NativeCuda {
         }
     }
 
-    /** Whether the libcuda.so.1 in a folder is a guest library of Hawser, which must not be taken for NVIDIA's. */
+    /** Whether the libcuda.so.1 of a folder is Hawser's guest library rather than NVIDIA's. */
     private static boolean isHawsers(Path folder) {
         Path library = folder.resolve(DRIVER);
         try {
             return Files.exists(library) && Files.size(library) < MOST_GUEST_LIBRARY_BYTES
                 && Files.readString(library, StandardCharsets.ISO_8859_1).contains("HAWSER_CARRIER");
         } catch (IOException e) {
-            // What cannot be read cannot be loaded either.
+            // An unreadable library cannot be loaded either.
             return false;
         }
     }
 
-    /** The folder of the driver's library; empty when there is none. */
+    /** The folder of the driver's library; empty if there is none. */
     Optional<Path> driver() {
         return find(DRIVER, DRIVER_FOLDERS).filter(folder -> !isHawsers(folder));
     }
 
-    /** The folder of a runtime library; empty when there is none. */
+    /** The folder of a runtime library; empty if there is none. */
     Optional<Path> runtime(String name) {
         List<Path> folders = new ArrayList<>();
         cudaLibrary.ifPresent(folders::add);
@@ -73,7 +73,7 @@ final class NativeCuda {
                 folders.add(version.resolve("lib64"));
             }
         } catch (IOException e) {
-            // No /usr/local that can be read: then no CUDA lies there either, and the caller says that none was found.
+            // Without a readable /usr/local there is no CUDA in it; the caller reports that none was found.
             return find(name, folders);
         }
         return find(name, folders);
@@ -93,7 +93,7 @@ final class NativeCuda {
         return all.stream().filter(folder -> Files.exists(folder.resolve(name))).findFirst();
     }
 
-    /** The runtime library that a program is linked with, such as libcudart.so.13; empty when it needs none. */
+    /** The runtime library that a program is linked with, such as libcudart.so.13; empty if it needs none. */
     static Optional<String> neededRuntime(Path program) {
         try {
             // The name of a needed library is plain text in the program's string table.
@@ -104,7 +104,7 @@ final class NativeCuda {
         }
     }
 
-    /** LD_LIBRARY_PATH for a native run with these folders; empty when the linker needs none. */
+    /** LD_LIBRARY_PATH for a native run with these folders; empty if the linker needs none. */
     String libraryPath(Iterable<Path> folders) {
         Set<Path> all = new LinkedHashSet<>(ownPath);
         folders.forEach(all::add);

@@ -13,25 +13,25 @@ import java.util.Set;
 /**
  * The command line.
  *
- * @param help only the usage is wanted.
- * @param quick the short run.
- * @param markdown the tables are for a document.
- * @param json where the results go as JSON.
- * @param programs names of programs; empty where all (or the quick choice) are wanted.
- * @param runPrograms whether test programs run at all.
- * @param benchmarks whether anything is measured.
+ * @param help only print the usage.
+ * @param quick run the short selection.
+ * @param markdown print the tables as Markdown.
+ * @param json file for the results as JSON.
+ * @param programs names of programs; empty for all (or the quick selection).
+ * @param runPrograms whether to run test programs.
+ * @param benchmarks whether to measure.
  * @param carriers TCP, SHM or both, never NATIVE.
  * @param backend auto, software or nvidia.
- * @param tenants how many at once, each 1 to {@link #MAX_TENANTS}; may be empty.
- * @param timeout of every test program.
- * @param keep logs and outputs stay.
+ * @param tenants numbers of programs at once, each 1 to {@link #MAX_TENANTS}; may be empty.
+ * @param timeout of each test program.
+ * @param keep whether logs and outputs stay.
  * @param cudaLibrary folder of libcudart.so.13 for native runs.
  */
 record Options(boolean help, boolean quick, boolean markdown, Optional<Path> json, List<String> programs,
     boolean runPrograms, boolean benchmarks, Set<Way> carriers, String backend, List<Integer> tenants,
     Duration timeout, boolean keep, Optional<Path> cudaLibrary) {
 
-    /** Each is a session with a worker of its own; a region has 16 slots. */
+    /** Each tenant is a session with a worker; a region has 16 slots. */
     static final int MAX_TENANTS = 16;
     private static final int MAX_TIMEOUT_S = 3600;
 
@@ -41,25 +41,25 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
                             [--timeout SECONDS] [--cuda-lib DIR] [--keep]
 
         Starts a broker of its own and runs test programs and benchmarks through it over each carrier and, where there
-        is an NVIDIA driver, natively; compares exit codes, output and times, and prints what came of it.
+        is an NVIDIA driver, natively; compares exit codes, output and times, and prints the results.
 
           --quick          fewer programs, shorter measurements, no tenants
           --json FILE      writes all results to FILE as well
           --markdown       prints the tables as Markdown
-          --programs       which programs (all, with --quick a choice of them); none runs no program
+          --programs       the programs to run (all, with --quick a selection); none runs no program
           --no-benchmarks  measures nothing
-          --carriers       which (tcp,shm)
-          --backend        which GPU the workers open (auto: NVIDIA's where there is one, else the software GPU)
-          --tenants        how many identical programs at once are measured (1,2,4,8); none for no such measurement
+          --carriers       the carriers to test (tcp,shm)
+          --backend        the GPU that the workers open (auto: NVIDIA's if there is one, else the software GPU)
+          --tenants        the numbers of identical programs that run at once (1,2,4,8); none skips them
           --timeout        seconds after which a program counts as hung (60); benchmarks have limits of their own
-          --cuda-lib       folder of libcudart.so.13 for native runs, where the linker does not find it by itself
-          --keep           keeps logs and outputs, and says where
+          --cuda-lib       folder of libcudart.so.13 for native runs, if the linker does not find it
+          --keep           keeps logs and outputs, and prints their folder
 
-        Exit code: 0 when all programs agree, 1 when one does not, 2 for a wrong command line, 3 when the check could
-        not be made. A program that Hawser refuses is named with what was refused, and is no failure.
+        Exit code: 0 if all programs agree, 1 if one does not, 2 for a wrong command line, 3 if the check could not be
+        carried out. A program that uses an unsupported function is named with that function, and is not a failure.
         """;
 
-    /** Reads the arguments. @throws UsageException with one line that says what is wrong. */
+    /** Parses the arguments. @throws UsageException with the error in one line. */
     static Options parse(String... arguments) throws UsageException {
         boolean help = false;
         boolean quick = false;
@@ -125,7 +125,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
             carriers.add(switch (name) {
                 case "tcp" -> Way.TCP;
                 case "shm" -> Way.SHM;
-                default -> throw new UsageException("no such carrier: " + name + " (there are: tcp, shm)");
+                default -> throw new UsageException("there is no such carrier: " + name + " (there are: tcp, shm)");
             });
         }
         if (carriers.isEmpty()) {

@@ -17,9 +17,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Runs the test programs in every way. */
 final class ProgramCheck {
-    /** With fewer processors the programs would only slow each other down: each has a worker, and several threads. */
-    private static final int PROCESSORS_A_LANE = 3;
-    /** These take all of something that others need as well. */
+    /**
+     * Each program has a worker and several threads. With fewer processors for each, they would only slow each other
+     * down.
+     */
+    private static final int PROCESSORS_PER_LANE = 3;
+    /** These programs exhaust a resource that others need as well. */
     private static final Set<String> ALONE = Set.of("drv_heap_full", "drv_fill_memory");
 
     private final Guests guests;
@@ -33,16 +36,16 @@ final class ProgramCheck {
     }
 
     /**
-     * Runs each program in each way: several at once where there are processors for it.
+     * Runs each program in each way, several at once if there are enough processors.
      *
-     * @param ways NATIVE only where there is a driver.
+     * @param ways includes NATIVE only if there is a driver.
      */
     List<ProgramResult> run(List<String> names, Collection<Way> ways, BrokerChild broker) {
         Map<String, Map<Way, ProgramRun>> runs = new ConcurrentHashMap<>();
         names.forEach(name -> runs.put(name, new ConcurrentHashMap<>()));
         AtomicInteger done = new AtomicInteger();
         int all = names.size() * ways.size();
-        int lanes = Math.max(1, Runtime.getRuntime().availableProcessors() / PROCESSORS_A_LANE);
+        int lanes = Math.max(1, Runtime.getRuntime().availableProcessors() / PROCESSORS_PER_LANE);
         for (boolean alone : new boolean[] {false, true}) {
             List<Callable<Void>> work = new ArrayList<>();
             for (String name : names) {

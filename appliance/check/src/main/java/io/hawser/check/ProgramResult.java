@@ -5,26 +5,26 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The runs of one program, and whether they agree.
+ * The runs of one program, and their comparison.
  *
  * @param name of the program.
- * @param runs by way; without NATIVE where it could not run natively.
- * @param nativeMissing why there is no native run; empty when there is one.
+ * @param runs by way; without NATIVE if it could not run natively.
+ * @param nativeMissing why there is no native run; empty if there is one.
  */
 record ProgramResult(String name, Map<Way, ProgramRun> runs, String nativeMissing) {
-    /** How a run compares. */
+    /** The result of the comparison for one run. */
     enum Verdict {
-        /** Exit code and output are the native run's; without one, it passed and the carriers agree. */
+        /** Exit code and output equal the native run's. Without a native run: it passed and the carriers agree. */
         RIGHT("right"),
-        /** Right, but the program found other features than natively, and checked what there is. */
+        /** Right, but the program found other features than natively, and checked only those. */
         IN_PART("in part"),
-        /** Hawser refused what the program tests, and says so. */
+        /** Hawser rejected a function that the program tests, and reported it. */
         REFUSED("refused"),
-        /** Another exit code or output, or a failure. */
+        /** The exit code or output differs, or the program failed. */
         WRONG("WRONG"),
         /** It did not end within the timeout. */
         HUNG("HUNG"),
-        /** The device itself lacks it, natively as well. */
+        /** The device lacks the feature, natively as well. */
         NOT_HERE("not on this device");
 
         private final String label;
@@ -42,7 +42,7 @@ record ProgramResult(String name, Map<Way, ProgramRun> runs, String nativeMissin
         }
     }
 
-    /** The verdict on a run through Hawser, or on the native one, which is only held against its own exit code. */
+    /** The verdict on a run. For a native run only its exit code counts. */
     Verdict verdict(Way way) {
         ProgramRun run = runs.get(way);
         ProgramRun reference = runs.get(Way.NATIVE);
@@ -75,19 +75,19 @@ record ProgramResult(String name, Map<Way, ProgramRun> runs, String nativeMissin
             other -> other.comparable().equals(run.comparable()));
     }
 
-    /** Verdicts by way. */
+    /** The verdicts by way. */
     Map<Way, Verdict> verdicts() {
         Map<Way, Verdict> verdicts = new EnumMap<>(Way.class);
         runs.keySet().forEach(way -> verdicts.put(way, verdict(way)));
         return verdicts;
     }
 
-    /** Whether nothing differs and nothing failed. */
+    /** Whether no run differs or fails. */
     boolean agrees() {
         return verdicts().values().stream().noneMatch(Verdict::isFailure);
     }
 
-    /** One line about whatever is not right; empty when all is. */
+    /** One line about all runs that are not right; empty if there are none. */
     String remark() {
         StringBuilder remark = new StringBuilder(nativeMissing);
         verdicts().forEach((way, verdict) -> {

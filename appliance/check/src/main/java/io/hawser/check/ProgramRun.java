@@ -10,27 +10,27 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /**
- * What came of one run of a program.
+ * The result of one run of a program.
  *
- * @param hung it was killed after the timeout.
- * @param exit its exit code; no meaning when it hung.
+ * @param hung whether it was killed after the timeout.
+ * @param exit its exit code; meaningless if it hung.
  * @param out its standard output.
  * @param err its standard error.
  * @param seconds from its start to its end.
- * @param carriers over which it had sessions, as it counted them; none for a native run.
- * @param calls of CUDA that went over the wire.
- * @param roundTrips for which it waited.
+ * @param carriers of its sessions, from its own counters; none for a native run.
+ * @param calls number of CUDA calls that were sent to the worker.
+ * @param roundTrips number of calls that waited for an answer.
  */
 record ProgramRun(boolean hung, int exit, String out, String err, double seconds, List<String> carriers, long calls,
     long roundTrips) {
 
-    /** A program's exit code for "not supported here", which automake and JUnit's runners take for "skipped". */
+    /** Exit code of a program for "not supported here", which automake and JUnit's runners read as "skipped". */
     static final int UNSUPPORTED = 77;
     private static final String MEASURED = "# measured:";
     private static final String HERE = "# here:";
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    /** Reads what an ended program has left. */
+    /** Reads the files of an ended program. */
     static ProgramRun of(Guests.Started program, boolean hung, double seconds) {
         try {
             List<JsonNode> counters = Files.exists(program.statistics())
@@ -46,18 +46,18 @@ record ProgramRun(boolean hung, int exit, String out, String err, double seconds
         }
     }
 
-    /** Bytes as characters one to one: nothing of what a program prints may get lost before comparing. */
+    /** Decodes each byte as one character, so that the comparison loses nothing of the output. */
     private static String text(Path file) throws IOException {
         return Files.readString(file, StandardCharsets.ISO_8859_1);
     }
 
-    /** What it printed, without the lines that no two runs have in common, see the programs' check.h. */
+    /** Its output without the lines that differ between any two runs (see check.h of the programs). */
     String comparable() {
         return out.lines().filter(line -> !line.startsWith(MEASURED) && !line.startsWith(HERE))
             .collect(Collectors.joining("\n"));
     }
 
-    /** What it says of the device as it was reached, such as features that are missing; empty for nothing. */
+    /** The device's properties that the program reports, such as missing features; empty for none. */
     String here() {
         return out.lines().filter(line -> line.startsWith(HERE)).map(line -> line.substring(HERE.length()).strip())
             .collect(Collectors.joining(", "));
@@ -71,7 +71,7 @@ record ProgramRun(boolean hung, int exit, String out, String err, double seconds
         return !hung && exit == 0;
     }
 
-    /** The last line of its standard output, else of its standard error; at most 160 characters. */
+    /** The last line of standard output, else of standard error; at most 160 characters. */
     String lastLine() {
         String text = out.isBlank() ? err : out;
         String line = text.lines().filter(l -> !l.isBlank()).reduce("", (first, second) -> second).strip();

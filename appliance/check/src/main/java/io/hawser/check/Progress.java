@@ -5,7 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 
-/** What is being done, on stderr: in one line that changes on a terminal, else a line for each phase. Any thread. */
+/** Shows progress on stderr: a changing line on a terminal, else one line for each phase. Any thread. */
 final class Progress implements AutoCloseable {
     private static final int COLUMNS = 100;
 
@@ -16,24 +16,24 @@ final class Progress implements AutoCloseable {
         terminal = isTerminal(Path.of("/proc/self/fd/2"));
     }
 
-    /** System.console() asks about standard output, which may well go to a file while this is watched. */
+    /** System.console() tests standard output, which may be a file while stderr is a terminal. */
     private static boolean isTerminal(Path descriptor) {
         try {
             String file = Files.readSymbolicLink(descriptor).toString();
             return file.startsWith("/dev/pts/") || file.startsWith("/dev/tty") || file.equals("/dev/console");
         } catch (IOException e) {
-            // No /proc: a line for each phase is what everything can take.
+            // Without /proc: print one line for each phase, which suits every kind of output.
             return false;
         }
     }
 
-    /** A phase begins. */
+    /** Starts a phase. */
     synchronized void phase(String format, Object... arguments) {
         clear();
         System.err.println("hawser-check: " + String.format(Locale.ROOT, format, arguments));
     }
 
-    /** A step of it; shown on a terminal only. */
+    /** Shows a step of the phase, on a terminal only. */
     synchronized void step(String format, Object... arguments) {
         if (terminal) {
             String text = String.format(Locale.ROOT, format, arguments);

@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 
-/** A broker's hard life, in rounds. */
+/** Loads a broker with guests, kills and disconnects, in rounds, and checks for leaks. */
 final class Soak {
     private static final int CLIENTS = 200;
     private static final int CLIENTS_WITH_WORKERS = 4;
@@ -18,11 +18,11 @@ final class Soak {
     private static final Duration END_LIMIT = Duration.ofSeconds(180);
     private static final Duration IDLE_LIMIT = Duration.ofSeconds(180);
     private static final int LOOK_EVERY_MS = 100;
-    private static final int EXIT_LOST = 3; // of hold: an error of CUDA's that says that the device is lost
+    private static final int EXIT_LOST = 3; // exit code of hold when CUDA reports a lost device
     private static final String BROKER = "soak";
     private static final List<String> PROGRAMS = List.of("drv_vector_add", "drv_streams_events", "drv_vmm",
         "drv_graph_memory", "drv_copies_2d_3d");
-    // So many come from one address here that the limits of a usual broker would refuse most of them.
+    // Here all clients have one address, so a broker's usual limits would reject most of them.
     private static final List<String> SETTINGS = List.of("-Dhawser.listen.max-half-open=400",
         "-Dhawser.listen.max-per-peer=400");
 
@@ -48,12 +48,12 @@ final class Soak {
         random = new Random(seed);
     }
 
-    /** Runs for about so long, and prints what was there before and after. @return whether all was well. */
+    /** Runs for about this time, and prints the resources before and after. @return whether there was no fault. */
     boolean run(Duration time) {
         long end = System.nanoTime() + time.toNanos();
         start();
         try {
-            round(); // what a first round loads and opens is no leak
+            round(); // the first round loads classes and opens files, which is not a leak
             BrokerBelongings before = idle();
             programs = 0;
             killedGuests = 0;
@@ -110,7 +110,7 @@ final class Soak {
         }
     }
 
-    /** A guest that works; null, and a fault, when it does not come that far. */
+    /** Starts a guest that holds a session; null, with a fault noted, if it does not become ready. */
     private Guests.Started hold(Way way) {
         Guests.Started hold = guests.start(way, broker, "hold", List.of("--memory", "32", "--pinned", "4"));
         long end = System.nanoTime() + END_LIMIT.toNanos();
@@ -160,7 +160,7 @@ final class Soak {
             int done = new VanishingClients(broker.get("/api/v1/broker").path("guestEndpoint").asText(), hash, token)
                 .run(CLIENTS, CLIENTS_WITH_WORKERS);
             if (done < CLIENTS / 2) {
-                faults.add("of " + CLIENTS + " clients only " + done + " came as far as they wanted");
+                faults.add("of " + CLIENTS + " clients only " + done + " reached their stage");
             }
             clients += CLIENTS;
         } catch (IOException e) {
@@ -168,7 +168,7 @@ final class Soak {
         }
     }
 
-    /** Waits until nobody uses the broker and its pool is full. */
+    /** Waits until the broker has no session and its pool is full. */
     private BrokerBelongings idle() {
         broker.awaitNoSession();
         broker.awaitReady();
@@ -181,7 +181,7 @@ final class Soak {
         return now;
     }
 
-    /** The same, and gives what is only slow to go the time to go. */
+    /** The same, and waits for resources that are freed slowly. */
     private BrokerBelongings settled(BrokerBelongings before) {
         BrokerBelongings now = idle();
         long end = System.nanoTime() + IDLE_LIMIT.toNanos();
@@ -192,7 +192,9 @@ final class Soak {
         return now;
     }
 
-    /** Kill -9 of the broker with two guests: both lose their device, its workers go, and the next one serves. */
+    /**
+     * Kills the broker while it has two guests. Both lose their device, its workers end, and the next broker serves.
+     */
     private void killBroker(BrokerBelongings before) {
         Guests.Started tcp = hold(Way.TCP);
         Guests.Started shm = hold(Way.SHM);
@@ -209,10 +211,10 @@ final class Soak {
         if (left > 0) {
             faults.add("workers outlive their killed broker: " + left);
         }
-        faults.addAll(broker.defects()); // the next one writes its log anew
+        faults.addAll(broker.defects()); // the next broker overwrites the log
         Path state = workplace.folder().resolve(BROKER);
         try {
-            Files.deleteIfExists(state.resolve("endpoints.json")); // of the one that was killed
+            Files.deleteIfExists(state.resolve("endpoints.json")); // left over from the killed broker
         } catch (IOException e) {
             throw new CheckException("the state folder must be writable: " + state, e);
         }
@@ -220,7 +222,7 @@ final class Soak {
         program(Way.TCP, "drv_vector_add");
         program(Way.SHM, "drv_vector_add");
         BrokerBelongings again = idle();
-        System.out.println("anew    " + again);
+        System.out.println("again    " + again);
         for (Map.Entry<String, Boolean> one : Map.of("sessions", again.sessions() == 0, "device memory",
                 again.deviceBytes() == 0, "workers", again.workers() <= before.workers()).entrySet()) {
             if (!one.getValue()) {
@@ -235,7 +237,7 @@ final class Soak {
 
     private static void pause(int ms) {
         try {
-            TimeUnit.MILLISECONDS.sleep(ms); // processes and REST have no way to tell
+            TimeUnit.MILLISECONDS.sleep(ms); // there is no event for processes and REST
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new CheckException("interrupted", e);

@@ -3,27 +3,24 @@ package io.hawser.check;
 import java.time.Duration;
 
 /**
- * {@code hawser-check --soak}: a broker under everything that guests, workers and operators do to it, for a bounded
- * time, and what is left afterwards. Exit status: 0 when nothing has leaked, 1 when something has, 2 for a wrong
- * command line.
+ * {@code hawser-check --soak}: stresses a broker with guests, killed processes and vanishing clients for a bounded
+ * time, and then checks for leaks. Exit status: 0 if there are none, 1 if there are, 2 for a wrong command line.
  */
 public final class SoakMain {
     private static final String USAGE = """
         usage: hawser-check --soak [--minutes N | --seconds N] [--backend auto|software|nvidia] [--seed N] [--keep]
 
-        Starts a broker of its own, lets programs come and go over both carriers, kills guests, workers and at the end
-        the broker by signal 9, lets 200 clients connect and vanish at every stage of the handshake, and compares the
-        broker's processes, descriptors, threads, memory, quota and shared memory before and after. Fails on a leak.
+        Starts a broker of its own and runs programs over both carriers. Kills guests, workers and at the end the broker
+        by signal 9. Lets 200 clients connect and vanish at every stage of the handshake. Compares the broker's processes, descriptors, threads, memory, quota and shared memory before and after. Fails on a leak.
 
-          --minutes  how long (default 3)
-          --backend  which GPU the workers open (default auto)
-          --seed     of what happens when (default 1)
+          --minutes  duration (default 3)
+          --backend  the GPU that the workers open (default auto)
+          --seed     seed of the random order of events (default 1)
           --keep     keeps logs and outputs""";
 
     private SoakMain() {
     }
 
-    /** Runs it. */
     public static void main(String[] args) {
         Duration time = Duration.ofMinutes(3);
         String backend = "auto";
@@ -70,7 +67,7 @@ public final class SoakMain {
         }
     }
 
-    /** The value behind an option. */
+    /** The value of an option. */
     static String value(String[] args, int at) throws UsageException {
         if (at >= args.length) {
             throw new UsageException(args[at - 1] + " needs a value");
@@ -78,7 +75,7 @@ public final class SoakMain {
         return args[at];
     }
 
-    /** The number above 0 behind an option. */
+    /** The number above 0 of an option. */
     static long number(String[] args, int at) throws UsageException {
         String value = value(args, at);
         try {

@@ -10,15 +10,15 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** How long one vGPU's sessions take to start while another vGPU connects and leaves in a loop. */
+/** Measures the session starts of one vGPU while another vGPU connects and disconnects in a loop. */
 final class Starts {
     private static final int POOL_SIZE = 2;
-    private static final double GOAL = 2; // times the start from a full pool, which the pool's workers are for
+    private static final double GOAL = 2; // times the start from a full pool
     private static final Duration PROGRAM_LIMIT = Duration.ofSeconds(180);
     private static final int REFUSED_PAUSE_MS = 10;
     private static final String BROKER = "starts";
     private static final String PROGRAM = "drv_vector_add";
-    // Both vGPUs on one GPU, and so of one pool; all clients come from one address here.
+    // Both vGPUs share a GPU and so a pool. All clients have one address here.
     private static final List<String> SETTINGS = List.of("-Dhawser.listen.max-per-peer=400",
         "-Dhawser.vgpus.attacker.gpus=0", "-Dhawser.vgpus.other.gpus=0", "-Dhawser.vgpus.default.gpus=0");
 
@@ -36,8 +36,8 @@ final class Starts {
     /**
      * Prepares a run.
      *
-     * @param clients that connect and leave.
-     * @param rounds starts of each kind that are measured.
+     * @param clients number of clients that connect and disconnect.
+     * @param rounds number of measured starts of each kind.
      * @param pause between two starts of the other vGPU.
      */
     Starts(Installation installation, Children children, Workplace workplace, String backend, int clients, int rounds,
@@ -58,7 +58,7 @@ final class Starts {
         }
     }
 
-    /** Measures and prints. */
+    /** Measures and prints the result. */
     void run() {
         broker = BrokerChild.start(installation, children, workplace, System.getenv(), backend, BROKER, POOL_SIZE,
             SETTINGS);
@@ -66,7 +66,7 @@ final class Starts {
             guests = new Guests(installation, null, children, workplace.folder());
             String token = broker.token("other");
             other = clients(token);
-            measure(token, 1); // the first starts load what later ones find
+            measure(token, 1); // the first starts load classes and files
             Times quiet = measure(token, rounds);
             AtomicInteger sessions = new AtomicInteger();
             AtomicInteger refused = new AtomicInteger();
@@ -107,7 +107,7 @@ final class Starts {
                 attacker.start();
                 sessions.incrementAndGet();
             } catch (IOException e) {
-                refused.incrementAndGet(); // or interrupted, at the end
+                refused.incrementAndGet(); // or the end interrupted it
                 TimeUnit.MILLISECONDS.sleep(REFUSED_PAUSE_MS);
             }
         }
@@ -169,7 +169,7 @@ final class Starts {
 
     private static void pause(Duration time) {
         try {
-            TimeUnit.MILLISECONDS.sleep(time.toMillis()); // a benchmark: programs come at these intervals
+            TimeUnit.MILLISECONDS.sleep(time.toMillis()); // the benchmark starts programs at these intervals
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new CheckException("interrupted", e);

@@ -3,8 +3,8 @@ package io.hawser.check;
 import java.time.Duration;
 
 /**
- * {@code hawser-check --starts}: one vGPU attacks the starts of another. Exit status: 0 when it was measured, 1 when it
- * could not be, 2 for a wrong command line.
+ * {@code hawser-check --starts}: one vGPU attacks the starts of another. Exit status: 0 after a measurement, 1 if it
+ * was impossible, 2 for a wrong command line.
  */
 public final class StartsMain {
     private static final String USAGE = """
@@ -12,18 +12,17 @@ public final class StartsMain {
                                      [--keep]
 
         Starts a broker of its own with two workers in its pool. Measures the start of one vGPU's sessions from the full
-        pool, and again while clients of another vGPU connect, wait for a worker and leave, in a loop.
+        pool, and again while clients of another vGPU connect, wait for a worker and disconnect, in a loop.
 
-          --rounds   starts of each kind that are measured (10)
-          --clients  clients that attack (4)
+          --rounds   measured starts of each kind (10)
+          --clients  attacking clients (4)
           --pause    seconds between two measured starts (4)
-          --backend  which GPU the workers open (default auto)
+          --backend  the GPU that the workers open (default auto)
           --keep     keeps logs and outputs""";
 
     private StartsMain() {
     }
 
-    /** Runs it. */
     public static void main(String[] args) {
         int rounds = 10;
         int clients = 4;

@@ -9,11 +9,7 @@ final class Table {
     private final boolean[] right;
     private final List<String[]> rows = new ArrayList<>();
 
-    /**
-     * Begins one.
-     *
-     * @param alignment a letter a column, l or r.
-     */
+    /** @param alignment one letter per column, l or r. */
     Table(String alignment, String... head) {
         right = new boolean[alignment.length()];
         for (int i = 0; i < right.length; i++) {
@@ -22,7 +18,7 @@ final class Table {
         row(head);
     }
 
-    /** Adds a row of as many cells as there are columns. */
+    /** Adds a row with one cell for each column. */
     void row(String... cells) {
         if (cells.length != right.length) {
             throw new IllegalArgumentException("a row must have " + right.length + " cells: " + Arrays.toString(cells));
@@ -30,7 +26,7 @@ final class Table {
         rows.add(cells);
     }
 
-    /** All of it, with a line break at the end. */
+    /** The whole table, with a final line break. */
     String text(boolean markdown) {
         StringBuilder text = new StringBuilder();
         if (markdown) {

@@ -5,13 +5,13 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 
 /**
- * What a figure is to reach.
+ * The target of a figure.
  *
- * @param kind against what it is held.
+ * @param kind the comparison.
  * @param number a factor, an addition in the figure's unit, or the limit itself.
  */
 record Target(Kind kind, double number) {
-    /** Against what a figure is held. */
+    /** The kind of comparison. */
     enum Kind {
         /** At least so many times the native figure. */
         AT_LEAST_NATIVE_TIMES,
@@ -19,19 +19,19 @@ record Target(Kind kind, double number) {
         AT_MOST_NATIVE_TIMES,
         /** At most so much more than the native figure. */
         AT_MOST_NATIVE_PLUS,
-        /** At least so many times what a plain socket does. */
+        /** At least so many times a plain socket's figure. */
         AT_LEAST_SOCKET_TIMES,
-        /** At most so much more than a plain socket takes. */
+        /** At most so much more than a plain socket's figure. */
         AT_MOST_SOCKET_PLUS,
-        /** At most this. */
+        /** At most this value. */
         AT_MOST,
-        /** None is set. */
+        /** There is no target. */
         NONE
     }
 
     static final Target NONE = new Target(Kind.NONE, 0);
 
-    /** Whether a figure reaches it; empty when there is no target, or nothing to hold the figure against. */
+    /** Whether a figure reaches the target; empty without a target, or without a value to compare with. */
     Optional<Boolean> isReached(double value, OptionalDouble nativeValue, OptionalDouble socket) {
         OptionalDouble reference = switch (kind) {
             case AT_LEAST_NATIVE_TIMES, AT_MOST_NATIVE_TIMES, AT_MOST_NATIVE_PLUS -> nativeValue;
@@ -51,7 +51,7 @@ record Target(Kind kind, double number) {
         });
     }
 
-    /** In words, such as {@code <= native + 3}; empty when there is none. */
+    /** The target as text, such as {@code <= native + 3}; empty if there is none. */
     String text() {
         String shown = String.format(Locale.ROOT, number == Math.rint(number) ? "%.0f" : "%.2f", number);
         return switch (kind) {

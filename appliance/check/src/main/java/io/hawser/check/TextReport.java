@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.stream.Collectors;
 
-/** The results for people. */
+/** The results as text. */
 final class TextReport {
     private final Results results;
     private final boolean markdown;
@@ -18,7 +18,7 @@ final class TextReport {
         this.markdown = markdown;
     }
 
-    /** All of it. */
+    /** The whole report. */
     static String of(Results results, boolean markdown) {
         TextReport report = new TextReport(results, markdown);
         report.head();
@@ -146,7 +146,7 @@ final class TextReport {
         return results.figures().limit(way == Way.TCP ? measure.socket() : measure.memory());
     }
 
-    /** Whether a carrier reaches its target; empty where it has none or nothing to be held against. */
+    /** Whether a carrier reaches its target; empty without a target, or without a value to compare with. */
     static Optional<Boolean> reached(Results results, Measure measure, Way way) {
         Figures figures = results.figures();
         OptionalDouble value = shown(measure, figures.get(way, measure.name()));

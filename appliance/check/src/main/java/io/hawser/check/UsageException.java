@@ -1,6 +1,6 @@
 package io.hawser.check;
 
-/** The command line is wrong; the message says how. */
+/** The command line is wrong; the message describes the error. */
 final class UsageException extends Exception {
     private static final long serialVersionUID = 1L;
 

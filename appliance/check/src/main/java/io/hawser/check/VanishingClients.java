@@ -20,13 +20,13 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Clients that connect at once and vanish, each at a stage of the handshake of its own. */
+/** Clients that connect at the same time and disconnect, each at its own stage of the handshake. */
 final class VanishingClients {
     private static final byte[] NONCE = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
     private static final int TIMEOUT_MS = 60_000;
     private static final int MAX_BYTES = 64 * 1024;
 
-    /** Where a client leaves. */
+    /** The stage at which a client disconnects. */
     private enum Stage { CONNECTED, HALF_HELLO, HELLO, CHALLENGE, NOISE, WRONG_PROOF, PROOF, WELCOME }
 
     private final InetSocketAddress broker;
@@ -34,11 +34,7 @@ final class VanishingClients {
     private final String keyId;
     private final TokenKeys keys;
 
-    /**
-     * Makes clients of a broker.
-     *
-     * @param token as guests have it.
-     */
+    /** @param token in the guests' format. */
     VanishingClients(String endpoint, long descriptionHash, String token) {
         int colon = endpoint.lastIndexOf(':');
         broker = new InetSocketAddress(InetAddress.getLoopbackAddress(),
@@ -50,9 +46,9 @@ final class VanishingClients {
     }
 
     /**
-     * So many, all at once. Of them a few prove who they are, and so get a worker each.
+     * Runs the clients, all at once. A few of them authenticate, and so get a worker each.
      *
-     * @return how many got as far as they wanted; the broker may refuse the others.
+     * @return how many clients reached their stage; the broker may reject the others.
      */
     int run(int count, int withWorkers) {
         AtomicInteger done = new AtomicInteger();
@@ -66,7 +62,7 @@ final class VanishingClients {
                     begin.await();
                     try (Socket socket = new Socket()) {
                         if (abrupt) {
-                            socket.setSoLinger(true, 0); // a reset instead of an end
+                            socket.setSoLinger(true, 0); // sends a reset instead of a FIN
                         }
                         socket.setSoTimeout(TIMEOUT_MS);
                         socket.connect(broker, TIMEOUT_MS);
@@ -82,10 +78,10 @@ final class VanishingClients {
     }
 
     /**
-     * One client that connects, and leaves when it has its worker.
+     * A client that connects, and disconnects when it has its worker.
      *
      * @return ns from the connect to the worker's WELCOME.
-     * @throws IOException when it gets no worker.
+     * @throws IOException if it gets no worker.
      */
     long start() throws IOException {
         long began = System.nanoTime();
@@ -110,7 +106,7 @@ final class VanishingClients {
         }
         if (stage == Stage.NOISE) {
             socket.getOutputStream().write(NONCE);
-            socket.getInputStream().readAllBytes(); // until it is thrown out
+            socket.getInputStream().readAllBytes(); // until the broker disconnects it
             return;
         }
         byte[] hello = hello();

@@ -2,16 +2,16 @@ package io.hawser.check;
 
 import java.util.Locale;
 
-/** How a program reaches a GPU. */
+/** The way of a program to a GPU. */
 enum Way {
-    /** By the machine's own driver. */
+    /** Through the machine's own driver. */
     NATIVE,
     /** Through Hawser over TCP. */
     TCP,
     /** Through Hawser over shared memory. */
     SHM;
 
-    /** As options, tables and the guest's statistics name it. */
+    /** The name in options, tables and the guest's statistics. */
     String label() {
         return name().toLowerCase(Locale.ROOT);
     }

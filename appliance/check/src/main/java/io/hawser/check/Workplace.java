@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.nio.file.SimpleFileVisitor;
 import java.nio.file.attribute.BasicFileAttributes;
 
-/** What a run leaves on disk: logs and outputs in a temporary folder, a region in /dev/shm. */
+/** The files of a run: logs and outputs in a temporary folder, a region in /dev/shm. */
 final class Workplace implements AutoCloseable {
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
     private static final long MIB = 1 << 20;
@@ -27,9 +27,9 @@ final class Workplace implements AutoCloseable {
     }
 
     /**
-     * Makes one, with a region only when that is wanted.
+     * Makes the folder, and a region if wanted.
      *
-     * @throws CheckException when there is no room for it.
+     * @throws CheckException if there is no room for it.
      */
     static Workplace make(boolean withRegion, boolean keep) {
         try {
@@ -37,8 +37,8 @@ final class Workplace implements AutoCloseable {
             if (!withRegion) {
                 return new Workplace(folder, null, 0, keep);
             }
-            // What a container's small /dev/shm cannot hold is noticed only when it is touched, by a signal that ends
-            // the process; the other half is for whoever else uses it.
+            // A full /dev/shm, which is small in containers, is noticed only on access, by a fatal signal. So the
+            // region takes at most half of the free space.
             long mib = Math.min(MOST_REGION_MIB, Files.getFileStore(SHARED_MEMORY).getUsableSpace() / MIB / 2);
             if (mib < LEAST_REGION_MIB) {
                 Files.delete(folder);
@@ -56,7 +56,7 @@ final class Workplace implements AutoCloseable {
         return folder;
     }
 
-    /** The region's file; null when none was wanted. */
+    /** The region's file; null if there is none. */
     Path region() {
         return region;
     }
@@ -65,7 +65,7 @@ final class Workplace implements AutoCloseable {
         return regionMib;
     }
 
-    /** Logs and outputs stay. */
+    /** Makes logs and outputs stay. */
     void keep() {
         keep = true;
     }
@@ -74,7 +74,7 @@ final class Workplace implements AutoCloseable {
         return keep;
     }
 
-    /** Removes the region, and the folder unless it is kept. */
+    /** Removes the region, and the folder unless it stays. */
     @Override
     public synchronized void close() {
         try {
@@ -101,7 +101,7 @@ final class Workplace implements AutoCloseable {
             if (Files.exists(file)) {
                 throw e;
             }
-            return FileVisitResult.CONTINUE; // its process has removed it meanwhile
+            return FileVisitResult.CONTINUE; // its process has removed the file in the meantime
         }
 
         @Override

@@ -17,15 +17,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLException;
 
-/** Asks a broker. Each failure is a {@link CtlException} with the broker's own reason. */
+/** A client of a broker's REST interface. Each failure is a {@link CtlException} with the broker's reason. */
 public final class ApiClient implements AutoCloseable {
     private static final Duration CONNECT_LIMIT = Duration.ofSeconds(5);
     /**
-     * Requests at a time, a connection each. hawserd follows hundreds of domains at once, and a broker gives one peer
-     * 64 connections (hawser.http.max-per-peer).
+     * Limits the concurrent requests, each with its own connection. hawserd follows hundreds of domains, and a broker
+     * allows 64 connections per peer (hawser.http.max-per-peer).
      */
     private static final int MAX_REQUESTS = 16;
-    /** The longest that a broker takes: it waits for the end of a session's worker, or for a GPU. */
+    /** The longest answer of a broker: it waits for the end of a session's worker, or for a GPU. */
     private static final Duration ANSWER_LIMIT = Duration.ofSeconds(60);
 
     private final Endpoint endpoint;
@@ -33,12 +33,12 @@ public final class ApiClient implements AutoCloseable {
     private final HttpClient client;
     private final Semaphore turns = new Semaphore(MAX_REQUESTS, true);
 
-    /** Asks this broker; connects when it is first asked. */
+    /** Connects at the first request. */
     public ApiClient(Endpoint endpoint) {
         this(endpoint, ANSWER_LIMIT);
     }
 
-    /** The same for somebody who waits no longer than that for an answer. */
+    /** The same with a shorter limit for each answer. */
     public ApiClient(Endpoint endpoint, Duration answerLimit) {
         this.endpoint = endpoint;
         this.answerLimit = answerLimit;
@@ -47,32 +47,32 @@ public final class ApiClient implements AutoCloseable {
             .build();
     }
 
-    /** The broker and who asks. */
+    /** The broker's address and the caller's credentials. */
     public Endpoint endpoint() {
         return endpoint;
     }
 
-    /** A part of a path, whatever its user has typed. */
+    /** Encodes any text as one segment of a path. */
     public static String segment(String text) {
         return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
     }
 
-    /** What is at a path. */
+    /** Reads the resource at a path. */
     public Object get(String path) {
         return read(send("GET", path, null));
     }
 
     /**
-     * Changes something.
+     * Sends a change.
      *
-     * @param body as {@link Json} has it; null for none.
-     * @return the answer; null when there is none.
+     * @param body a value that {@link Json} can write; null for none.
+     * @return the answer; null if it is empty.
      */
     public Object change(String method, String path, Object body) {
         return read(send(method, path, body));
     }
 
-    /** Logs in; the cookie that the broker has set. */
+    /** Logs in and returns the broker's cookie. */
     public String login(Map<String, Object> body) {
         HttpResponse<String> response = send("POST", "/api/v1/login", body);
         return response.headers().allValues("Set-Cookie").stream().filter(c -> c.startsWith("hawser_session="))
@@ -80,7 +80,7 @@ public final class ApiClient implements AutoCloseable {
             .orElseThrow(() -> new CtlException(ExitCode.REFUSED, "the broker has set no cookie"));
     }
 
-    /** The lines of a stream, which ends when it is closed. */
+    /** The lines of an event stream. The caller closes it. */
     public Stream<String> stream(String path) {
         HttpRequest request = request(path).header("Accept", "text/event-stream").GET().build();
         HttpResponse<Stream<String>> response = exchange(request, HttpResponse.BodyHandlers.ofLines());
@@ -100,7 +100,8 @@ public final class ApiClient implements AutoCloseable {
     private HttpResponse<String> send(String method, String path, Object body) {
         HttpRequest.Builder request = request(path).timeout(answerLimit).header("Accept", "application/json");
         if (!method.equals("GET")) {
-            request.header("X-Hawser-Request", "1"); // a page of another site cannot send it with our cookie
+            // Another site's page cannot send this header together with the user's cookie.
+            request.header("X-Hawser-Request", "1");
         }
         if (body != null) {
             request.header("Content-Type", "application/json");
@@ -123,8 +124,8 @@ public final class ApiClient implements AutoCloseable {
     private void takeTurn() {
         try {
             if (!turns.tryAcquire(answerLimit.toNanos(), TimeUnit.NANOSECONDS)) {
-                throw new CtlException(ExitCode.NOT_REACHABLE, "no answer from " + endpoint.url()
-                    + " in time to earlier requests");
+                throw new CtlException(ExitCode.NOT_REACHABLE, "earlier requests to " + endpoint.url()
+                    + " were not answered in time");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -136,7 +137,7 @@ public final class ApiClient implements AutoCloseable {
         try {
             return client.send(request, handler);
         } catch (SSLException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, endpoint.url() + " is not trusted, or speaks no TLS"
+            throw new CtlException(ExitCode.NOT_REACHABLE, endpoint.url() + " is not trusted, or does not use TLS"
                 + " (--ca-file names its certificate authority): " + Problems.of(e));
         } catch (HttpTimeoutException e) {
             throw new CtlException(ExitCode.NOT_REACHABLE, "no answer from " + endpoint.url() + " in time");
@@ -169,12 +170,12 @@ public final class ApiClient implements AutoCloseable {
             reason = problem.has("detail") ? problem.text("detail") : problem.has("title") ? problem.text("title")
                 : reason;
         } catch (IOException | CtlException e) {
-            reason += ", without a reason that could be read"; // a proxy's page, not a broker's problem
+            reason += ", without a reason that could be read"; // a proxy's page, not a broker's error
         }
         reason = Table.printable(reason);
         return switch (status) {
             case 401 -> new CtlException(ExitCode.NOT_ALLOWED, status, endpoint.identity().isEmpty()
-                ? "the broker wants to know who asks: --token-file, --user or hawserctl login"
+                ? "the broker requires a login: --token-file, --user or hawserctl login"
                 : "the broker does not accept " + endpoint.identity() + ": " + reason);
             case 403 -> new CtlException(ExitCode.NOT_ALLOWED, status, "not allowed: " + reason);
             case 404 -> new CtlException(ExitCode.NOT_FOUND, status, reason);

@@ -10,7 +10,7 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Files of settings: lines of {@code name = "value"}, the part of TOML that settings need. */
+/** Reads settings files: lines of {@code name = "value"}, a subset of TOML. */
 public final class ConfigFile {
     private static final Pattern LINE = Pattern.compile(
         "([A-Za-z0-9_.-]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\[\"\\\\])*)\"|'([^']*)')\\s*(?:#.*)?");
@@ -19,11 +19,11 @@ public final class ConfigFile {
     }
 
     /**
-     * Its settings.
+     * Reads a file.
      *
-     * @param mustExist whether somebody has named it.
-     * @param names of the settings that there are; {@code _} in the file is a {@code -} here.
-     * @throws CtlException when it cannot be read or a line is none of the above; says which.
+     * @param mustExist whether a missing file is an error.
+     * @param names the valid settings; {@code _} in the file stands for {@code -}.
+     * @throws CtlException with the file and line, if it cannot be read or a line is invalid.
      */
     public static Map<String, String> read(Path file, boolean mustExist, Set<String> names) {
         if (!mustExist && !Files.exists(file)) {

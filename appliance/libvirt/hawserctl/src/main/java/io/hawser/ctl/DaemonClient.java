@@ -14,30 +14,30 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/** Asks hawserd on this machine, by its Unix socket. Each failure is a {@link CtlException} with its reason. */
+/** A client of hawserd on this machine, by its Unix socket. Each failure is a {@link CtlException} with its reason. */
 public final class DaemonClient {
-    /** Where hawserd listens when nobody says otherwise. */
+    /** The socket of hawserd unless the command line names another. */
     public static final String SOCKET = "/run/hawser/hawserd.sock";
     private static final int MAX_LINE_BYTES = 4 << 20; // a list of thousands of domains
     private static final int MAX_HEADERS = 100;
 
     private final Path socket;
 
-    /** Asks at this socket; connects for each question. */
+    /** Connects for each request. */
     public DaemonClient(Path socket) {
         this.socket = socket;
     }
 
-    /** What is at a path. */
+    /** Reads the resource at a path. */
     public Object get(String path) {
         return ask("GET", path, null, text -> { });
     }
 
     /**
-     * Has something done.
+     * Runs a command.
      *
-     * @param body as {@link Json} has it.
-     * @param progress is told what is being waited for.
+     * @param body a value that {@link Json} can write.
+     * @param progress receives a sentence for each stage.
      */
     public Object post(String path, Object body, Consumer<String> progress) {
         return ask("POST", path, Json.line(body), progress);
@@ -61,9 +61,9 @@ public final class DaemonClient {
                     return answer((int) item.number("status"), item.fields().get("answer"));
                 }
             }
-            throw new IOException("the answer ends too early");
+            throw new IOException("the answer is not complete");
         } catch (IOException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "hawserd has not answered at " + socket + ": "
+            throw new CtlException(ExitCode.NOT_REACHABLE, "hawserd did not answer at " + socket + ": "
                 + Problems.of(e));
         }
     }
@@ -75,7 +75,7 @@ public final class DaemonClient {
             String reason = Problems.of(e);
             boolean denied = reason.toLowerCase(Locale.ROOT).contains("permission denied");
             throw new CtlException(denied ? ExitCode.NOT_ALLOWED : ExitCode.NOT_REACHABLE, denied
-                ? "not allowed to ask hawserd at " + socket + ": root may, and the group of its settings"
+                ? "not allowed to use hawserd at " + socket + ": only root and the group of its settings are"
                 : "hawserd does not answer at " + socket + ": " + reason);
         }
     }
@@ -90,11 +90,11 @@ public final class DaemonClient {
     private static void status(InputStream in) throws IOException {
         String status = line(in).strip();
         if (!status.matches("HTTP/1\\.[01] 200 .*")) {
-            throw new IOException("this is no hawserd: " + Table.printable(status));
+            throw new IOException("the answer is not hawserd's: " + Table.printable(status));
         }
         for (int headers = 0; !line(in).strip().isEmpty(); headers++) {
             if (headers == MAX_HEADERS) {
-                throw new IOException("this is no hawserd: it has too many headers");
+                throw new IOException("the answer is not hawserd's: too many headers");
             }
         }
     }

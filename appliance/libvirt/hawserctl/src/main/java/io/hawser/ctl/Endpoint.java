@@ -5,11 +5,11 @@ import java.nio.file.Path;
 import java.util.Map;
 
 /**
- * A broker and who asks it.
+ * The address of a broker and the caller's credentials.
  *
  * @param url {@code http://host:port} or {@code https://host:port}, without a path.
- * @param headers that tell who asks; none of them is ever printed.
- * @param identity where they are from, for messages; empty when nobody is named.
- * @param caFile certificates that are trusted; null for those of the Java.
+ * @param headers with the credentials; never printed.
+ * @param identity the source of the credentials, for messages; empty if there are none.
+ * @param caFile trusted certificates; null for the JDK's own.
  */
 public record Endpoint(URI url, Map<String, String> headers, String identity, Path caFile) { }

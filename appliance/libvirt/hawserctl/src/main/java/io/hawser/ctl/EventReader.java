@@ -4,14 +4,14 @@ import java.io.IOException;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
 
-/** Server-sent events out of lines (HTML standard, 9.2): name and data; comments and ids are passed over. */
+/** Parses server-sent events from lines (HTML standard, 9.2): name and data; ignores comments and ids. */
 public final class EventReader implements Iterator<EventReader.Event> {
-    /** What one event may hold: stops a server that never ends a line of an event from taking all memory. */
+    /** Limits one event: a server that never ends an event could otherwise fill the memory. */
     private static final int MAX_CHARACTERS = 64 << 20;
 
-    /** An event; {@code name} is {@code message} when it has none. */
+    /** An event; {@code name} is {@code message} if the stream gives none. */
     public record Event(String name, String text) {
-        /** Its data as JSON. */
+        /** Its data, parsed as JSON. */
         public Item json() {
             try {
                 return Item.of(Json.read(text));
@@ -24,7 +24,7 @@ public final class EventReader implements Iterator<EventReader.Event> {
     private final Iterator<String> lines;
     private Event next;
 
-    /** Reads from these lines, as long as there are any. */
+    /** Reads these lines to their end. */
     public EventReader(Iterator<String> lines) {
         this.lines = lines;
     }
@@ -72,6 +72,6 @@ public final class EventReader implements Iterator<EventReader.Event> {
                 }
             }
         }
-        return null; // what is not ended by an empty line is no event
+        return null; // an event without a final empty line is not complete
     }
 }

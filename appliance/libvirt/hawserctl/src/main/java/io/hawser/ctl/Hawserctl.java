@@ -37,11 +37,11 @@ import picocli.CommandLine.Spec;
         AttachCommand.class, DetachCommand.class, PrepareCommand.class, DomainsCommand.class, LoginCommand.class,
         LogoutCommand.class, WhoCommand.class, CompletionCommand.class},
     versionProvider = Hawserctl.Version.class, sortOptions = false, synopsisSubcommandLabel = "COMMAND",
-    footer = {"", "On the broker's own machine nothing has to be named: its state folder tells where it is and has the"
-        + " admin token. Each option can be given as a variable (HAWSERCTL_URL) or a line of"
+    footer = {"", "On the broker's own machine no option is needed: its state folder holds its address and the admin"
+        + " token. Each option can be given as a variable (HAWSERCTL_URL) or a line of"
         + " ~/.config/hawser/ctl.toml (url = \"...\").", "",
         "Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 no broker answers, 4 not allowed,"
-            + " 5 no such thing."})
+            + " 5 no such object, 6 another owner than expected."})
 public final class Hawserctl implements Runnable {
     @Spec
     private CommandSpec spec;
@@ -64,16 +64,17 @@ public final class Hawserctl implements Runnable {
         description = "State folder of a broker on this machine.")
     private String stateDir;
     @Option(names = "--config-file", paramLabel = "FILE", scope = ScopeType.INHERIT,
-        description = "Instead of ~/.config/hawser/ctl.toml.")
+        description = "Reads this file instead of ~/.config/hawser/ctl.toml.")
     private String config;
-    @Option(names = "--json", scope = ScopeType.INHERIT, description = "JSON, as the broker's interface has it.")
+    @Option(names = "--json", scope = ScopeType.INHERIT,
+        description = "Prints JSON in the format of the broker's REST interface.")
     private boolean json;
-    @Option(names = {"-h", "--help"}, usageHelp = true, scope = ScopeType.INHERIT, description = "Shows this.")
+    @Option(names = {"-h", "--help"}, usageHelp = true, scope = ScopeType.INHERIT, description = "Shows this help.")
     private boolean help;
     @Option(names = {"-V", "--version"}, versionHelp = true, description = "Prints the version.")
     private boolean version;
 
-    /** Of the distribution, which the launcher knows. */
+    /** The distribution's version; the launcher passes it. */
     static final class Version implements CommandLine.IVersionProvider {
         @Override
         public String[] getVersion() {
@@ -81,12 +82,11 @@ public final class Hawserctl implements Runnable {
         }
     }
 
-    /** Runs it. */
     public static void main(String[] args) {
         System.exit(commandLine().execute(args));
     }
 
-    /** The command line, which tells failures in one line. */
+    /** The command line; it reports each failure in one line. */
     public static CommandLine commandLine() {
         CommandLine line = new CommandLine(new Hawserctl());
         line.setUsageHelpAutoWidth(true);
@@ -117,12 +117,12 @@ public final class Hawserctl implements Runnable {
         throw new ParameterException(spec.commandLine(), "a command is missing");
     }
 
-    /** Whether JSON is wanted. */
+    /** Whether the output is JSON. */
     public boolean json() {
         return json;
     }
 
-    /** Where to ask, and as whom. */
+    /** The settings that choose broker and credentials. */
     public Settings settings() {
         Map<String, String> options = new HashMap<>();
         put(options, "url", url);
@@ -136,12 +136,12 @@ public final class Hawserctl implements Runnable {
             Path.of(System.getenv().getOrDefault("HOME", System.getProperty("user.home"))), Terminal::password);
     }
 
-    /** The user of the command line; null when none is named there. */
+    /** The user of the command line; null if it names none. */
     public String user() {
         return user;
     }
 
-    /** The file of the password; null when none is named on the command line. */
+    /** The password file of the command line; null if it names none. */
     public String passwordFile() {
         return passwordFile;
     }

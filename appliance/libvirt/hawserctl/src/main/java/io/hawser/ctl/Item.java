@@ -5,10 +5,10 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * An object of the interface. A field that a broker of another version does not have is empty or 0, never a failure.
+ * A JSON object of the REST interface. A field that a broker of another version lacks is empty or 0, never a failure.
  */
 public record Item(Map<?, ?> fields) {
-    /** What the broker has sent where an object belongs. */
+    /** Converts an answer that must be an object. */
     public static Item of(Object json) {
         if (json instanceof Map<?, ?> object) {
             return new Item(object);
@@ -16,7 +16,7 @@ public record Item(Map<?, ?> fields) {
         throw new CtlException(ExitCode.REFUSED, "the broker did not answer with an object");
     }
 
-    /** What the broker has sent where a list of objects belongs. */
+    /** Converts an answer that must be a list of objects. */
     public static List<Item> list(Object json) {
         if (json instanceof List<?> list) {
             return list.stream().map(Item::of).toList();
@@ -24,12 +24,12 @@ public record Item(Map<?, ?> fields) {
         throw new CtlException(ExitCode.REFUSED, "the broker did not answer with a list");
     }
 
-    /** Whether there is a value. */
+    /** Whether the field has a value. */
     public boolean has(String name) {
         return fields.get(name) != null;
     }
 
-    /** As text; empty when there is none. A list has commas. */
+    /** The field as text; empty if it has no value. Commas separate the elements of a list. */
     public String text(String name) {
         return switch (fields.get(name)) {
             case null -> "";
@@ -38,17 +38,17 @@ public record Item(Map<?, ?> fields) {
         };
     }
 
-    /** As a number; 0 when there is none. */
+    /** The field as a number; 0 if it has no value. */
     public long number(String name) {
         return fields.get(name) instanceof Number number ? number.longValue() : 0;
     }
 
-    /** An object inside; an empty one when there is none. */
+    /** The object in the field; an empty one if it has no value. */
     public Item item(String name) {
         return fields.get(name) instanceof Map<?, ?> object ? new Item(object) : new Item(Map.of());
     }
 
-    /** A list of objects inside; empty when there is none. */
+    /** The objects of the list in the field; none if it has no value. */
     public List<Item> items(String name) {
         return fields.get(name) instanceof List<?> list
             ? list.stream().filter(Map.class::isInstance).map(Item::of).toList() : List.of();

@@ -14,9 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/**
- * JSON as maps, lists, strings, {@code Long}, {@code Double}, {@code Boolean} and null. The order of fields is kept.
- */
+/** JSON as maps, lists, strings, {@code Long}, {@code Double}, {@code Boolean} and null. Keeps the order of fields. */
 public final class Json {
     private static final JsonFactory FACTORY = new JsonFactory();
 
@@ -24,16 +22,16 @@ public final class Json {
     }
 
     /**
-     * Reads one value.
+     * Parses one value.
      *
-     * @throws IOException when it is no JSON.
+     * @throws IOException if the text is not one JSON value.
      */
     public static Object read(String text) throws IOException {
         try (JsonParser parser = FACTORY.createParser(text)) {
             parser.nextToken();
             Object value = value(parser);
             if (parser.nextToken() != null) {
-                throw new IOException("something follows the JSON");
+                throw new IOException("text follows the JSON value");
             }
             return value;
         }
@@ -67,18 +65,18 @@ public final class Json {
             case VALUE_TRUE -> Boolean.TRUE;
             case VALUE_FALSE -> Boolean.FALSE;
             case VALUE_NULL -> null;
-            default -> throw new IOException("this is no JSON value: " + token);
+            default -> throw new IOException("this is not a JSON value: " + token);
         };
     }
 
-    /** Several lines for people and programs. */
+    /** Formats a value on several lines. */
     public static String pretty(Object value) {
         DefaultPrettyPrinter printer = new DefaultPrettyPrinter();
         printer.indentArraysWith(DefaultIndenter.SYSTEM_LINEFEED_INSTANCE);
         return write(value, printer);
     }
 
-    /** One line. */
+    /** Formats a value on one line. */
     public static String line(Object value) {
         return write(value, null);
     }
@@ -89,7 +87,7 @@ public final class Json {
             generator.setPrettyPrinter(printer);
             write(generator, value);
         } catch (IOException e) {
-            throw new UncheckedIOException("a string cannot fail to be written", e);
+            throw new UncheckedIOException("writing to a string must not fail", e);
         }
         return text.toString();
     }
@@ -117,7 +115,7 @@ public final class Json {
             case Double number -> generator.writeNumber(number);
             case Boolean flag -> generator.writeBoolean(flag);
             case String string -> generator.writeString(string);
-            default -> throw new IllegalArgumentException("no JSON value: " + value.getClass());
+            default -> throw new IllegalArgumentException("not a JSON value: " + value.getClass());
         }
     }
 }

@@ -8,7 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What the stream has told so far: a whole picture, and what has changed since. */
+/** The broker's state from its event stream: a complete picture, and all changes since then. */
 public final class LivePicture {
     private final Map<String, Item> gpus = new LinkedHashMap<>();
     private final Map<String, Item> vgpus = new LinkedHashMap<>();
@@ -20,9 +20,9 @@ public final class LivePicture {
     private String lastEvent = "";
 
     /**
-     * Takes one event of the stream in.
+     * Applies one event of the stream.
      *
-     * @return whether something is to be shown anew.
+     * @return whether the picture must be drawn again.
      */
     public boolean apply(EventReader.Event event) {
         switch (event.name()) {
@@ -58,7 +58,7 @@ public final class LivePicture {
         change.items("gpus").forEach(gpu -> gpus.put(gpu.text("uuid"), gpu));
         change.items("vgpus").forEach(vgpu -> vgpus.put(vgpu.text("name"), vgpu));
         remove(change, "removedVgpus", vgpus);
-        // What is not in a change has done nothing since the one before.
+        // A session that is missing from a change has made no calls since the change before.
         callRates.replaceAll((id, rate) -> 0.0);
         waitRates.replaceAll((id, rate) -> 0.0);
         for (Item session : change.items("sessions")) {
@@ -83,7 +83,7 @@ public final class LivePicture {
             - before.item("statistics").number(name)) / seconds;
     }
 
-    /** Sums and the last event in some lines, tables below; without limits of a window. */
+    /** The lines of the picture: sums and the last event, then the tables. Not limited to a window. */
     public List<String> lines() {
         List<String> lines = new ArrayList<>();
         double calls = callRates.values().stream().mapToDouble(Double::doubleValue).sum();
@@ -146,7 +146,7 @@ public final class LivePicture {
         return totals.has(name) ? String.format(java.util.Locale.ROOT, "%.1f s", totals.number(name) / 1000.0) : "-";
     }
 
-    /** A figure that not every GPU tells. */
+    /** A figure of a GPU with its unit; some GPUs do not report it. */
     public static String figure(Item gpu, String name, String unit) {
         return gpu.has(name) ? Math.round(Double.parseDouble(gpu.text(name))) + unit : "-";
     }

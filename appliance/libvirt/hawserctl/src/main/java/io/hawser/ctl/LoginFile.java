@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** {@code ~/.config/hawser/login.json}: the cookie of {@code hawserctl login}, which ends when the broker says so. */
+/** {@code ~/.config/hawser/login.json}: the cookie of {@code hawserctl login}. The broker limits its validity. */
 public final class LoginFile {
     private LoginFile() {
     }
@@ -14,7 +14,7 @@ public final class LoginFile {
     /** A login. */
     record Login(String url, String cookie) { }
 
-    /** The login that there is; null when there is none. */
+    /** The stored login; null if there is none. */
     static Login read(Path file) {
         if (!Files.exists(file)) {
             return null;
@@ -27,7 +27,7 @@ public final class LoginFile {
         }
     }
 
-    /** Keeps a login in place of the one before. */
+    /** Stores a login, in place of an earlier one. */
     public static void write(Path file, String url, String cookie) {
         Map<String, Object> login = new LinkedHashMap<>();
         login.put("url", url);
@@ -35,7 +35,7 @@ public final class LoginFile {
         PrivateFiles.write(file, Json.pretty(login) + "\n");
     }
 
-    /** Forgets it. */
+    /** Removes the login. */
     public static void delete(Path file) {
         try {
             Files.deleteIfExists(file);

@@ -6,15 +6,15 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 
-/** Files for secrets: for their owner alone, from the first byte on. */
+/** Files for secrets, readable by their owner alone from their creation on. */
 public final class PrivateFiles {
     private PrivateFiles() {
     }
 
     /**
-     * Writes a file with mode 0600; one that is there is replaced as a whole.
+     * Writes a file with mode 0600. Replaces an existing file atomically.
      *
-     * @throws CtlException when it cannot be written.
+     * @throws CtlException if it cannot be written.
      */
     public static void write(Path file, String text) {
         try {
@@ -37,9 +37,9 @@ public final class PrivateFiles {
     }
 
     /**
-     * The one line of a file with a secret.
+     * Reads a secret from a file of one line.
      *
-     * @throws CtlException when it cannot be read or is empty.
+     * @throws CtlException if it cannot be read or is empty.
      */
     static String readSecret(Path file) {
         try {

@@ -3,12 +3,12 @@ package io.hawser.ctl;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 
-/** Failures in the words of their user. */
+/** Short texts for failures. */
 final class Problems {
     private Problems() {
     }
 
-    /** Of a file or a connection, in a few words. */
+    /** A short text for a failure of a file or a connection. */
     static String of(Throwable failure) {
         if (failure instanceof NoSuchFileException) {
             return "there is no such file";

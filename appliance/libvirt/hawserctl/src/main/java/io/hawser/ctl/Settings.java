@@ -15,8 +15,8 @@ import java.util.function.Function;
 import java.util.stream.Stream;
 
 /**
- * Finds the broker and who asks it: options, then environment, then {@code ctl.toml}, then a login, then a broker on
- * this machine by its state folder. A secret goes to the broker it was named with, and to no other.
+ * Chooses broker and credentials: options, then environment, then {@code ctl.toml}, then a login, then a broker on this
+ * machine by its state folder. A secret is only sent to the broker it was named with.
  */
 public final class Settings {
     private static final String PREFIX = "HAWSERCTL_";
@@ -31,8 +31,8 @@ public final class Settings {
     /**
      * Makes settings.
      *
-     * @param options by their long names without dashes; those that were not given are not there.
-     * @param passwords asks for the password of a user; null where nobody can be asked.
+     * @param options by their long names without dashes; absent options are missing.
+     * @param passwords reads a user's password from the terminal; null if there is no terminal.
      */
     public Settings(Map<String, String> options, Map<String, String> environment, Path home,
         Function<String, String> passwords) {
@@ -47,7 +47,7 @@ public final class Settings {
         return (named.isEmpty() ? home.resolve(".config") : Path.of(named)).resolve("hawser");
     }
 
-    /** Where a login is kept. */
+    /** The file of the login. */
     public Path loginFile() {
         return configFolder().resolve("login.json");
     }
@@ -59,15 +59,15 @@ public final class Settings {
     }
 
     /**
-     * Where to ask, and as whom.
+     * The broker's address and the credentials.
      *
-     * @throws CtlException when there is no broker or a file that is named cannot be read.
+     * @throws CtlException if there is no broker, or a named file cannot be read.
      */
     public Endpoint endpoint() {
         return endpoint(true);
     }
 
-    /** Where to ask, as nobody. */
+    /** The broker's address without credentials. */
     public Endpoint anonymous() {
         return endpoint(false);
     }
@@ -102,7 +102,7 @@ public final class Settings {
         return new Endpoint(found, headers, identity, caFile);
     }
 
-    /** The file's settings; without its secrets when the command is for another broker than the file. */
+    /** The file's settings. If the command is for another broker than the file's, its secrets are omitted. */
     private Map<String, String> ofThisBroker(Map<String, String> config) {
         String url = options.getOrDefault("url", environment.getOrDefault(PREFIX + "URL", ""));
         boolean otherFolder = options.containsKey("state-dir") && config.containsKey("url");
@@ -115,7 +115,7 @@ public final class Settings {
         return rest;
     }
 
-    /** What was named, the nearer before the farther. */
+    /** The settings of options, environment and file, in this order of precedence. */
     private Map<String, String> named(Map<String, String> config) {
         Map<String, String> named = new HashMap<>();
         for (String name : List.of("url", "token-file", "user", "password-file", "ca-file", "state-dir", "token")) {
@@ -123,7 +123,7 @@ public final class Settings {
             Stream.of(options.get(name), variable, config.get(name)).filter(v -> v != null && !v.isEmpty()).findFirst()
                 .ifPresent(value -> named.put(name, value));
         }
-        // Whoever names another broker, or another identity, on the command line does not mean the rest of the file.
+        // An option that names another broker or identity overrides all of the file's broker and identity settings.
         if (options.containsKey("state-dir") && !options.containsKey("url")) {
             named.remove("url");
         }
@@ -155,7 +155,7 @@ public final class Settings {
         return "";
     }
 
-    /** The password of a user, from a file or by asking. */
+    /** A user's password, from a file or from the terminal. */
     public String password(String user, String file) {
         if (file != null) {
             return PrivateFiles.readSecret(Path.of(file));
@@ -163,7 +163,7 @@ public final class Settings {
         String password = passwords == null ? null : passwords.apply(user);
         if (password == null) {
             throw new CtlException(ExitCode.USAGE, "the password of " + user
-                + " is needed: --password-file, or a terminal to ask on");
+                + " is missing: use --password-file or a terminal");
         }
         return password;
     }
@@ -185,7 +185,7 @@ public final class Settings {
         try {
             return Item.of(Json.read(Files.readString(file))).text("http");
         } catch (IOException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "no broker runs with this state folder: " + stateDir + ": "
+            throw new CtlException(ExitCode.NOT_REACHABLE, "no broker uses this state folder: " + stateDir + ": "
                 + Problems.of(e));
         }
     }

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Aligned columns; a heading that begins with {@code >} is of numbers, which stand to the right. */
+/** Aligned columns. A heading that begins with {@code >} aligns its column to the right, for numbers. */
 public final class Table {
     private static final String GAP = "  ";
 
@@ -22,7 +22,7 @@ public final class Table {
         }
     }
 
-    /** One more row; what is missing is empty. */
+    /** Adds a row; missing cells are empty. */
     public Table row(Object... cells) {
         String[] row = new String[headings.length];
         for (int i = 0; i < row.length; i++) {
@@ -32,14 +32,14 @@ public final class Table {
         return this;
     }
 
-    /** Text of others without what would command a terminal. */
+    /** Removes control characters, which could command the terminal, from foreign text. */
     public static String printable(String text) {
         return text.codePoints()
             .map(c -> Character.isISOControl(c) || Character.getType(c) == Character.FORMAT ? '?' : c)
             .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append).toString();
     }
 
-    /** The heading and all rows, each without blanks at its end. */
+    /** The heading and all rows, without trailing blanks. */
     public List<String> lines() {
         int[] widths = Arrays.stream(headings).mapToInt(Table::width).toArray();
         for (String[] row : rows) {

@@ -6,7 +6,7 @@ import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** Where people are: asks them, and knows the size of their window. */
+/** The user's terminal: questions, and the size of the window. */
 public final class Terminal {
     private static final int DEFAULT_ROWS = 24;
     private static final int DEFAULT_COLUMNS = 80;
@@ -17,13 +17,13 @@ public final class Terminal {
     private Terminal() {
     }
 
-    /** Whether somebody sits before both input and output. */
+    /** Whether both input and output are a terminal. */
     public static boolean isInteractive() {
         Console console = System.console();
         return console != null && console.isTerminal();
     }
 
-    /** Asks for a yes; anything else is a no. */
+    /** Asks a question; every answer but yes counts as no. */
     public static boolean confirm(PrintWriter out, String question) {
         out.print(question + " [y/N] ");
         out.flush();
@@ -31,7 +31,7 @@ public final class Terminal {
         return answer != null && answer.strip().toLowerCase(Locale.ROOT).matches("y|yes");
     }
 
-    /** Asks for a password, which is not shown; null when nobody can be asked. */
+    /** Reads a password without echo; null if there is no terminal. */
     public static String password(String user) {
         if (!isInteractive()) {
             return null;
@@ -40,7 +40,7 @@ public final class Terminal {
         return password == null ? null : new String(password);
     }
 
-    /** Of the window, as it is now. */
+    /** The present size of the window. */
     public static Size size() {
         try {
             Process stty = new ProcessBuilder("stty", "size").redirectInput(ProcessBuilder.Redirect.INHERIT)
@@ -51,7 +51,7 @@ public final class Terminal {
                 return size.rows > 0 && size.columns > 0 ? size : new Size(DEFAULT_ROWS, DEFAULT_COLUMNS);
             }
         } catch (IOException | NumberFormatException e) {
-            return new Size(DEFAULT_ROWS, DEFAULT_COLUMNS); // no stty, or one that says something else
+            return new Size(DEFAULT_ROWS, DEFAULT_COLUMNS); // no stty, or unexpected output
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

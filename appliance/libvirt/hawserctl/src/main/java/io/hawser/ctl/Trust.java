@@ -13,15 +13,15 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
-/** Whom hawserctl believes to be the broker. */
+/** The certificates that hawserctl trusts. */
 final class Trust {
     private Trust() {
     }
 
     /**
-     * For a broker; without TLS an empty one, which takes no time to make.
+     * The TLS context for a broker. Without TLS it is empty, which takes no time to make.
      *
-     * @param caFile certificates (PEM); null for those that the Java trusts.
+     * @param caFile certificates (PEM); null for those that the JDK trusts.
      */
     static SSLContext of(URI url, Path caFile) {
         try {

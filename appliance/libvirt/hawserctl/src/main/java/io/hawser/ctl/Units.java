@@ -9,7 +9,7 @@ import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Sizes and times as people write and read them. */
+/** Formats and parses sizes and times. */
 public final class Units {
     private static final String PREFIXES = "KMGTP";
     private static final Pattern SIZE = Pattern.compile("(\\d+(?:\\.\\d+)?) ?([KMGTP]?)(?:iB|i|B)?",
@@ -21,15 +21,15 @@ public final class Units {
     }
 
     /**
-     * Reads a size: {@code 16G}, {@code 1.5GiB}, {@code 4096}; all units are powers of 1024.
+     * Parses a size: {@code 16G}, {@code 1.5GiB}, {@code 4096}; all units are powers of 1024.
      *
      * @return bytes, 0 or more.
-     * @throws IllegalArgumentException when it is none, or more than there are numbers for.
+     * @throws IllegalArgumentException if it is invalid, or not below 8 EiB.
      */
     public static long bytes(String text) {
         Matcher matcher = SIZE.matcher(text);
         if (!matcher.matches()) {
-            throw new IllegalArgumentException("a size is like 16G, 512M or 4096: " + text);
+            throw new IllegalArgumentException("expected a size like 16G, 512M or 4096: " + text);
         }
         int power = matcher.group(2).isEmpty() ? 0
             : PREFIXES.indexOf(matcher.group(2).toUpperCase(Locale.ROOT)) + 1;
@@ -38,11 +38,11 @@ public final class Units {
         try {
             return bytes.longValueExact();
         } catch (ArithmeticException e) {
-            throw new IllegalArgumentException("a size is a whole number of bytes below 8 EiB: " + text, e);
+            throw new IllegalArgumentException("a size must be a whole number of bytes below 8 EiB: " + text, e);
         }
     }
 
-    /** A size for people: at most four digits and a unit. */
+    /** Formats a size with at most four digits and a unit. */
     public static String size(long bytes) {
         if (bytes < 1024) {
             return bytes + " B";
@@ -58,7 +58,7 @@ public final class Units {
             + PREFIXES.charAt(power - 1) + "iB";
     }
 
-    /** A count for people: 999, 12.3k, 4.5M. */
+    /** Formats a count: 999, 12.3k, 4.5M. */
     public static String count(double number) {
         if (number < 1000) {
             return String.format(Locale.ROOT, "%.0f", number);
@@ -73,10 +73,10 @@ public final class Units {
     }
 
     /**
-     * Reads a point in time: {@code 30d} from now (s, m, h, d, w), {@code 2027-01-31T12:00:00Z}, or a local
-     * {@code 2027-01-31T12:00}.
+     * Parses a point in time: {@code 30d} from now (s, m, h, d, w), {@code 2027-01-31T12:00:00Z}, or local time {@code
+     * 2027-01-31T12:00}.
      *
-     * @throws IllegalArgumentException when it is none.
+     * @throws IllegalArgumentException if it is invalid.
      */
     public static Instant instant(String text, Instant now) {
         Matcher matcher = TIME.matcher(text);
@@ -94,12 +94,12 @@ public final class Units {
             return text.endsWith("Z") ? Instant.parse(text)
                 : LocalDateTime.parse(text).atZone(ZoneId.systemDefault()).toInstant();
         } catch (java.time.DateTimeException | ArithmeticException | NumberFormatException e) {
-            throw new IllegalArgumentException("a time is like 30d, 12h, 2027-01-31T12:00 or 2027-01-31T12:00:00Z: "
-                + text, e);
+            throw new IllegalArgumentException("expected a time like 30d, 12h, 2027-01-31T12:00 or "
+                + "2027-01-31T12:00:00Z: " + text, e);
         }
     }
 
-    /** A time of the broker in this machine's time zone; as it is when it is none. */
+    /** Converts a time of the broker to local time; returns invalid text unchanged. */
     public static String local(String instant) {
         try {
             return SHOWN.format(Instant.parse(instant).atZone(ZoneId.systemDefault()));
@@ -108,7 +108,7 @@ public final class Units {
         }
     }
 
-    /** How long ago a time of the broker is: 42s, 5m, 3h, 12d. Empty when it is none. */
+    /** The age of a broker's time: 42s, 5m, 3h, 12d. Empty if the time is invalid. */
     public static String age(String instant, Instant now) {
         long seconds;
         try {

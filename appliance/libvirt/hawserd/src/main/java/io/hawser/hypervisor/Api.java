@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
-/** What can be asked at the socket. Any thread; blocks. */
+/** The requests that hawserd answers at its socket. Any thread; blocks. */
 final class Api {
     private static final Duration LONGEST_TIMEOUT = Duration.ofMinutes(10);
 
@@ -29,7 +29,7 @@ final class Api {
     /**
      * An answer.
      *
-     * @param body as {@link Json} has it.
+     * @param body a value that {@link Json} can write.
      */
     record Answer(int status, Object body) {
         static Answer error(int status, String sentence) {
@@ -40,15 +40,13 @@ final class Api {
     /**
      * A request.
      *
-     * @param uid of the process that asks, as the kernel says.
-     * @param arrivedNs when it came to the door, by System.nanoTime(): it may have waited there.
+     * @param uid user id of the calling process, from the kernel.
+     * @param arrivedNs time of arrival at the socket, by System.nanoTime(). The request may have waited since then.
      */
     record Request(String method, String path, String body, int uid, long arrivedNs) { }
 
     /**
-     * Answers by these.
-     *
-     * @param hookLimit within which a hook is answered, come what may.
+     * @param hookLimit the longest time until a hook gets its answer.
      * @param owner user id of hawserd itself.
      */
     Api(Hooks hooks, Commands commands, ExecutorService threads, Duration hookLimit, int owner) {
@@ -59,12 +57,12 @@ final class Api {
         this.owner = owner;
     }
 
-    /** Within which a hook is answered. */
+    /** The longest time until a hook gets its answer. */
     Duration hookLimit() {
         return hookLimit;
     }
 
-    /** The answer; {@code progress} is told sentences for whoever waits. */
+    /** Answers a request; {@code progress} receives a sentence for each stage of a long command. */
     Answer answer(Request request, Consumer<String> progress) {
         String[] parts = request.path().split("\\?", 2)[0].split("/", -1);
         try {
@@ -94,35 +92,36 @@ final class Api {
     }
 
     private static Answer wrongMethod() {
-        return Answer.error(405, "this address is asked by another method");
+        return Answer.error(405, "this address does not support the method");
     }
 
     private Answer hook(Request request, String[] parts) {
         if (request.uid() != 0 && request.uid() != owner) {
-            return Answer.error(403, "hooks are called by root alone: uid=" + request.uid());
+            return Answer.error(403, "only root calls hooks: uid=" + request.uid());
         }
         if (!parts[3].equals("qemu") && !parts[3].equals("libxl")) {
             return Answer.error(404, "there is no such driver: " + parts[3]);
         }
         long leftNs = request.arrivedNs() + hookLimit.toNanos() - System.nanoTime();
         if (leftNs <= 0) {
-            return Answer.error(503, "hawserd has had more to do than it could within " + hookLimit.toSeconds()
+            return Answer.error(503, "hawserd had too many requests to answer this one within " + hookLimit.toSeconds()
                 + " s: start the domain again");
         }
-        // Whatever the broker does meanwhile: libvirt, and with it all that ask for this domain, waits no longer.
+        // libvirt holds the domain, and all calls for it, until the hook ends. The limit holds whatever the broker
+        // does.
         Future<Optional<String>> called = threads.submit(() -> hooks.called(parts[3], parts[4], parts[5],
             request.body()));
         try {
             return called.get(leftNs, TimeUnit.NANOSECONDS).map(reason -> Answer.error(409, reason))
                 .orElse(new Answer(200, Map.of()));
         } catch (TimeoutException e) {
-            return Answer.error(503, "the broker has not answered within " + hookLimit.toSeconds() + " s");
+            return Answer.error(503, "the broker did not answer within " + hookLimit.toSeconds() + " s");
         } catch (ExecutionException e) {
             Log.fault("", e.getCause());
-            return Answer.error(500, "hawserd has failed; its log says where");
+            return Answer.error(500, "hawserd has failed; see its log");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            return Answer.error(503, "hawserd ends");
+            return Answer.error(503, "hawserd is stopping");
         }
     }
 
@@ -132,7 +131,7 @@ final class Api {
         try {
             body = request.body().isBlank() ? new Item(Map.of()) : Item.of(Json.read(request.body()));
         } catch (IOException e) {
-            return Answer.error(400, "the request is no JSON: " + e.getMessage());
+            return Answer.error(400, "the request is not JSON: " + e.getMessage());
         }
         Object answer = switch (parts[4]) {
             case "attach" -> commands.attach(domain, new Commands.Attach(attributes(body), flag(body, "live"),
@@ -142,8 +141,8 @@ final class Api {
             case "prepare" -> commands.prepare(domain, body.has("region") ? region(body.text("region"))
                 : Wish.DEFAULT_REGION_BYTES);
             case "xml" -> commands.xml(domain, attributes(body));
-            default -> throw new CommandException(CommandException.Kind.INVALID, "a domain has attach, detach, "
-                + "prepare and xml: " + parts[4]);
+            default -> throw new CommandException(CommandException.Kind.INVALID, "the commands of a domain are attach, "
+                + "detach, prepare and xml: command= " + parts[4]);
         };
         if (!parts[4].equals("xml")) {
             Log.info(domain, parts[4] + " by uid " + request.uid());

@@ -1,16 +1,16 @@
 package io.hawser.hypervisor;
 
-/** A command was not done; the message is a sentence for who gave it. */
+/** A command failed; the message is a sentence for the administrator. */
 final class CommandException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** What kind of reason it is. */
+    /** The kind of failure. */
     enum Kind {
         /** There is no such domain. */
         NO_DOMAIN,
         /** The command itself is wrong. */
         INVALID,
-        /** It cannot be done now. */
+        /** The command is not possible at present. */
         REFUSED
     }
 

@@ -10,11 +10,11 @@ import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
- * What an administrator asks for: {@code attach}, {@code detach}, {@code prepare}, the list. Any thread; each may take
- * as long as libvirt and the guest do, and throws {@link CommandException} with a sentence.
+ * The administrator's commands: {@code attach}, {@code detach}, {@code prepare}, the list of domains. Any thread. Each
+ * command may take as long as libvirt and the guest do. A failure is a {@link CommandException} with a sentence.
  */
 final class Commands {
-    /** How long libvirt, the broker and the reconciler may take beside what a guest takes. */
+    /** The time that libvirt, the broker and the reconciler may take in addition to the guest's. */
     private static final Duration BESIDE = Duration.ofSeconds(60);
     private static final String GUEST_FOLDER = "/run/hawser/";
 
@@ -23,7 +23,6 @@ final class Commands {
     private final Shares shares;
     private final Reconciler reconciler;
 
-    /** Works with these. */
     Commands(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Reconciler reconciler) {
         this.hypervisor = hypervisor;
         this.hotPlug = hotPlug;
@@ -32,14 +31,14 @@ final class Commands {
     }
 
     /**
-     * What is to be attached.
+     * The arguments of {@code attach}.
      *
-     * @param live null where the domain says: as it runs.
-     * @param config null where the domain says: as it has a definition.
+     * @param live whether to change the running domain; null: if it runs.
+     * @param config whether to change the definition; null: if there is one.
      */
     record Attach(Map<String, String> attributes, Boolean live, Boolean config, Duration timeout) { }
 
-    /** What is to be detached. */
+    /** The arguments of {@code detach}. */
     record Detach(boolean force, Boolean live, Boolean config, Duration timeout) { }
 
     private DomainView find(String name) {
@@ -56,13 +55,13 @@ final class Commands {
 
     private static boolean isConfig(DomainView domain, Boolean asked) {
         if (Boolean.TRUE.equals(asked) && domain.inactiveXml() == null) {
-            throw new CommandException(CommandException.Kind.REFUSED, "the domain has no definition, it is there only "
-                + "while it runs: " + domain.name());
+            throw new CommandException(CommandException.Kind.REFUSED, "the domain is transient and has no definition" 
+                + ": " + domain.name());
         }
         return asked == null ? domain.inactiveXml() != null : asked;
     }
 
-    /** Gives a domain a vGPU; the running one first, so that what cannot be is not written down. */
+    /** Gives a domain a vGPU: first the running domain, so that an impossible vGPU never enters the definition. */
     Map<String, Object> attach(String name, Attach wanted, Consumer<String> progress) {
         DomainView domain = find(name);
         boolean live = isLive(domain, wanted.live());
@@ -117,23 +116,24 @@ final class Commands {
         if (status.state() == VgpuStatus.State.WAITING && !wish.required()) {
             notes.add("waiting: " + status.reason());
         } else if (!shm && domain.driver() == Driver.QEMU) {
-            notes.add(tellGuest(domain));
+            notes.add(putGuestSettings(domain));
         }
     }
 
     /**
-     * From now on what comes of a look counts.
+     * Begins a command: the outcome of every later pass counts for it.
      *
-     * @param in whether the device shall be put in, which a look does; who takes it out keeps looks from it meanwhile.
+     * @param in whether a pass shall put the device in. For a removal, passes leave the domain alone until the
+     *     command ends.
      */
     private Tenant begin(DomainView domain, Duration timeout, boolean in) {
         Tenant tenant = reconciler.hold(domain.uuid(), domain.name(), BESIDE);
         if (tenant == null) {
-            throw goesOn(domain);
+            throw stillBusy(domain);
         }
         try {
             if (tenant.busy) {
-                throw goesOn(domain);
+                throw stillBusy(domain);
             }
             tenant.plugTimeout = timeout;
             tenant.plugWanted = in;
@@ -150,46 +150,46 @@ final class Commands {
         }
     }
 
-    private static CommandException goesOn(DomainView domain) {
-        return new CommandException(CommandException.Kind.REFUSED, "another change of this domain's vGPU is going on: "
-            + domain.name());
+    private static CommandException stillBusy(DomainView domain) {
+        return new CommandException(CommandException.Kind.REFUSED, "another change of this domain's vGPU is in "
+            + "progress: " + domain.name());
     }
 
     private VgpuStatus await(Tenant tenant, Wish wish, Duration limit, Consumer<String> progress) {
         long end = System.nanoTime() + limit.toNanos();
-        String told = "";
+        String reported = "";
         while (true) {
-            String say;
+            String sentence;
             VgpuStatus status = null;
             synchronized (tenant) {
                 long left = (end - System.nanoTime()) / 1_000_000;
                 if (left <= 0) {
-                    throw new CommandException(CommandException.Kind.REFUSED, "it has not come to an end in time: "
-                        + limit.toSeconds() + " s");
+                    throw new CommandException(CommandException.Kind.REFUSED, "the change did not finish in time: "
+                        + "limit=" + limit.toSeconds() + " s");
                 }
                 if (tenant.forgotten) {
-                    throw new CommandException(CommandException.Kind.REFUSED, "the domain has ended meanwhile: "
+                    throw new CommandException(CommandException.Kind.REFUSED, "the domain has stopped in the meantime: "
                         + tenant.name);
                 }
                 Tenant.Outcome outcome = tenant.outcome;
                 boolean ours = outcome != null && wish.equals(outcome.wish());
-                say = ours && outcome.busy() && tenant.progress.isEmpty() ? outcome.status().reason()
+                sentence = ours && outcome.busy() && tenant.progress.isEmpty() ? outcome.status().reason()
                     : tenant.progress;
                 if (ours && !outcome.busy()) {
                     status = outcome.status();
-                } else if (say.isEmpty() || say.equals(told)) {
+                } else if (sentence.isEmpty() || sentence.equals(reported)) {
                     try {
                         tenant.wait(Math.min(left, 1000));
                     } catch (InterruptedException e) {
                         Thread.currentThread().interrupt();
-                        throw new CommandException(CommandException.Kind.REFUSED, "hawserd ends");
+                        throw new CommandException(CommandException.Kind.REFUSED, "hawserd is stopping");
                     }
                 }
             }
-            // Before the end, too: what was waited for last may be over before this thread has seen it.
-            if (!say.isEmpty() && !say.equals(told)) {
-                told = say;
-                progress.accept(say);
+            // Reported before the return, too: the last stage may have ended before this thread saw it.
+            if (!sentence.isEmpty() && !sentence.equals(reported)) {
+                reported = sentence;
+                progress.accept(sentence);
             }
             if (status != null) {
                 if (status.state() == VgpuStatus.State.READY
@@ -201,33 +201,33 @@ final class Commands {
         }
     }
 
-    /** As it was before an attach that has failed. */
+    /** Restores the metadata from before a failed attach. */
     private void undo(DomainView domain, DomainXml before) {
         try {
             String xml = before.hasMetadata()
                 ? DomainXml.element("vgpu", before.wish(domain.driver()).orElseThrow().attributes()) : null;
             hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX, xml, Scope.LIVE);
         } catch (HypervisorException | WishException e) {
-            Log.warn(domain.name(), "the metadata of an attach that has failed is still there: " + e.getMessage());
+            Log.warn(domain.name(), "the metadata of a failed attach could not be removed: " + e.getMessage());
         }
         reconciler.request();
     }
 
-    /** A running guest by TCP has its settings from its agent, or from whoever administers it. */
-    private String tellGuest(DomainView domain) {
+    /** Gives a running guest its settings for TCP through its guest agent. Without an agent the note names the file. */
+    private String putGuestSettings(DomainView domain) {
         GuestSettings settings = reconciler.provision().settings(domain.uuid()).orElseThrow(() ->
-            new CommandException(CommandException.Kind.REFUSED, "the guest's settings are gone again"));
+            new CommandException(CommandException.Kind.REFUSED, "the guest's settings have been removed"));
         String path = reconciler.provision().settingsPath(domain.uuid());
-        boolean told = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(), GUEST_FOLDER + "ca.pem",
-            settings.ca().getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        boolean caWritten = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(),
+            GUEST_FOLDER + "ca.pem", settings.ca().getBytes(java.nio.charset.StandardCharsets.UTF_8));
         String text = "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \""
             + settings.token() + "\"\n" + (settings.ca().isEmpty() ? "" : "ca_file = \"" + GUEST_FOLDER + "ca.pem\"\n");
-        if (told && hypervisor.guestAgentWrite(domain.uuid(), GUEST_FOLDER + "guest.toml",
+        if (caWritten && hypervisor.guestAgentWrite(domain.uuid(), GUEST_FOLDER + "guest.toml",
             text.getBytes(java.nio.charset.StandardCharsets.UTF_8))) {
             return "the guest has its settings: " + GUEST_FOLDER + "guest.toml";
         }
-        return "the guest has no agent that takes its settings: until its next start, put " + path
-            + " of this host into its /etc/hawser/guest.toml";
+        return "the guest has no agent to receive its settings: until its next start, copy " + path
+            + " from this host to /etc/hawser/guest.toml in the guest";
     }
 
     private void define(DomainView domain, Wish wish) throws WishException {
@@ -240,7 +240,7 @@ final class Commands {
             ? hotPlug.withDevice(text, domain.uuid(), wish.regionBytes()) : hotPlug.withoutDevice(text));
     }
 
-    /** Takes a domain's vGPU away. */
+    /** Removes a domain's vGPU. */
     Map<String, Object> detach(String name, Detach wanted, Consumer<String> progress) {
         DomainView domain = find(name);
         boolean live = isLive(domain, wanted.live());
@@ -268,10 +268,10 @@ final class Commands {
         }
         Tenant tenant = begin(domain, wanted.timeout(), false);
         try {
-            Claim claim = shares.look().claim(domain.uuid(), hypervisor.hostUuid()).orElse(null);
+            Claim claim = shares.readPicture().claim(domain.uuid(), hypervisor.hostUuid()).orElse(null);
             if (claim != null && claim.sessions() > 0 && !wanted.force()) {
                 throw new CommandException(CommandException.Kind.REFUSED, "the guest has " + claim.sessions()
-                    + " sessions on the vGPU " + claim.vgpu() + ": end its programs, or --force ends them");
+                    + " sessions on the vGPU " + claim.vgpu() + ": end its programs first, or use --force to end them");
             }
             if (xml.device().isPresent()) {
                 shares.endRegion(xml.regionName());
@@ -286,16 +286,16 @@ final class Commands {
             tenant.steps.unlock();
             reconciler.request();
         }
-        awaitNothing(tenant, domain, progress);
+        awaitRelease(tenant, domain, progress);
     }
 
-    /** Until the broker has everything back: who detaches may want to have the room at once. */
-    private void awaitNothing(Tenant tenant, DomainView domain, Consumer<String> progress) {
+    /** Waits until the broker has freed everything, so that the caller can use the room at once. */
+    private void awaitRelease(Tenant tenant, DomainView domain, Consumer<String> progress) {
         long end = System.nanoTime() + BESIDE.toNanos();
         while (System.nanoTime() - end < 0) {
             Optional<Shares.Picture> picture = picture();
             if (picture.isEmpty()) {
-                progress.accept("the broker does not answer; the vGPU is given back when it does");
+                progress.accept("the broker does not answer; hawserd will release the vGPU when it does");
                 return;
             }
             if (picture.get().claim(domain.uuid(), hypervisor.hostUuid()).isEmpty()) {
@@ -310,15 +310,15 @@ final class Commands {
                 }
             }
         }
-        progress.accept("the vGPU is still being given back");
+        progress.accept("the broker is still releasing the vGPU");
     }
 
-    /** Puts what hot-plug needs into a domain's definition. */
+    /** Adds to a domain's definition what hot-plug needs. */
     Map<String, Object> prepare(String name, long regionBytes) {
         DomainView domain = find(name);
-        isConfig(domain, true); // refuses where there is nothing to prepare
+        isConfig(domain, true); // refuses a domain without a definition
         if (domain.driver() == Driver.XEN) {
-            throw new CommandException(CommandException.Kind.REFUSED, "a domain of Xen comes by TCP and needs no "
+            throw new CommandException(CommandException.Kind.REFUSED, "a Xen domain uses TCP and needs no "
                 + "preparation: " + name);
         }
         String prepared = hotPlug.prepared(domain.inactiveXml(), regionBytes);
@@ -327,12 +327,12 @@ final class Commands {
             hypervisor.defineXml(prepared);
         }
         Map<String, Object> answer = view(find(name), picture().orElse(null));
-        answer.put("notes", List.of(!changed ? "it was prepared already" : domain.running()
-            ? "prepared from the next start on; a reboot inside of the guest is none" : "prepared"));
+        answer.put("notes", List.of(!changed ? "the domain was already prepared" : domain.running()
+            ? "prepared from the next start on; a reboot inside the guest does not count as a start" : "prepared"));
         return answer;
     }
 
-    /** What gives a domain a vGPU by virsh. */
+    /** The XML, and the virsh commands as comments, that give a domain a vGPU. */
     Map<String, Object> xml(String name, Map<String, String> attributes) {
         DomainView domain = find(name);
         try {
@@ -346,8 +346,8 @@ final class Commands {
                 device = "<shmem name='" + Shmem.PREFIX + domain.uuid() + "'>\n  <model type='ivshmem-plain'/>\n"
                     + "  <size unit='M'>" + (wish.regionBytes() >> 20) + "</size>\n  <alias name='" + HotPlug.ALIAS
                     + "'/>\n</shmem>";
-                // Before the metadata: where a running domain has that alone, the reconciler puts the device in, and
-                // libvirt refuses to whoever comes after it a second one of this alias.
+                // The device comes before the metadata. If a running domain has only the metadata, the reconciler plugs
+                // the device in, and libvirt then rejects a second device of this alias.
                 text = "<!-- virsh attach-device " + domain.name() + scope + " FILE -->\n" + device + "\n" + text;
             } else if (domain.driver() == Driver.QEMU) {
                 device = "<sysinfo type='fwcfg'>\n  <entry name='" + DomainXml.FWCFG_NAME + "' file='"
@@ -364,7 +364,7 @@ final class Commands {
         }
     }
 
-    /** All domains that have to do with a vGPU, by name. */
+    /** All domains that have a vGPU, a device or a wish for one, by name. */
     List<Object> list() {
         Shares.Picture picture = picture().orElse(null);
         return new ArrayList<>(hypervisor.domains().stream().sorted(java.util.Comparator.comparing(DomainView::name))
@@ -373,9 +373,9 @@ final class Commands {
 
     private Optional<Shares.Picture> picture() {
         try {
-            return Optional.of(shares.look());
+            return Optional.of(shares.readPicture());
         } catch (ShareException e) {
-            return Optional.empty(); // what libvirt knows is shown all the same
+            return Optional.empty(); // the list shows at least what libvirt knows
         }
     }
 

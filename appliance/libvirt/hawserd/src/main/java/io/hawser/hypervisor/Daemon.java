@@ -10,9 +10,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** All of hawserd, over any hypervisor. */
+/** All parts of hawserd, over any hypervisor. */
 final class Daemon implements AutoCloseable {
-    /** By how much an answer of the broker must come before a hook's time is over: more is to be done in it. */
+    /** The broker must answer this long before a hook's limit: the hook has more work to do after the answer. */
     private static final Duration BEFORE_HOOK = Duration.ofSeconds(7);
     private static final int CLOSE_LIMIT_S = 5;
 
@@ -22,13 +22,13 @@ final class Daemon implements AutoCloseable {
     private final ExecutorService threads;
     private final Door door;
 
-    /** What it is made of. */
+    /** The parts that depend on the hypervisor. */
     record Parts(Hypervisor hypervisor, HotPlug hotPlug, XenGuestSettings xen) { }
 
     /**
-     * Starts it: the socket answers when this returns.
+     * Starts hawserd: the socket answers when the constructor returns.
      *
-     * @throws IOException a sentence when it cannot.
+     * @throws IOException a sentence; hawserd did not start.
      */
     Daemon(HawserdConfig config, Parts parts, Reconciler.Patience patience) throws IOException {
         hypervisor = parts.hypervisor();
@@ -41,7 +41,7 @@ final class Daemon implements AutoCloseable {
         RegionFiles files = config.regions(uid, gid);
         GuestFiles guests = new GuestFiles(config.stateDir().resolve("guests"));
         AtomicInteger number = new AtomicInteger();
-        // Not virtual: libvirt's calls are native, and would hold the few threads that carry those.
+        // Not virtual threads: libvirt's calls are native and would block the few carrier threads.
         threads = Executors.newCachedThreadPool(task -> {
             Thread thread = new Thread(task, "worker-" + number.incrementAndGet());
             thread.setDaemon(true);
@@ -67,12 +67,12 @@ final class Daemon implements AutoCloseable {
         }
     }
 
-    /** For tests: looks now, in the thread that calls. */
+    /** For tests: a test runs a pass in its own thread. */
     Reconciler reconciler() {
         return reconciler;
     }
 
-    /** Ends it; domains and their vGPUs stay as they are. */
+    /** Stops hawserd; domains and their vGPUs stay as they are. */
     @Override
     public void close() {
         door.close();
@@ -81,7 +81,7 @@ final class Daemon implements AutoCloseable {
         threads.shutdownNow();
         try {
             if (!threads.awaitTermination(CLOSE_LIMIT_S, TimeUnit.SECONDS)) {
-                Log.warn("", "ends while libvirt has not answered");
+                Log.warn("", "stopping while a call of libvirt is unanswered");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -32,16 +32,16 @@ import org.xml.sax.SAXException;
 import org.xml.sax.SAXParseException;
 
 /**
- * A domain's XML, read. The only reader of domain XML: no document type, no entities, nothing from elsewhere, at most
- * {@link #MAX_BYTES}. Not to be shared by threads.
+ * A parsed domain XML, and the only parser of domain XML: no document type, no entities, no external references, at
+ * most {@link #MAX_BYTES}. Not thread-safe.
  */
 public final class DomainXml {
-    /** Far above what libvirt writes; what comes by the socket is held in memory. */
+    /** Far above what libvirt writes. Limits the memory that a request at the socket can occupy. */
     public static final int MAX_BYTES = 1 << 20;
-    /** libvirt's own deepest, a chain of 200 backing stores, is half of that; writing it again goes as deep. */
+    /** Twice libvirt's own deepest XML, a chain of 200 backing stores. Parsing and writing recurse to this depth. */
     private static final int MAX_DEPTH = 512;
-    private static final int MAX_SIZE_DIGITS = 19; // more is no number of bytes
-    /** The file of settings that QEMU shows the guest. */
+    private static final int MAX_SIZE_DIGITS = 19; // a larger number does not fit a count of bytes
+    /** Name of the settings file that QEMU shows the guest. */
     static final String FWCFG_NAME = "opt/io.hawser/guest.toml";
 
     private final Document document;
@@ -53,7 +53,7 @@ public final class DomainXml {
         this.document = document;
         root = document.getDocumentElement();
         if (!root.getNodeName().equals("domain")) {
-            throw new WishException("this is no domain's XML: its element is " + printable(root.getNodeName()));
+            throw new WishException("this is not a domain's XML: its element is " + printable(root.getNodeName()));
         }
         name = text(child(root, "name"));
         if (name.isEmpty()) {
@@ -63,9 +63,9 @@ public final class DomainXml {
     }
 
     /**
-     * Reads a domain's XML.
+     * Parses a domain's XML.
      *
-     * @throws WishException when it is none; says why.
+     * @throws WishException with the reason, if the text is not a domain's XML.
      */
     public static DomainXml parse(String xml) throws WishException {
         if (xml.length() > MAX_BYTES || xml.getBytes(StandardCharsets.UTF_8).length > MAX_BYTES) {
@@ -76,13 +76,13 @@ public final class DomainXml {
             DocumentBuilder builder = factory().newDocumentBuilder();
             builder.setErrorHandler(new Silent());
             builder.setEntityResolver((publicId, systemId) -> {
-                throw new SAXException("a domain's XML refers to nothing outside");
+                throw new SAXException("a domain's XML must not refer to other documents");
             });
             return new DomainXml(builder.parse(new InputSource(new StringReader(xml))));
         } catch (SAXException | IOException e) {
             throw new WishException("the domain's XML cannot be read: " + printable(String.valueOf(e.getMessage())), e);
         } catch (ParserConfigurationException e) {
-            throw new IllegalStateException("the Java's own XML parser must have its secure features", e);
+            throw new IllegalStateException("the JDK's XML parser must have its secure features", e);
         }
     }
 
@@ -98,11 +98,11 @@ public final class DomainXml {
         return factory;
     }
 
-    /** Failures are thrown, not printed. */
+    /** Throws failures, prints none. */
     private static final class Silent implements ErrorHandler {
         @Override
         public void warning(SAXParseException e) {
-            // nothing that a domain's XML would end by
+            // a warning does not make a domain's XML unusable
         }
 
         @Override
@@ -117,7 +117,7 @@ public final class DomainXml {
     }
 
     private static UUID uuid(String text) throws WishException {
-        // libvirt writes it in one way; UUID.fromString takes more than that.
+        // Stricter than UUID.fromString: libvirt writes UUIDs in one form only.
         if (!text.matches("[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")) {
             throw new WishException("the domain's XML has no UUID: uuid=" + printable(text));
         }
@@ -140,7 +140,7 @@ public final class DomainXml {
         return id.matches("\\d{1,9}") ? Integer.parseInt(id) : -1;
     }
 
-    /** The document, to be changed and written again. */
+    /** The document, for changes. */
     public Document document() {
         return document;
     }
@@ -161,9 +161,9 @@ public final class DomainXml {
     }
 
     /**
-     * The vGPU that it asks for; empty when it asks for none.
+     * The vGPU that the domain asks for; empty if it asks for none.
      *
-     * @throws WishException when it cannot be; names the attribute.
+     * @throws WishException names the invalid attribute.
      */
     public Optional<Wish> wish(Driver driver) throws WishException {
         Optional<Element> metadata = metadata(Wish.NAMESPACE);
@@ -179,13 +179,13 @@ public final class DomainXml {
         }
         Element element = metadata.get();
         if (!element.getLocalName().equals("vgpu")) {
-            throw new WishException("the metadata " + Wish.NAMESPACE + " must be one <vgpu>: it is <"
+            throw new WishException("the metadata " + Wish.NAMESPACE + " must be one <vgpu> element: it is <"
                 + printable(element.getLocalName()) + ">");
         }
         for (Node node = element.getFirstChild(); node != null; node = node.getNextSibling()) {
             if (node.getNodeType() == Node.ELEMENT_NODE) {
                 throw new WishException("vgpu has no element " + printable(node.getNodeName())
-                    + ": all is said by attributes");
+                    + ": a vgpu has attributes only");
             }
         }
         Wish wish = Wish.of(attributes(element), driver);
@@ -209,17 +209,17 @@ public final class DomainXml {
         return device;
     }
 
-    /** What hawserd has said last; empty when it has said nothing. */
+    /** The status that hawserd last wrote; empty if there is none. */
     public Optional<VgpuStatus> status() {
         return metadata(VgpuStatus.NAMESPACE).map(element -> VgpuStatus.of(attributes(element)));
     }
 
-    /** Whether there is a status, ours or not. */
+    /** Whether the metadata has a status element, of hawserd or not. */
     boolean hasStatus() {
         return metadata(VgpuStatus.NAMESPACE).isPresent();
     }
 
-    /** Whether there is a wish, good or bad, in the metadata. */
+    /** Whether the metadata has a vgpu element, valid or not. */
     boolean hasMetadata() {
         return metadata(Wish.NAMESPACE).isPresent();
     }
@@ -246,14 +246,14 @@ public final class DomainXml {
         return found;
     }
 
-    /** The machine type of QEMU: {@code pc-q35-7.2}, ...; empty when it says none. */
+    /** QEMU's machine type, such as {@code pc-q35-7.2}; empty if the XML has none. */
     public String machine() {
         Element os = child(root, "os");
         Element type = os == null ? null : child(os, "type");
         return type == null ? "" : type.getAttribute("machine");
     }
 
-    /** As libvirt's virDomainParseScaledValue: bytes unless a unit says otherwise. */
+    /** Parses a size as libvirt's virDomainParseScaledValue does: bytes, unless a unit is given. */
     private static long sizeBytes(Element size) {
         String digits = text(size);
         if (!digits.matches("\\d{1," + MAX_SIZE_DIGITS + "}")) {
@@ -273,7 +273,7 @@ public final class DomainXml {
         return bytes.bitLength() < Long.SIZE ? bytes.longValue() : 0;
     }
 
-    /** Sets or removes (null) the metadata's wish. */
+    /** Sets the vgpu element of the metadata; null removes it. */
     void setWish(Wish wish) {
         metadata(Wish.NAMESPACE).ifPresent(element -> element.getParentNode().removeChild(element));
         if (wish != null) {
@@ -289,7 +289,7 @@ public final class DomainXml {
         }
     }
 
-    /** Sets or removes (null) the file of settings that QEMU shows the guest. */
+    /** Sets the settings file that QEMU shows the guest; null removes it. */
     void setGuestFile(String path) {
         for (Element sysinfo : children(root, "sysinfo")) {
             if (sysinfo.getAttribute("type").equals("fwcfg")) {
@@ -320,7 +320,7 @@ public final class DomainXml {
         sysinfo.appendChild(entry);
     }
 
-    /** The file of settings that QEMU shows the guest; empty when it shows none. */
+    /** The settings file that QEMU shows the guest; empty if there is none. */
     Optional<String> guestFile() {
         return children(root, "sysinfo").stream().filter(s -> s.getAttribute("type").equals("fwcfg"))
             .flatMap(s -> children(s, "entry").stream()).filter(e -> e.getAttribute("name").equals(FWCFG_NAME))
@@ -370,7 +370,7 @@ public final class DomainXml {
         return element == null ? "" : element.getTextContent().strip();
     }
 
-    /** An element, all in attributes, as libvirt takes it for metadata: it adds the namespace itself. */
+    /** An element with attributes only, in the form that libvirt takes as metadata. libvirt adds the namespace. */
     static String element(String local, Map<String, String> attributes) {
         StringBuilder text = new StringBuilder("<" + local);
         attributes.forEach((name, value) -> text.append(' ').append(name).append("=\"").append(escaped(value))
@@ -386,7 +386,7 @@ public final class DomainXml {
                 case '>' -> escaped.append("&gt;");
                 case '&' -> escaped.append("&amp;");
                 case '"' -> escaped.append("&quot;");
-                // What XML cannot hold, a reason does not need.
+                // Replaces characters that XML cannot contain.
                 default -> escaped.appendCodePoint(c < ' ' || c >= 0xd800 && c < 0xe000 || c == 0xfffe || c == 0xffff
                     || Character.isISOControl(c) ? '?' : c);
             }

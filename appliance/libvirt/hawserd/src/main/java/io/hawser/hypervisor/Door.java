@@ -23,16 +23,16 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/** The Unix socket by which hooks and hawserctl come: HTTP, one request a connection. */
+/** The Unix socket for hooks and hawserctl: HTTP, one request per connection. */
 final class Door implements AutoCloseable {
-    /** That are heard at a time: each holds up to a domain's XML in memory, and a thread or two. */
+    /** Connections that are served at a time. Each holds up to a domain's XML in memory, and one or two threads. */
     static final int MAX_CONNECTIONS = 64;
-    /** That wait to be heard, with nothing in memory: each has a descriptor, of which a process has a thousand. */
+    /** Connections that wait unread. Each has a descriptor, of which a process has about a thousand. */
     static final int MAX_WAITING = 512;
     private static final int MAX_LINE_BYTES = 8 << 10;
     private static final int MAX_HEADER_BYTES = 16 << 10;
-    private static final int MAX_BODY_BYTES = DomainXml.MAX_BYTES + 1; // one more, so that it is DomainXml that refuses
-    private static final int REQUEST_LIMIT_S = 10; // a request is sent at once, by a program
+    private static final int MAX_BODY_BYTES = DomainXml.MAX_BYTES + 1; // so that DomainXml rejects a longer body
+    private static final int REQUEST_LIMIT_S = 10; // a program sends its request at once
 
     private final SocketFile file;
     private final MultiThreadIoEventLoopGroup loop;
@@ -47,10 +47,11 @@ final class Door implements AutoCloseable {
     /**
      * Listens.
      *
-     * @param group id of the group whose members may open the socket beside its owner; -1 leaves it as it is.
-     * @param threads answer requests, which may block.
-     * @throws IOException a sentence when it cannot: another hawserd listens there, the path is no socket of an
-     *     earlier one, or the folder is missing.
+     * @param group id of the group whose members may open the socket in addition to its owner; -1 leaves it as it
+     *     is.
+     * @param threads run the requests, which may block.
+     * @throws IOException a sentence: another hawserd listens there, the path is not a socket of an earlier
+     *     hawserd, or the folder is missing.
      */
     static Door open(Path path, int group, Api api, ExecutorService threads) throws IOException {
         SocketFile file = prepare(path);
@@ -74,7 +75,7 @@ final class Door implements AutoCloseable {
                             .setMaxHeaderSize(MAX_HEADER_BYTES)))
                         .addLast(new Aggregator())
                         .addLast(new RequestHandler(api, threads));
-                    // After its registration, as a connection that is closed at once is.
+                    // After its registration, because Places may close the connection at once.
                     guest.eventLoop().execute(() -> places.enter(guest));
                 }
             });
@@ -103,7 +104,10 @@ final class Door implements AutoCloseable {
         return new IOException("the socket cannot be made: " + path + ": " + cause.getMessage(), cause);
     }
 
-    /** Lets the handler say why, which the plain one does without a word. */
+    /**
+     * Reports a request that is too long to RequestHandler, which answers with a reason. Netty's own aggregator closes
+     * silently.
+     */
     private static final class Aggregator extends HttpObjectAggregator {
         Aggregator() {
             super(MAX_BODY_BYTES);
@@ -121,7 +125,7 @@ final class Door implements AutoCloseable {
         try {
             file.close();
         } catch (IOException e) {
-            Log.warn("", "the socket is left behind: " + e.getMessage());
+            Log.warn("", "the socket could not be removed: " + e.getMessage());
         }
         loop.shutdownGracefully(0, 2, TimeUnit.SECONDS).syncUninterruptibly();
     }

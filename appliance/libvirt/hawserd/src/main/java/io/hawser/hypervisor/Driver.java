@@ -1,9 +1,9 @@
 package io.hawser.hypervisor;
 
-/** Which driver of libvirt runs a domain. */
+/** The libvirt driver that runs a domain. */
 public enum Driver {
-    /** QEMU, with KVM or without: a vGPU comes as a device or by TCP. */
+    /** QEMU, with or without KVM: the guest uses a device or TCP. */
     QEMU,
-    /** Xen by libxl: a vGPU comes by TCP. */
+    /** Xen by libxl: the guest uses TCP. */
     XEN
 }

@@ -13,8 +13,9 @@ import java.util.Set;
 import java.util.UUID;
 
 /**
- * The domain of this host that has the GPU and the broker: it is given each region as a device, which its broker finds
- * by a tag. It is another domain than the one whose share it is, so it may be asked for while that one's hook waits.
+ * The domain of this host that has the GPU and runs the broker. hawserd plugs each region into it as a device, which
+ * its broker finds by a tag. It is never the domain whose hook waits, so hawserd may call libvirt for it during that
+ * hook.
  */
 final class GpuDomain {
     private static final Duration ASK_AGAIN = Duration.ofMillis(300);
@@ -25,9 +26,9 @@ final class GpuDomain {
     private final Duration seeLimit;
 
     /**
-     * The domain of this name or UUID.
-     *
-     * @param hookTimeout of the hook in half of whose time its kernel must find a device: more is to be done in it.
+     * @param domain its name or UUID.
+     * @param hookTimeout the limit of a hook. The domain's kernel must find a device within half of it; the hook
+     *     has more work to do after that.
      */
     GpuDomain(String domain, HotPlug hotPlug, Duration hookTimeout) {
         this.domain = domain;
@@ -36,7 +37,7 @@ final class GpuDomain {
     }
 
     /**
-     * Has its broker serve a region.
+     * Makes its broker serve a region.
      *
      * @param file of the region.
      */
@@ -55,20 +56,21 @@ final class GpuDomain {
                 shares.makeRegion(claim, name, PLACE + tag.hex(), wish);
                 return;
             } catch (ShareException e) {
-                // Its guest may not have seen the device yet, which looks to its broker like a tag that there is not.
+                // Until the domain's kernel has found the device, its broker rejects the tag as unknown.
                 if (e.reason() != ShareException.Reason.REFUSED || end - System.nanoTime() < 0) {
                     throw e;
                 }
             }
             if (!isNew) {
-                // Its file may be gone: the tenant has been started again before the guest in there gave it back.
-                isNew = lendAnew(tenant, wish);
+                // The device may map a removed file: the tenant was restarted before this domain gave the old device
+                // back.
+                isNew = lendAgain(tenant, wish);
             }
             try {
                 Thread.sleep(ASK_AGAIN);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
-                throw new ShareException(ShareException.Reason.AWAY, "hawserd ends", e);
+                throw new ShareException(ShareException.Reason.AWAY, "hawserd is stopping", e);
             }
         }
     }
@@ -81,10 +83,10 @@ final class GpuDomain {
         }
     }
 
-    private boolean lendAnew(UUID tenant, Wish wish) throws ShareException {
+    private boolean lendAgain(UUID tenant, Wish wish) throws ShareException {
         try {
             hotPlug.takeBack(domain, tenant);
-            return hotPlug.lend(domain, tenant, wish.regionBytes()); // not while the guest has not given it back
+            return hotPlug.lend(domain, tenant, wish.regionBytes()); // fails while the old device is there
         } catch (HypervisorException e) {
             throw cannotHave(e);
         }
@@ -95,7 +97,10 @@ final class GpuDomain {
             + cause.getMessage(), cause);
     }
 
-    /** Takes a region out of it, whose file is going. It has none of its own: libvirt may wait for its own hook. */
+    /**
+     * Removes a region whose file is about to be removed. For the GPU domain itself this does nothing: libvirt may be
+     * waiting for that domain's own hook.
+     */
     void takeBack(Tenant tenant) {
         if (tenant.name.equals(domain) || tenant.uuid.toString().equals(domain)) {
             return;
@@ -103,17 +108,17 @@ final class GpuDomain {
         try {
             hotPlug.takeBack(domain, tenant.uuid);
         } catch (HypervisorException e) {
-            Log.warn(domain, "the region of " + Reconciler.nameOf(tenant) + " is still in the broker's domain: "
-                + e.getMessage());
+            Log.warn(domain, "the region of " + Reconciler.nameOf(tenant) + " could not be removed from the "
+                + "broker's domain: " + e.getMessage());
         }
     }
 
-    /** Whether a view is of this domain. */
-    boolean is(DomainView view) {
+    /** Whether a view describes this domain. */
+    boolean describes(DomainView view) {
         return view.name().equals(domain) || view.uuid().toString().equals(domain);
     }
 
-    /** Whose regions it has, by its live XML. */
+    /** The tenants whose regions the domain has, from its live XML. */
     static Set<UUID> tenants(DomainView view) {
         Set<UUID> found = new HashSet<>();
         try {
@@ -131,7 +136,7 @@ final class GpuDomain {
             return shmem.name().startsWith(Shmem.PREFIX)
                 ? Optional.of(UUID.fromString(shmem.name().substring(Shmem.PREFIX.length()))) : Optional.empty();
         } catch (IllegalArgumentException e) {
-            return Optional.empty(); // somebody else's device
+            return Optional.empty(); // not a device of hawserd
         }
     }
 }

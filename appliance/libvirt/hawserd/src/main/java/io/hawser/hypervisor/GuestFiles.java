@@ -13,8 +13,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The settings of guests that come by TCP, a file for each, which QEMU shows the guest: in a folder that root alone
- * may look into, since each has a token. Any thread, but one at a time for a domain.
+ * The settings of guests that use TCP, one file for each, which QEMU shows the guest. Only root can open their folder,
+ * because each file contains a token. Any thread, but one at a time for a domain.
  */
 final class GuestFiles {
     private static final Pattern NAME = Pattern.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.toml");
@@ -28,18 +28,18 @@ final class GuestFiles {
         this.folder = folder;
     }
 
-    /** Where a domain's settings are. */
+    /** The file of a domain's settings. */
     Path path(UUID domain) {
         return folder.resolve(domain + ".toml");
     }
 
-    /** What is there; empty when there is nothing, or not ours. */
+    /** Reads a domain's settings; empty if there are none, or if hawserd did not write the file. */
     Optional<GuestSettings> read(UUID domain) {
         String text;
         try {
             text = Files.readString(path(domain));
         } catch (IOException e) {
-            return Optional.empty(); // it is made anew then
+            return Optional.empty(); // the caller then writes the file again
         }
         Matcher broker = BROKER.matcher(text);
         Matcher token = TOKEN.matcher(text);
@@ -54,19 +54,19 @@ final class GuestFiles {
         PrivateFiles.write(path(domain), text(settings));
     }
 
-    /** As the guest's {@code hawser setup} reads it. */
+    /** The format that the guest's {@code hawser setup} reads. */
     static String text(GuestSettings settings) {
         String ca = settings.ca().isEmpty() || settings.ca().endsWith("\n") ? settings.ca() : settings.ca() + "\n";
         return "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \"" + settings.token()
             + "\"\n" + (ca.isEmpty() ? "" : "ca = \"\"\"\n" + ca + "\"\"\"\n");
     }
 
-    /** Removes a domain's settings; nothing when there are none. */
+    /** Removes a domain's settings, if there are any. */
     void remove(UUID domain) throws IOException {
         Files.deleteIfExists(path(domain));
     }
 
-    /** Whose settings there are. */
+    /** The domains that have settings. */
     List<UUID> list() throws IOException {
         List<UUID> found = new ArrayList<>();
         if (Files.isDirectory(folder)) {

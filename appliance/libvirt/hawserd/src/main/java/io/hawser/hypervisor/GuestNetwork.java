@@ -8,19 +8,20 @@ import java.nio.file.Path;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** How guests of this host reach the broker, and how the broker reaches their regions. Any thread. */
+/**
+ * The address by which guests of this host reach the broker, and the paths by which the broker opens their regions. Any
+ * thread.
+ */
 final class GuestNetwork {
     private static final Pattern ADDRESS = Pattern.compile("(?:tls://|tcp://)?\\[?([^\\]]*?)\\]?(?::\\d+)?");
     private static final String TLS = "tls://";
-    private static final int MAX_CA_BYTES = 60 << 10; // the guest takes 64 KiB in all
+    private static final int MAX_CA_BYTES = 60 << 10; // the guest accepts settings of up to 64 KiB
 
     private final String named;
     private final Path caFile;
 
     /**
-     * As the settings say.
-     *
-     * @param named {@code guest.broker}; empty to take what the broker says of itself.
+     * @param named {@code guest.broker}; empty to use the address that the broker reports.
      * @param caFile {@code guest.ca-file}; null for none.
      */
     GuestNetwork(String named, Path caFile) {
@@ -43,24 +44,24 @@ final class GuestNetwork {
                 }
             }
         } catch (UnknownHostException e) {
-            return told; // a name that guests know, though this host does not
+            return told; // a name that guests may resolve, although this host cannot
         }
         throw new ShareException(ShareException.Reason.REFUSED, "guest.broker in hawserd.conf must name the broker as "
-            + "guests reach it by TCP, since the broker says no address of a network: " + told);
+            + "guests reach it by TCP, because the broker reports no network address: " + told);
     }
 
-    /** The certificates by which guests know the broker; empty without TLS, or when none are named. */
+    /** The certificates by which guests verify the broker; empty without TLS, or if the setting is missing. */
     String ca(String broker) throws ShareException {
         if (caFile == null || !broker.startsWith(TLS)) {
             return "";
         }
         try {
             if (Files.size(caFile) > MAX_CA_BYTES) {
-                throw new IOException("it has more than " + MAX_CA_BYTES + " bytes");
+                throw new IOException("the file has more than " + MAX_CA_BYTES + " bytes");
             }
             String pem = Files.readString(caFile);
             if (!pem.contains("-----BEGIN CERTIFICATE-----") || pem.contains("\"\"\"")) {
-                throw new IOException("it has no certificate (PEM)");
+                throw new IOException("the file has no certificate (PEM)");
             }
             return pem.endsWith("\n") ? pem : pem + "\n";
         } catch (IOException e) {
@@ -69,7 +70,7 @@ final class GuestNetwork {
         }
     }
 
-    /** The region's file as the broker names it. */
+    /** The region's file in the form that the broker expects. */
     String regionPlace(Path file) {
         return file.toString();
     }

@@ -54,10 +54,10 @@ public final class Hawserd {
             usage: hawserd [--config FILE]
                    hawserd --help | --version
 
-            Gives each domain of libvirt the vGPU that its metadata asks for. Stays in the foreground; SIGTERM or
-            SIGINT ends it, and leaves domains and their vGPUs as they are. Logs to stderr.
+            Gives each libvirt domain the vGPU that its metadata asks for. Stays in the foreground. SIGTERM or SIGINT
+            ends it and leaves domains and their vGPUs as they are. Logs to stderr.
 
-              --config FILE  instead of /etc/hawser/hawserd.conf
+              --config FILE  reads this file instead of /etc/hawser/hawserd.conf
               --version      prints the version
             """;
     }
@@ -67,7 +67,7 @@ public final class Hawserd {
         Daemon daemon = new Daemon(config, new Daemon.Parts(hypervisor, new LibvirtHotPlug(hypervisor),
             new XenStoreSettings()), Reconciler.Patience.STANDARD);
         CountDownLatch ended = new CountDownLatch(1);
-        // A signal ends the JVM by its own exit code; what is to be done before is done in this hook.
+        // A signal ends the JVM with the signal's exit code; this hook stops the daemon first.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             Readiness.tell(System.getenv("NOTIFY_SOCKET"), "STOPPING=1");
             daemon.close();

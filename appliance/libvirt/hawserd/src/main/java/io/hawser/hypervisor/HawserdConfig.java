@@ -18,17 +18,17 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/** The settings, {@code hawserd.conf}; each has a default that fits a broker on the same machine. */
+/** The settings of {@code hawserd.conf}. Each has a default that fits a broker on the same machine. */
 final class HawserdConfig {
-    /** Each is in the example file and in the manual page. */
+    /** The example file and the manual page list all of them. */
     static final Set<String> NAMES = Set.of("libvirt.uri", "broker.url", "broker.state-dir", "broker.token-file",
         "broker.user", "broker.password-file", "broker.domain", "broker.ca-file", "guest.broker", "guest.ca-file",
         "region.folder", "region.owner", "region.group", "region.mode", "socket.path", "socket.group", "hook.timeout",
         "state-dir");
     private static final String BROKER_STATE = "/var/lib/hawser/broker";
-    /** The hook itself gives up after 25 s. */
+    /** The hook script itself gives up after 25 s. */
     private static final String HOOK_TIMEOUT_S = "22";
-    private static final int MIN_HOOK_TIMEOUT_S = 15; // its parts are some seconds less than it
+    private static final int MIN_HOOK_TIMEOUT_S = 15; // the limits of a hook's steps are up to 7 s shorter
     private static final int MAX_HOOK_TIMEOUT_S = 600;
     private static final List<String> QEMU_USERS = List.of("libvirt-qemu", "qemu");
 
@@ -80,11 +80,15 @@ final class HawserdConfig {
         if (!named.isEmpty()) {
             return List.of(named.split(",\\s*"));
         }
-        // A dom0 has Xen's toolstack; elsewhere there is no libxl to ask.
+        // A dom0 has Xen's toolstack; other machines have no libxl.
         return Files.exists(Path.of("/proc/xen/capabilities")) ? List.of("xen:///system") : List.of("qemu:///system");
     }
 
-    /** Finds the broker; throws {@link CtlException} when there is none. */
+    /**
+     * Finds the broker.
+     *
+     * @throws CtlException if there is none.
+     */
     Endpoint broker() {
         Map<String, String> options = new HashMap<>();
         for (String name : List.of("url", "token-file", "user", "password-file", "ca-file", "state-dir")) {
@@ -99,7 +103,7 @@ final class HawserdConfig {
         return new Settings(options, Map.of(), Path.of("/nonexistent"), null).endpoint();
     }
 
-    /** The domain of this host that has the broker; empty when it runs elsewhere. */
+    /** The domain of this host that runs the broker; empty if the broker runs elsewhere. */
     Optional<String> gpuDomain() {
         return Optional.of(text("broker.domain", "")).filter(name -> !name.isEmpty());
     }
@@ -131,7 +135,7 @@ final class HawserdConfig {
         try {
             return (Integer) Files.getAttribute(state, "unix:uid");
         } catch (IOException e) {
-            return id(Path.of("/etc/passwd"), "hawser", 0); // not there yet, or another machine's
+            return id(Path.of("/etc/passwd"), "hawser", 0); // not created yet, or the broker is elsewhere
         }
     }
 
@@ -144,7 +148,7 @@ final class HawserdConfig {
         return id;
     }
 
-    /** A number as it is, or what a name stands for. */
+    /** The number itself, or the id of a name. */
     private static int id(Path database, String name, int otherwise) {
         if (name.matches("\\d{1,9}")) {
             return Integer.parseInt(name);
@@ -157,32 +161,32 @@ final class HawserdConfig {
                 }
             }
         } catch (IOException e) {
-            return otherwise; // as if it were not there
+            return otherwise; // an unreadable database counts as one without the name
         }
         return otherwise;
     }
 
-    /** Where hooks and hawserctl come. */
+    /** The socket for hooks and hawserctl. */
     Path socket() {
         return Path.of(text("socket.path", "/run/hawser/hawserd.sock"));
     }
 
-    /** Who may use it beside root; -1 for nobody. */
+    /** The group whose members may use the socket in addition to root; -1 for none. */
     int socketGroup() {
         return values.getOrDefault("socket.group", "").isEmpty() ? -1 : named("socket.group", Path.of("/etc/group"));
     }
 
-    /** Within which a hook is answered, come what may. */
+    /** The longest time until a hook gets its answer. */
     Duration hookTimeout() {
         return Duration.ofSeconds(Integer.parseInt(text("hook.timeout", HOOK_TIMEOUT_S)));
     }
 
-    /** What is kept. */
+    /** The folder of state that outlives the process. */
     Path stateDir() {
         return Path.of(text("state-dir", "/var/lib/hawser/hypervisor"));
     }
 
-    /** What is set, for the log; nothing of it is secret. */
+    /** The settings for the log; none is secret. */
     List<String> shown() {
         List<String> all = new ArrayList<>();
         values.forEach((name, value) -> all.add(name + "=" + value));

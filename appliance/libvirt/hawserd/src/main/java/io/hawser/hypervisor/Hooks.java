@@ -4,16 +4,16 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * Answers libvirt's hooks. libvirt holds the domain meanwhile, so nothing here asks libvirt: what a domain wants is in
- * the XML that came with the hook. Any thread.
+ * Answers libvirt's hooks. libvirt holds the domain during a hook, so this class never calls libvirt. The XML of the
+ * hook contains the domain's wish. Any thread.
  */
 final class Hooks {
-    /** How long a migration's announcement counts, until the domain starts. */
+    /** How long an announced migration stays valid before the domain starts. */
     static final Duration INCOMING = Duration.ofMinutes(10);
 
-    /** By how much another step of the domain must have ended before a hook's time is over. */
+    /** Another step of the domain must end this long before the hook's limit. */
     private static final Duration STEP_BEFORE = Duration.ofSeconds(7);
-    /** By how much before that a broker is asked for the last time that cannot yet. */
+    /** The last attempt at a broker that is not ready begins this long before the hook's limit. */
     private static final Duration NOT_YET_BEFORE = Duration.ofSeconds(4);
     private static final Duration ASK_AGAIN = Duration.ofMillis(500);
 
@@ -24,11 +24,7 @@ final class Hooks {
     private final Duration stepLimit;
     private final Duration notYetLimit;
 
-    /**
-     * For these.
-     *
-     * @param timeout within which a hook is answered, come what may.
-     */
+    /** @param timeout the longest time until a hook gets its answer. */
     Hooks(Reconciler reconciler, Shares shares, RegionFiles files, XenGuestSettings xen, Duration timeout) {
         this.reconciler = reconciler;
         this.shares = shares;
@@ -39,10 +35,10 @@ final class Hooks {
     }
 
     /**
-     * A hook has been called.
+     * Answers one call of the hook.
      *
      * @param driver {@code qemu} or {@code libxl}.
-     * @return why the domain may not start; empty when it may, and for every hook that cannot refuse.
+     * @return why the domain may not start; empty if it may, and for every hook that cannot refuse.
      */
     Optional<String> called(String driver, String operation, String suboperation, String text) {
         boolean start = operation.equals("prepare") && suboperation.equals("begin");
@@ -54,7 +50,7 @@ final class Hooks {
                 case "started" -> started(xml, kind);
                 case "stopped", "release" -> stopped(xml);
                 case "migrate", "restore" -> {
-                    xml.wish(kind); // what could not start here must not come here
+                    xml.wish(kind); // a domain with an invalid wish cannot start here, so it must not migrate here
                     yield operation.equals("migrate") ? incoming(xml) : Optional.empty();
                 }
                 default -> Optional.empty();
@@ -72,24 +68,24 @@ final class Hooks {
     private Optional<String> prepare(DomainXml xml, Driver driver) throws WishException {
         Tenant tenant = hold(xml);
         if (tenant == null) {
-            return Optional.of("another change of this domain has not come to an end in time");
+            return Optional.of("another change of this domain did not end in time");
         }
         Wish wish = null;
         try {
-            begin(tenant, driver);
+            resetForStart(tenant, driver);
             wish = xml.wish(driver).orElse(null);
             if (wish == null) {
                 return Optional.empty();
             }
             for (Shmem shmem : xml.shmems()) {
                 if (shmem.name().startsWith(Shmem.PREFIX) && !shmem.name().equals(xml.regionName())) {
-                    throw new WishException("a domain may name its own region alone: <shmem name='" + shmem.name()
+                    throw new WishException("a domain may name only its own region: <shmem name='" + shmem.name()
                         + "'>, its own is " + xml.regionName());
                 }
             }
             if (wish.transport() == Wish.Transport.SHM && xml.device().isEmpty()) {
-                throw new WishException("the metadata asks for a vGPU by shm and there is no device <shmem name='"
-                    + xml.regionName() + "'>: hawserctl attach --config puts it there");
+                throw new WishException("the metadata asks for a vGPU by shm, but there is no device <shmem name='"
+                    + xml.regionName() + "'>: hawserctl attach --config adds it");
             }
             boolean migrates = tenant.incoming && System.nanoTime() - tenant.incomingSinceNs < INCOMING.toNanos();
             tenant.incoming = false;
@@ -100,7 +96,7 @@ final class Hooks {
             Log.warn(tenant.name, "may not start: " + e.getMessage());
             throw e;
         } catch (ShareException e) {
-            return without(tenant, wish, e);
+            return startWithout(tenant, wish, e);
         } finally {
             tenant.startingSinceNs = System.nanoTime();
             tenant.touch(tenant.startingSinceNs);
@@ -108,12 +104,14 @@ final class Hooks {
         }
     }
 
-    /** When a host boots, libvirt starts domains while the broker still looks for its GPUs: worth some seconds. */
+    /**
+     * At boot libvirt starts domains while the broker still opens its GPUs, so this method retries for some seconds.
+     */
     private Claim provide(Tenant tenant, Wish wish, Provision.Arrival arrival) throws ShareException {
         long end = System.nanoTime() + notYetLimit.toNanos();
         while (true) {
             try {
-                return reconciler.provision().provide(tenant, wish, arrival, shares.look());
+                return reconciler.provision().provide(tenant, wish, arrival, shares.readPicture());
             } catch (ShareException e) {
                 if (!e.isNotYet() || !wish.required() || end - System.nanoTime() < 0) {
                     throw e;
@@ -128,14 +126,14 @@ final class Hooks {
         }
     }
 
-    private Optional<String> without(Tenant tenant, Wish wish, ShareException failure) {
+    private Optional<String> startWithout(Tenant tenant, Wish wish, ShareException failure) {
         if (wish.required()) {
             Log.warn(tenant.name, "may not start: " + failure.getMessage());
             return Optional.of(failure.getMessage());
         }
         if (wish.transport() == Wish.Transport.SHM) {
             try {
-                // QEMU would make a file that the broker may not open.
+                // Without a file QEMU would make one that the broker cannot open.
                 if (!files.hasLength(tenant.uuid, wish.regionBytes())) {
                     files.make(tenant.uuid, wish.regionBytes());
                 }
@@ -147,7 +145,7 @@ final class Hooks {
         return Optional.empty();
     }
 
-    private void begin(Tenant tenant, Driver driver) {
+    private void resetForStart(Tenant tenant, Driver driver) {
         tenant.touch(System.nanoTime());
         tenant.starting = true;
         tenant.startingSinceNs = System.nanoTime();
@@ -157,7 +155,7 @@ final class Hooks {
         tenant.logged = null;
     }
 
-    /** A guest of Xen runs already, and looks for its settings: XenStore is asked, not libvirt. */
+    /** A Xen guest already runs and waits for its settings. XenStore takes them without a call of libvirt. */
     private Optional<String> started(DomainXml xml, Driver driver) throws WishException {
         if (driver == Driver.XEN && xml.id() >= 0 && xml.wish(driver).isPresent()) {
             Optional<GuestSettings> settings = reconciler.provision().settings(xml.uuid());
@@ -176,7 +174,7 @@ final class Hooks {
             tenant.incoming = true;
             tenant.incomingSinceNs = System.nanoTime();
             tenant.touch(tenant.incomingSinceNs);
-            // Else the next look finds nothing of the domain here, and forgets where it comes from.
+            // Without this the next pass finds no trace of the domain here, and forgets the migration.
             tenant.starting = true;
             tenant.startingSinceNs = tenant.incomingSinceNs;
             tenant.steps.unlock();
@@ -187,7 +185,7 @@ final class Hooks {
     private Optional<String> stopped(DomainXml xml) {
         Tenant tenant = hold(xml);
         if (tenant == null) {
-            Log.warn(xml.name(), "has stopped while something was done for it: given back afterwards");
+            Log.warn(xml.name(), "has stopped during another change; its vGPU is released afterwards");
             return Optional.empty();
         }
         try {
@@ -197,18 +195,18 @@ final class Hooks {
             Shares.Picture picture = null;
             String away = "";
             try {
-                picture = shares.look();
+                picture = shares.readPicture();
             } catch (ShareException e) {
                 away = e.getMessage();
             }
             boolean any = reconciler.provision().withdraw(tenant, picture, Provision.FileFate.GOES);
             if (!away.isEmpty()) {
-                Log.warn(tenant.name, "has stopped; its vGPU is given back when the broker answers: " + away);
+                Log.warn(tenant.name, "has stopped; its vGPU is released when the broker answers: " + away);
             } else if (any) {
-                Log.info(tenant.name, "has stopped: what it had is given back");
+                Log.info(tenant.name, "has stopped; its vGPU is released");
             }
         } catch (ShareException e) {
-            Log.warn(tenant.name, "has stopped; its vGPU is given back later: " + e.getMessage());
+            Log.warn(tenant.name, "has stopped; its vGPU is released later: " + e.getMessage());
         } finally {
             tenant.touch(System.nanoTime());
             tenant.steps.unlock();

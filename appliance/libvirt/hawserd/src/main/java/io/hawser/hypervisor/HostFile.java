@@ -7,27 +7,27 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The host's UUID as libvirt told it last.
+ * The file that keeps the host's UUID as libvirt last reported it.
  *
  * @param path of the file.
  */
 record HostFile(Path path) {
-    /** What it says; empty when there is none. */
+    /** Reads the UUID; empty if there is none. */
     String read() {
         try {
             String text = Files.readString(path).strip();
             return text.matches("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}") ? text : "";
         } catch (IOException e) {
-            return ""; // libvirt tells it again
+            return ""; // libvirt reports it again
         }
     }
 
-    /** Keeps it. */
+    /** Stores the UUID. */
     void write(String uuid) {
         try {
             PrivateFiles.write(path, uuid + "\n");
         } catch (CtlException e) {
-            Log.warn("", "the host's UUID cannot be kept: " + e.getMessage());
+            Log.warn("", "the host's UUID cannot be stored: " + e.getMessage());
         }
     }
 }

@@ -6,59 +6,61 @@ import java.util.UUID;
 import java.util.function.Consumer;
 
 /**
- * The device of a vGPU, {@code <shmem name='hawser-UUID'>} with the alias {@link #ALIAS}, put into domains and taken
- * out of them. It knows machine types, ports and addresses, and nothing of brokers: who calls has made the region's
- * file before, and removes it after. Each call may throw {@link HypervisorException}, and may take its whole time.
+ * Puts a vGPU's device, {@code <shmem name='hawser-UUID'>} with the alias {@link #ALIAS}, into domains and removes it.
+ * It knows machine types, ports and addresses, and nothing about brokers. The caller makes the region's file before,
+ * and removes it afterwards. Each call may throw {@link HypervisorException}, and may take its whole timeout.
  */
 public interface HotPlug {
     /** The device's alias in each domain. */
     String ALIAS = "ua-hawser";
 
     /**
-     * Why a running domain cannot take the device.
+     * The reason why a running domain cannot take the device.
      *
      * @param regionBytes its size.
-     * @return a sentence that ends with what to do; empty when it can.
+     * @return a sentence that ends with a remedy; empty if the domain can take it.
      */
     Optional<String> refusal(DomainView domain, long regionBytes);
 
     /**
-     * Puts the device into a running domain, and waits until its guest has given it an address. When it does not, the
-     * device is taken out again. Does nothing but wait when the device is there already.
+     * Puts the device into a running domain, and waits until the guest has assigned it an address. Removes the device
+     * again if the guest does not. If the device is already there, this method only waits.
      *
-     * @param progress a sentence for whoever waits, now and then.
+     * @param progress receives a sentence for each stage.
      */
     void plug(UUID domain, long regionBytes, Duration timeout, Consumer<String> progress);
 
     /**
-     * Takes the device out of a running domain, and waits until its guest has given it back. Does nothing where there
-     * is none.
+     * Removes the device from a running domain, and waits until the guest has given it back. Does nothing if there is
+     * no device.
      */
     void unplug(UUID domain, Duration timeout, Consumer<String> progress);
 
     /**
-     * The definition with the device, at an address where its guest sees it at the next start; as it was when it has
-     * it with that size.
+     * The definition with the device, at an address where the guest finds it at the next start. Unchanged if it already
+     * has the device with that size.
      */
     String withDevice(String inactiveXml, UUID domain, long regionBytes);
 
-    /** The definition without the device; as it was when it has none. */
+    /** The definition without the device; unchanged if it has none. */
     String withoutDevice(String inactiveXml);
 
-    /** The definition with what it takes to plug a region of that size in while it runs; as it was when it has that. */
+    /**
+     * The definition with the ports and address space that hot-plug of such a region needs; unchanged if it has them.
+     */
     String prepared(String inactiveXml, long regionBytes);
 
     /**
-     * Gives a running domain, the one that has the GPU and the broker, the region of another as well. Does nothing
-     * when it has it; does not wait for the guest, whose broker says when it has found the device.
+     * Plugs another domain's region into the running domain that has the GPU and the broker. Does nothing if it has the
+     * region. Does not wait for the guest: its broker reports when it has found the device.
      *
      * @param domain its name or UUID.
-     * @param tenant whose region it is.
-     * @return whether it is this that has put it in: a device that was there may be of a file that is gone.
+     * @param tenant the domain that the region belongs to.
+     * @return whether this call has added the device. A device that was there before may map a removed file.
      */
     boolean lend(String domain, UUID tenant, long regionBytes);
 
-    /** Asks such a domain to give a region back; nothing where it has none, or does not run. Does not wait. */
+    /** Asks that domain to give a region back; does nothing if it has none, or does not run. Does not wait. */
     void takeBack(String domain, UUID tenant);
 
     /** The alias of a tenant's region in the domain that has the GPU. */

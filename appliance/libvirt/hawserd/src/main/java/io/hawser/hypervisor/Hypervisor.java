@@ -6,72 +6,72 @@ import java.util.OptionalLong;
 import java.util.UUID;
 
 /**
- * Everything that hawserd asks of libvirt. Any thread may call; a call blocks as long as libvirt does, which may hold a
- * domain for as long as a hook runs: nobody calls it while answering a hook, or with a lock that a hook's answer needs.
- * Each call may throw {@link HypervisorException}. It connects again by itself, and says so to its listener.
+ * All calls of hawserd to libvirt. Any thread. A call blocks as long as libvirt does, and libvirt may hold a domain for
+ * as long as a hook runs. So no thread calls it while it answers a hook, or with a lock that a hook's answer needs.
+ * Each call may throw {@link HypervisorException}. It reconnects by itself and informs its listener.
  */
 public interface Hypervisor extends AutoCloseable {
-    /** The host's UUID as libvirt has it (capabilities, or {@code host_uuid} of libvirtd.conf), in lower case. */
+    /** The host's UUID as libvirt reports it (capabilities, or {@code host_uuid} of libvirtd.conf), in lower case. */
     String hostUuid();
 
-    /** All domains: running, saved, defined and transient. One that ends meanwhile is left out. */
+    /** All domains: running, saved, defined and transient. Omits a domain that ends during the call. */
     List<DomainView> domains();
 
-    /** One domain, by its name or UUID. */
+    /** A domain by its name or UUID. */
     Optional<DomainView> domain(String nameOrUuid);
 
     /**
      * Sets an element of a domain's metadata.
      *
-     * @param xml the element, without a namespace, which libvirt adds; null removes it, also where there is none.
+     * @param xml the element without a namespace, which libvirt adds; null removes the element, if there is one.
      */
     void setMetadata(UUID domain, String namespace, String prefix, String xml, Scope scope);
 
-    /** Adds a device. That libvirt has done it does not mean that the guest has seen it. */
+    /** Adds a device. The return shows that libvirt has added it, not that the guest has found it. */
     void attachDevice(UUID domain, String xml, Scope scope);
 
     /**
-     * Asks the guest to give a device back, or takes it out of the definition. Returns before the guest has answered;
-     * {@link Listener#deviceRemoved} tells when it is gone. Does nothing where there is no such device.
+     * Asks the guest to give a device back, or removes it from the definition. Returns before the guest answers; {@link
+     * Listener#deviceRemoved} reports the removal. Does nothing if there is no such device.
      *
-     * @param alias {@code ua-...}, as it is in the XML.
+     * @param alias {@code ua-...}, as in the XML.
      */
     void detachDevice(UUID domain, String alias, Scope scope);
 
-    /** Defines a domain, or changes the definition of the one with the UUID. */
+    /** Defines a domain, or replaces the definition of the domain with that UUID. */
     void defineXml(String xml);
 
-    /** The address that a guest has given to BAR 2 of a device (query-pci); empty while it has given none. */
+    /** The address that the guest has assigned to BAR 2 of a device (query-pci); empty before that. */
     OptionalLong barAddress(UUID domain, String alias);
 
     /**
-     * Writes a file in the guest by the guest agent of QEMU, readable by its root alone.
+     * Writes a file in the guest through QEMU's guest agent, readable only by the guest's root.
      *
-     * @return false when the domain has no agent, or it does not answer.
+     * @return false if the domain has no agent, or the agent does not answer.
      */
     boolean guestAgentWrite(UUID domain, String path, byte[] content);
 
-    /** Tells what happens from now on; once, before {@link #start()}. */
+    /** Reports events to this listener from now on; called once, before {@link #start()}. */
     void listen(Listener listener);
 
-    /** Connects, in the background: that libvirtd is away is no failure. */
+    /** Connects in the background; an absent libvirtd is not a failure. */
     void start();
 
     @Override
     void close();
 
-    /** What happens. Called by one thread, in order, which must not be held up. */
+    /** Receives events. One thread calls it in order; it must return at once. */
     interface Listener {
-        /** Connected, at first or again: whatever was known may have changed. */
+        /** Connected, for the first time or again: all earlier knowledge may be out of date. */
         void connected();
 
-        /** Not connected any more; it goes on trying. */
+        /** Disconnected; the hypervisor keeps reconnecting. */
         void disconnected(String reason);
 
-        /** Started, stopped, crashed, defined, undefined, ...: {@code what} is for the log alone. */
+        /** A domain started, stopped, crashed, was defined or undefined, ...: {@code what} is only for the log. */
         void lifecycle(UUID domain, String name, String what);
 
-        /** A running domain has a device more. */
+        /** A device was added to a running domain. */
         void deviceAdded(UUID domain, String alias);
 
         /** The guest has given a device back. */

@@ -1,38 +1,35 @@
 package io.hawser.hypervisor;
 
-/** The hypervisor did not do what it was asked; the message is a sentence for who runs it. */
+/** The hypervisor failed to do an operation; the message is a sentence for the host's administrator. */
 public final class HypervisorException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** What follows from it. */
+    /** The kind of failure. */
     public enum Reason {
-        /** libvirt does not answer: worth another try when it is connected again. */
+        /** libvirt does not answer; the call may succeed when it is connected again. */
         DISCONNECTED,
-        /** There is no such domain, or it is gone meanwhile. */
+        /** There is no such domain, or no longer. */
         NO_DOMAIN,
-        /** The domain does not run, or does so no more. */
+        /** The domain does not run, or no longer. */
         NOT_RUNNING,
-        /** libvirt or QEMU has refused; another try would end the same. */
+        /** libvirt or QEMU rejected the operation, and would reject it again. */
         REFUSED,
-        /** The guest has not done its part in time. */
+        /** The guest did not respond in time. */
         TIMEOUT
     }
 
     private final Reason reason;
 
-    /** Makes one. */
     public HypervisorException(Reason reason, String message) {
         super(message);
         this.reason = reason;
     }
 
-    /** Makes one that has a cause. */
     public HypervisorException(Reason reason, String message, Throwable cause) {
         super(message, cause);
         this.reason = reason;
     }
 
-    /** What follows from it. */
     public Reason reason() {
         return reason;
     }

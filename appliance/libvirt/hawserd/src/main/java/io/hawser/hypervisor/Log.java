@@ -10,7 +10,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 
-/** The log: one line an event, on stderr; with systemd's levels where systemd reads it. Any thread. */
+/** The log: one line per event on stderr, with systemd's levels under systemd. Any thread. */
 final class Log {
     private static final boolean JOURNAL = System.getenv("JOURNAL_STREAM") != null;
     private static final PrintStream ERR = System.err;
@@ -19,7 +19,7 @@ final class Log {
     private Log() {
     }
 
-    /** Lets what is logged by others (System.Logger of packages, libraries) come here as well. */
+    /** Sends the log records of System.Logger and of libraries to this log. */
     static void takeAll() {
         LogManager.getLogManager().reset();
         Handler handler = new Handler() {
@@ -42,7 +42,7 @@ final class Log {
 
             @Override
             public void flush() {
-                // each line goes at once
+                // each line is written at once
             }
 
             @Override
@@ -53,22 +53,22 @@ final class Log {
         Logger.getLogger("").addHandler(handler);
     }
 
-    /** Something that was done. */
+    /** Logs a completed action. */
     static void info(String domain, String text) {
         write(6, "", domain, text);
     }
 
-    /** Something that somebody should look at. */
+    /** Logs a condition that an administrator should look into. */
     static void warn(String domain, String text) {
         write(4, "warning: ", domain, text);
     }
 
-    /** Something that hawserd cannot do. */
+    /** Logs a failure of hawserd to do its work. */
     static void error(String domain, String text) {
         write(3, "error: ", domain, text);
     }
 
-    /** A fault of ours, with its place. */
+    /** Logs a defect of hawserd with its stack trace. */
     static void fault(String domain, Throwable fault) {
         StringBuilder text = new StringBuilder("a fault of hawserd: " + fault);
         for (StackTraceElement at : fault.getStackTrace()) {

@@ -8,8 +8,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * Who is heard at the door: so many connections at a time, the others in the order in which they came, unread. A host
- * that boots starts all its domains at once. On the door's event loop.
+ * Limits how many connections are served at a time. Others wait unread, in order of arrival: a booting host starts all
+ * its domains at once. Runs on the door's event loop.
  */
 final class Places {
     private final int places;
@@ -20,9 +20,8 @@ final class Places {
     private int taken;
 
     /**
-     * All free.
-     *
-     * @param patience after which somebody is heard in any case, to be told that it has been too long.
+     * @param patience the longest wait. A connection that has waited that long is read anyway, so that it gets an
+     *     error as answer.
      * @param hear begins to read from a connection.
      */
     Places(int places, int maxWaiting, Duration patience, Consumer<Channel> hear) {
@@ -32,7 +31,7 @@ final class Places {
         this.hear = hear;
     }
 
-    /** Somebody has come; nothing is read of what it sends before it is heard. */
+    /** Takes a new connection. Nothing is read from it before {@code hear}. */
     void enter(Channel guest) {
         if (taken < places) {
             seat(guest);
@@ -48,13 +47,13 @@ final class Places {
                 waiting.remove(guest);
             });
         } else {
-            guest.close(); // a hook says then that nobody answers
+            guest.close(); // the hook then reports that nobody answers
         }
     }
 
     private void seat(Channel guest) {
         taken++;
-        // Now or later: this runs when the connection has ended, which gives its place to the next.
+        // The listener runs at once if the connection has ended already. It gives the place to the next connection.
         guest.closeFuture().addListener(closed -> {
             taken--;
             Channel next = waiting.poll();

@@ -10,11 +10,15 @@ import java.util.UUID;
 import java.util.function.Supplier;
 
 /**
- * Gets a domain its share, and gives it back: the vGPU, the region with its file, the settings of a guest by TCP. Asks
- * libvirt for nothing. Everything can be repeated, and goes on where it was left. One thread at a time for a domain.
+ * Obtains a domain's share and releases it: the vGPU, the region with its file, the settings of a guest that uses TCP.
+ * Never calls libvirt. Each operation can be repeated, and continues where it stopped. One thread at a time for a
+ * domain.
  */
 final class Provision {
-    /** A vGPU has two hosts at most at a time, and each changes its owner once: more is none of a migration. */
+    /**
+     * During a migration a vGPU has at most two hosts, and each changes the owner once. More changes are not a
+     * migration's.
+     */
     private static final int OWNER_ATTEMPTS = 4;
 
     private final Shares shares;
@@ -25,23 +29,23 @@ final class Provision {
     private final Duration abandoned;
     private final GpuDomain gpuDomain;
 
-    /** How a domain comes by its share. */
+    /** The situation in which a domain gets its share. */
     enum Arrival {
-        /** It starts: whatever was there for it is left over. */
+        /** It starts: everything that exists for it is left over from an earlier run. */
         START,
-        /** It starts with what it had on another host. */
+        /** It starts with the vGPU that it had on another host. */
         MIGRATION,
-        /** It runs, and its device is not there yet. */
+        /** It runs, and its device is not plugged in yet. */
         PLUG,
-        /** It runs with all that it has. */
+        /** It runs with its device and vGPU. */
         RUNNING
     }
 
     /**
-     * For a host, by its UUID as libvirt has it.
-     *
-     * @param gpuDomain of this host that has the broker; null when it runs on the host itself, or elsewhere.
-     * @param abandoned age from which a file that nobody wants is left over.
+     * @param host supplies the host's UUID as libvirt reports it.
+     * @param gpuDomain the domain of this host that runs the broker; null if the broker runs on the host itself, or
+     *     elsewhere.
+     * @param abandoned the age from which a file without a domain counts as left over.
      */
     Provision(Shares shares, RegionFiles files, GuestFiles guests, GuestNetwork network, Supplier<String> host,
         GpuDomain gpuDomain, Duration abandoned) {
@@ -55,21 +59,21 @@ final class Provision {
     }
 
     /**
-     * Gets a domain what it wishes.
+     * Obtains the share that a domain wishes.
      *
-     * @throws ShareException when it cannot be had, or not now; what was had so far stays, for {@code withdraw} or
-     *     the next attempt.
+     * @throws ShareException if that is impossible, at least now. Parts that exist already stay, for {@code
+     *     withdraw} or the next attempt.
      */
     Claim provide(Tenant tenant, Wish wish, Arrival arrival, Shares.Picture picture) throws ShareException {
         return onLatest(picture, seen -> provideSeen(tenant, wish, arrival, seen));
     }
 
-    /** What is done by a picture of the broker, as long as that is right. */
+    /** An action on the broker that is valid only while the picture is up to date. */
     private interface Act<T> {
         T by(Shares.Picture picture) throws ShareException;
     }
 
-    /** Does it anew by what there is now, after another host has been faster. */
+    /** Repeats the action with a new picture if another host changed the owner in the meantime. */
     private <T> T onLatest(Shares.Picture picture, Act<T> act) throws ShareException {
         Shares.Picture seen = picture;
         for (int attempt = 1;; attempt++) {
@@ -79,7 +83,7 @@ final class Provision {
                 if (e.reason() != ShareException.Reason.CHANGED || attempt == OWNER_ATTEMPTS) {
                     throw e;
                 }
-                seen = shares.look();
+                seen = shares.readPicture();
             }
         }
     }
@@ -92,12 +96,12 @@ final class Provision {
         }
         Claim claim = claim(tenant, wish, arrival, picture);
         if (!claim.owner().host().equals(host.get())) {
-            return claim; // it is on its way to another host, and this one still has it
+            return claim; // the domain is migrating to another host and still runs here
         }
         for (Claim other : picture.claims()) {
             if (other.owner().domain().equals(tenant.uuid) && other.owner().host().equals(host.get())
                 && !other.vgpu().equals(claim.vgpu()) && arrival != Arrival.START) {
-                shares.end(other); // of a claim whose answer was lost
+                shares.end(other); // left over from a request whose answer was lost
             }
         }
         if (wish.transport() == Wish.Transport.SHM) {
@@ -117,7 +121,7 @@ final class Provision {
                     shares.end(old);
                 }
             }
-            Claim made = shares.make(tenant.uuid, tenant.name, here, wish, shares.look());
+            Claim made = shares.make(tenant.uuid, tenant.name, here, wish, shares.readPicture());
             tenant.applied = wish;
             return made;
         }
@@ -147,11 +151,14 @@ final class Provision {
         if (!claim.owner().host().equals(host.get())) {
             throw new ShareException(ShareException.Reason.FOREIGN, "the domain's vGPU " + claim.vgpu()
                 + " belongs to the host " + claim.owner().host() + ": if the domain does not run there, hawserctl vgpus"
-                + " delete --force " + claim.vgpu() + " makes it free");
+                + " delete --force " + claim.vgpu() + " frees it");
         }
     }
 
-    /** Before anything is asked of the broker, so that a domain that may do without it has its file in any case. */
+    /**
+     * Called before any request to the broker, so that a domain that does not require its vGPU has its file in any
+     * case.
+     */
     private void prepareFile(UUID domain, Wish wish, Arrival arrival) throws ShareException {
         try {
             if (arrival == Arrival.RUNNING) {
@@ -185,7 +192,7 @@ final class Provision {
                 }
                 if (!files.isFormatted(domain)) {
                     shares.endRegion(name);
-                    throw new ShareException(ShareException.Reason.REFUSED, "the broker has formatted another file "
+                    throw new ShareException(ShareException.Reason.REFUSED, "the broker has formatted a file other "
                         + "than " + files.path(domain) + ": with transport shm it must run on this host, with this "
                         + "/dev/shm");
                 }
@@ -202,7 +209,7 @@ final class Provision {
         String ca = network.ca(broker);
         boolean good = before.isPresent() && claim.tokens() > 0
             && shares.hasToken(claim, before.get().token().split("\\.", 2)[0]);
-        // What the guest has been told stays good: no token of its vGPU is revoked before the vGPU ends.
+        // The guest's token stays valid: hawserd revokes no token of a vGPU before the vGPU ends.
         String token = good ? before.get().token() : shares.makeToken(claim);
         GuestSettings now = new GuestSettings(broker, token, ca);
         if (!before.equals(Optional.of(now))) {
@@ -210,31 +217,31 @@ final class Provision {
         }
     }
 
-    /** What the guest of a domain has to be told; empty when there is nothing. */
+    /** The settings of a domain's guest; empty if there are none. */
     Optional<GuestSettings> settings(UUID domain) {
         return guests.read(domain);
     }
 
-    /** Where the settings of a guest are. */
+    /** The file of the guest's settings. */
     String settingsPath(UUID domain) {
         return guests.path(domain).toString();
     }
 
-    /** What becomes of a region's file when its domain has no share any more. */
+    /** What happens to a region's file when its domain has lost its share. */
     enum FileFate {
-        /** The domain does not run: it goes. */
+        /** The domain does not run: the file is removed. */
         GOES,
-        /** The domain runs without the device: it goes if it is ours, and no process has it in its memory. */
+        /** The domain runs without the device: the file is removed if it is hawserd's and no process maps it. */
         GOES_UNUSED,
-        /** The domain has the device, which its guest does not give back: it stays. */
+        /** The domain has the device, and the guest does not give it back: the file stays. */
         STAYS
     }
 
     /**
-     * Gives back everything of a domain: its files at once, the vGPU as soon as the broker answers.
+     * Releases everything of a domain: its files at once, the vGPU as soon as the broker answers.
      *
-     * @param picture null when the broker is away.
-     * @return whether there was something.
+     * @param picture null if the broker is away.
+     * @return whether there was anything to release.
      */
     boolean withdraw(Tenant tenant, Shares.Picture picture, FileFate fate) throws ShareException {
         boolean ours = tenant.applied != null || tenant.fileKept;
@@ -255,11 +262,12 @@ final class Provision {
         if (gpuDomain != null) {
             gpuDomain.takeBack(tenant);
         }
-        // After the broker has let go of it: it may be QEMU's, which makes a file before its device can be seen.
+        // Only after the broker has closed the file. The file may be QEMU's, which makes it before libvirt shows the
+        // device.
         if (fate == FileFate.GOES_UNUSED && isUnused(tenant.uuid, ours)) {
             any |= removeFile(tenant.uuid);
         }
-        tenant.keepsFile(ours && files.exists(tenant.uuid), System.nanoTime());
+        tenant.setFileKept(ours && files.exists(tenant.uuid), System.nanoTime());
         return any;
     }
 
@@ -270,7 +278,7 @@ final class Provision {
             Claim.Owner owner = claim.owner();
             if (owner.former().isEmpty()) {
                 shares.end(claim);
-                ended.add(claim.vgpu()); // and its regions with it
+                ended.add(claim.vgpu()); // the broker ends the vGPU's regions with it
             } else {
                 String other = owner.host().equals(here) ? owner.former() : owner.host();
                 shares.give(claim, new Claim.Owner(domain, other, ""));
@@ -289,7 +297,7 @@ final class Provision {
         try {
             return files.exists(domain) && (ours ? !files.isMapped(domain) : files.isAbandoned(domain, abandoned));
         } catch (IOException e) {
-            throw new ShareException(ShareException.Reason.REFUSED, "the region's file cannot be looked at: "
+            throw new ShareException(ShareException.Reason.REFUSED, "the region's file cannot be examined: "
                 + e.getMessage(), e);
         }
     }

@@ -14,7 +14,7 @@ import io.netty.channel.unix.DomainSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.TimeUnit;
 
-/** Tells systemd how far hawserd is, where systemd has started it (sd_notify(3)). */
+/** Reports hawserd's state to systemd (sd_notify(3)), if systemd has started it. */
 final class Readiness {
     private static final int LIMIT_S = 5;
 
@@ -22,20 +22,20 @@ final class Readiness {
     }
 
     /**
-     * Tells it, if anybody wants to know.
+     * Sends a state, such as {@code READY=1}.
      *
-     * @param socket of the variable NOTIFY_SOCKET; null for nobody.
+     * @param socket value of the variable NOTIFY_SOCKET; null if systemd has not started hawserd.
      */
-    @SuppressWarnings("deprecation") // the option below: Netty 4 has no other
+    @SuppressWarnings("deprecation") // Netty 4 has no replacement for the option below
     static void tell(String socket, String state) {
         if (socket == null || socket.isEmpty()) {
             return;
         }
         MultiThreadIoEventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
         try {
-            // An @ stands for the NUL that an abstract name begins with.
+            // A leading @ represents the NUL byte of an abstract name.
             String name = socket.startsWith("@") ? "\0" + socket.substring(1) : socket;
-            // Not connected: such a channel counts as active by this option alone, and writes nothing before it does.
+            // The channel is not connected. Only this option makes Netty treat it as active and write to it.
             ChannelFuture opened = new Bootstrap().group(loop).channel(EpollDomainDatagramChannel.class)
                 .option(ChannelOption.DATAGRAM_CHANNEL_ACTIVE_ON_REGISTRATION, true)
                 .handler(new SimpleChannelInboundHandler<DomainDatagramPacket>() {
@@ -48,7 +48,7 @@ final class Readiness {
                 ? opened.channel().writeAndFlush(new DomainDatagramPacket(
                     Unpooled.copiedBuffer(state, StandardCharsets.UTF_8), new DomainSocketAddress(name))) : opened;
             if (!sent.awaitUninterruptibly(LIMIT_S, TimeUnit.SECONDS) || !sent.isSuccess()) {
-                Log.warn("", "systemd could not be told " + state + ": " + sent.cause());
+                Log.warn("", "cannot report " + state + " to systemd: " + sent.cause());
             }
             opened.channel().close();
         } finally {

@@ -16,12 +16,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Makes what is (broker, files, devices) what shall be (the live metadata of running domains), by looking at both:
- * events, hooks and commands only ask it to look earlier. One thread looks; what may wait for libvirt or a guest is
- * done by others.
+ * Brings the actual state (broker, files, devices) to the wanted state (the live metadata of running domains). A pass
+ * compares both and acts on the differences; events, hooks and commands only request an earlier pass. One thread runs
+ * the passes. Other threads run the operations that may wait for libvirt or a guest.
  */
 final class Reconciler implements Hypervisor.Listener, AutoCloseable {
-    /** Between looks at a file that is kept: as long as it has been kept, within these. */
+    /**
+     * Interval between passes that examine a file that is still mapped: as long as the file has been kept, within these
+     * limits.
+     */
     private static final Duration KEPT_FIRST = Duration.ofMillis(200);
     private static final Duration KEPT_LONGEST = Duration.ofSeconds(10);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
@@ -41,34 +44,34 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     private final Map<UUID, Tenant> tenants = new ConcurrentHashMap<>();
     private final Thread thread = new Thread(this::run, "reconciler");
     private volatile boolean wanted = true;
-    private volatile long dueNs; // by System.nanoTime(): when a look comes although nobody asks for one
+    private volatile long dueNs; // System.nanoTime() of the next pass without a request
     private volatile boolean closed;
     private volatile String host = "";
     private String complaint = "";
     private String brokerComplaint = "";
 
     /**
-     * How long things may be between two states before they count as left over.
+     * How long a state between two others may last before its remains count as left over.
      *
-     * @param qemuStart of a domain that a hook has let start, until libvirt shows it as running.
-     * @param xenStart the same for Xen, where libvirt lets go of the domain while it is made.
-     * @param abandoned age of a file that nobody is known to want.
-     * @param betweenLooks for what no event tells.
+     * @param qemuStart from the hook that lets a domain start until libvirt shows the domain as running.
+     * @param xenStart the same for Xen, where libvirt does not hold the domain while libxl makes it.
+     * @param abandoned age of a file without a known domain.
+     * @param betweenPasses longest time between passes, for changes without an event.
      */
-    record Patience(Duration qemuStart, Duration xenStart, Duration abandoned, Duration betweenLooks) {
-        /** What fits real hypervisors. */
+    record Patience(Duration qemuStart, Duration xenStart, Duration abandoned, Duration betweenPasses) {
+        /** The values for real hypervisors. */
         static final Patience STANDARD = new Patience(Duration.ofSeconds(15), Duration.ofMinutes(5),
             Duration.ofSeconds(60), Duration.ofSeconds(10));
     }
 
-    /** What it works with. */
+    /** The objects that the reconciler uses. */
     record Tools(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, RegionFiles files, GuestFiles guests,
         GuestNetwork network, XenGuestSettings xen, HostFile hostFile, GpuDomain gpuDomain) { }
 
     /**
-     * Looks at nothing before {@link #start()}.
+     * Runs no pass before {@link #start()}.
      *
-     * @param slow threads for what may wait for libvirt or a guest.
+     * @param slow threads for operations that may wait for libvirt or a guest.
      */
     Reconciler(Tools tools, Patience patience, ExecutorService slow) {
         hypervisor = tools.hypervisor;
@@ -87,30 +90,30 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         thread.setDaemon(true);
     }
 
-    /** Begins to look. */
+    /** Starts the passes. */
     void start() {
         thread.start();
     }
 
-    /** Asks for a look soon. */
+    /** Requests a pass as soon as possible. */
     void request() {
         wanted = true;
         LockSupport.unpark(thread);
     }
 
-    /** Asks for a look after so long, if none comes before. */
+    /** Requests a pass within this time. */
     private void request(Duration pause) {
-        lookBy(System.nanoTime() + pause.toNanos(), false);
+        runBy(System.nanoTime() + pause.toNanos(), false);
         LockSupport.unpark(thread);
     }
 
-    private synchronized void lookBy(long ns, boolean anew) {
-        if (anew || ns - dueNs < 0) {
+    private synchronized void runBy(long ns, boolean replace) {
+        if (replace || ns - dueNs < 0) {
             dueNs = ns;
         }
     }
 
-    /** What is remembered of a domain. */
+    /** The tenant of a domain, made if necessary. */
     Tenant tenant(UUID uuid, String name) {
         Tenant tenant = tenants.computeIfAbsent(uuid, u -> new Tenant(u, name));
         if (!name.isEmpty()) {
@@ -120,9 +123,9 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     }
 
     /**
-     * What is remembered of a domain, with its steps held: it stays the one that is, until they are let go.
+     * The tenant of a domain, with its steps locked. It stays the domain's tenant until the caller unlocks them.
      *
-     * @return null when another step has not come to an end by then, or the thread is interrupted.
+     * @return null if another step did not end within the limit, or the thread was interrupted.
      */
     Tenant hold(UUID uuid, String name, Duration limit) {
         long end = System.nanoTime() + limit.toNanos();
@@ -139,34 +142,36 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             if (!tenant.forgotten) {
                 return tenant;
             }
-            tenant.steps.unlock(); // a look has forgotten it while we waited
+            tenant.steps.unlock(); // a pass removed this tenant while the thread waited
         }
     }
 
-    /** With its steps held. */
+    /** The caller holds the tenant's steps. */
     private void forget(Tenant tenant) {
         tenants.remove(tenant.uuid, tenant);
         tenant.forget();
     }
 
     /**
-     * The host's UUID; throws {@link HypervisorException} while libvirt has never answered. The last one is kept in a
-     * file: libvirtd starts domains, and calls hooks for them, before anybody can connect to it.
+     * The host's UUID. A file keeps the last one, because libvirtd calls hooks for starting domains before it accepts
+     * connections.
+     *
+     * @throws HypervisorException if libvirt has never answered.
      */
     private String host() {
         String known = host;
         if (known.isEmpty()) {
             throw new HypervisorException(HypervisorException.Reason.DISCONNECTED,
-                "hawserd has not yet been connected to libvirt");
+                "hawserd has not connected to libvirt yet");
         }
         return known;
     }
 
     private void learnHost() {
-        String told = hypervisor.hostUuid();
-        if (!told.equals(host)) {
-            host = told;
-            hostFile.write(told);
+        String reported = hypervisor.hostUuid();
+        if (!reported.equals(host)) {
+            host = reported;
+            hostFile.write(reported);
         }
     }
 
@@ -180,25 +185,26 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 LockSupport.parkNanos(this, dueNs - System.nanoTime());
             }
             wanted = false;
-            lookBy(System.nanoTime() + patience.betweenLooks().toNanos(), true); // the look may ask for the next before
+            // First, because the pass may request an earlier next pass.
+            runBy(System.nanoTime() + patience.betweenPasses().toNanos(), true);
             try {
-                look();
+                reconcile();
             } catch (RuntimeException e) {
-                Log.fault("", e); // the next look may find what this one stumbled over gone
+                Log.fault("", e); // the cause may be gone in the next pass
             }
         }
     }
 
-    /** One look at everything, and what follows from it. */
-    void look() {
+    /** Runs one pass over all domains, files and claims. */
+    void reconcile() {
         long seenNs = System.nanoTime();
         List<DomainView> domains;
         try {
             learnHost();
             domains = hypervisor.domains();
-            complain("");
+            reportLibvirt("");
         } catch (HypervisorException e) {
-            complain(e.getMessage());
+            reportLibvirt(e.getMessage());
             return;
         }
         Shares.Picture picture = picture();
@@ -208,7 +214,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         for (DomainView domain : domains) {
             if (domain.running()) {
                 running.put(domain.uuid(), domain);
-                if (gpuDomain != null && gpuDomain.is(domain)) {
+                if (gpuDomain != null && gpuDomain.describes(domain)) {
                     lent.addAll(GpuDomain.tenants(domain));
                 }
             }
@@ -221,7 +227,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         known.addAll(lent);
         for (UUID uuid : known) {
             if (closed) {
-                return; // the next hawserd must not have this one beside it
+                return; // two hawserds must not work at the same time
             }
             DomainView domain = running.get(uuid);
             if (domain == null && !tenants.containsKey(uuid) && !isConcerned(uuid, picture) && !lent.contains(uuid)) {
@@ -253,7 +259,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     private Shares.Picture picture() {
         try {
-            Shares.Picture picture = shares.look();
+            Shares.Picture picture = shares.readPicture();
             if (!brokerComplaint.isEmpty()) {
                 Log.info("", "the broker answers again: " + shares.where());
                 brokerComplaint = "";
@@ -268,7 +274,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         }
     }
 
-    private void complain(String reason) {
+    private void reportLibvirt(String reason) {
         if (!reason.equals(complaint)) {
             complaint = reason;
             if (reason.isEmpty()) {
@@ -283,9 +289,9 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         Tenant tenant = tenant(uuid, domain == null ? "" : domain.name());
         tenant.steps.lock();
         try {
-            tenant.heed();
-            if (tenant.forgotten || !tenant.isSeenAfterHooks(seenNs) || tenant.busy) {
-                return; // another look follows, which sees what has come of it
+            tenant.takeUpRequest();
+            if (tenant.forgotten || !tenant.isUpToDate(seenNs) || tenant.busy) {
+                return; // a later pass sees the result of the hook or command
             }
             if (domain == null) {
                 settleStopped(tenant, picture);
@@ -300,7 +306,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     private void settleStopped(Tenant tenant, Shares.Picture picture) {
         if (tenant.incoming && System.nanoTime() - tenant.incomingSinceNs < Hooks.INCOMING.toNanos()) {
-            return; // another host's, until it starts here
+            return; // it runs on another host until it starts here
         }
         if (tenant.starting && System.nanoTime() - tenant.startingSinceNs < startPatience(tenant).toNanos()) {
             return;
@@ -309,19 +315,19 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             boolean ours = tenant.touched || isHeld(tenant.uuid, picture);
             if (!ours && files.exists(tenant.uuid) && !files.isAbandoned(tenant.uuid, patience.abandoned())) {
                 forget(tenant);
-                return; // of another hawserd of this machine, or not yet old enough to know
+                return; // a file of another hawserd, or too young to tell
             }
             if (provision.withdraw(tenant, picture, Provision.FileFate.GOES)) {
-                Log.info(nameOf(tenant), "does not run: what it had is given back");
+                Log.info(nameOf(tenant), "does not run; its vGPU is released");
             }
             tenant.starting = false;
             if (picture != null) {
                 forget(tenant);
             }
         } catch (ShareException e) {
-            Log.warn(nameOf(tenant), "what it had cannot be given back yet: " + e.getMessage());
+            Log.warn(nameOf(tenant), "its vGPU cannot be released yet: " + e.getMessage());
         } catch (IOException e) {
-            Log.warn(nameOf(tenant), "its region cannot be looked at: " + e.getMessage());
+            Log.warn(nameOf(tenant), "its region's file cannot be examined: " + e.getMessage());
         }
     }
 
@@ -333,7 +339,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         return tenant.name.isEmpty() ? tenant.uuid.toString() : tenant.name;
     }
 
-    /** A running domain in one look; the tenant's steps are held. */
+    /** One running domain in one pass; the thread holds the tenant's steps. */
     private final class RunningDomain {
         private final Tenant tenant;
         private final DomainView domain;
@@ -358,28 +364,29 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 wish = xml.wish(domain.driver()).orElse(null);
                 if (wish == null) {
                     withdraw();
-                    say(null);
-                } else if (wish.byDevice() && said() != null && said().by().equals("metadata")) {
+                    publish(null);
+                } else if (wish.byDevice() && writtenStatus() != null && writtenStatus().by().equals("metadata")) {
                     takeOut();
                 } else if (wish.transport() == Wish.Transport.SHM && xml.device().isEmpty()) {
                     putIn();
                 } else if (wish.equals(tenant.plugFailed) && !tenant.plugWanted) {
-                    // A guest that has not seen the device gives none back either: QEMU has it until the domain stops.
+                    // A guest that never found the device does not give it back either; QEMU keeps it until the domain
+                    // stops.
                     withdraw();
-                    say(status(VgpuStatus.State.REFUSED, "", tenant.plugFailure));
+                    publish(status(VgpuStatus.State.REFUSED, "", tenant.plugFailure));
                 } else {
                     tenant.plugWanted = false;
                     provide(Provision.Arrival.RUNNING);
                 }
             } catch (WishException e) {
-                say(status(VgpuStatus.State.REFUSED, "", e.getMessage()));
+                publish(status(VgpuStatus.State.REFUSED, "", e.getMessage()));
             } catch (ShareException e) {
-                say(status(e.reason() == ShareException.Reason.AWAY ? VgpuStatus.State.WAITING
+                publish(status(e.reason() == ShareException.Reason.AWAY ? VgpuStatus.State.WAITING
                     : VgpuStatus.State.REFUSED, "", e.getMessage()));
             }
         }
 
-        private VgpuStatus said() {
+        private VgpuStatus writtenStatus() {
             return xml == null ? null : xml.status().orElse(null);
         }
 
@@ -390,32 +397,32 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 Log.info(domain.name(), "has no vGPU any more");
             }
             if (unplugged && tenant.fileKept) {
-                request(untilNextLookAtFile()); // of the end of a process's mapping nobody tells
+                request(untilNextPass()); // there is no event for the end of a mapping
             }
             if (picture == null) {
                 throw new ShareException(ShareException.Reason.AWAY, brokerComplaint);
             }
         }
 
-        private Duration untilNextLookAtFile() {
+        private Duration untilNextPass() {
             Duration kept = Duration.ofNanos(System.nanoTime() - tenant.fileKeptSinceNs);
             return kept.compareTo(KEPT_FIRST) < 0 ? KEPT_FIRST : kept.compareTo(KEPT_LONGEST) > 0 ? KEPT_LONGEST : kept;
         }
 
-        /** The metadata has been removed, the device is still there. */
+        /** Removes the device: the metadata has been removed, the device is still there. */
         private void takeOut() throws ShareException {
             Claim claim = require().claim(tenant.uuid, host).orElse(null);
             if (claim != null && claim.sessions() > 0) {
-                say(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), "shm", Instant.now(), "the metadata has been"
-                    + " removed; the device goes when the guest's " + claim.sessions() + " sessions have ended",
-                    "metadata"));
+                publish(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), "shm", Instant.now(),
+                    "the metadata has been removed; hawserd removes the device when the guest's " + claim.sessions()
+                        + " sessions end", "metadata"));
                 return;
             }
             tenant.busy = true;
-            say(new VgpuStatus(VgpuStatus.State.WAITING, "", "shm", Instant.now(),
+            publish(new VgpuStatus(VgpuStatus.State.WAITING, "", "shm", Instant.now(),
                 "for the guest to give the device back", "metadata"), true);
             slowly(() -> {
-                hotPlug.unplug(tenant.uuid, timeout(), tenant::say);
+                hotPlug.unplug(tenant.uuid, timeout(), tenant::setProgress);
                 hypervisor.setMetadata(tenant.uuid, VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
             });
         }
@@ -424,20 +431,20 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             return tenant.plugTimeout == null ? PLUG_TIMEOUT : tenant.plugTimeout;
         }
 
-        /** The metadata is there, the device is not. */
+        /** Plugs the device in: the metadata is there, the device is not. */
         private void putIn() throws ShareException {
-            VgpuStatus said = said();
-            boolean had = said != null && said.by().equals("metadata") && (said.state() == VgpuStatus.State.READY
-                || said.state() == VgpuStatus.State.DETACHED);
+            VgpuStatus written = writtenStatus();
+            boolean had = written != null && written.by().equals("metadata")
+                && (written.state() == VgpuStatus.State.READY || written.state() == VgpuStatus.State.DETACHED);
             if (had && !tenant.plugWanted) {
                 withdraw();
-                say(status(VgpuStatus.State.DETACHED, "", "the device has been taken out; hawserctl attach "
-                    + domain.name() + " puts it in again"));
+                publish(status(VgpuStatus.State.DETACHED, "", "the device has been removed; hawserctl attach "
+                    + domain.name() + " adds it again"));
                 return;
             }
             if (wish.equals(tenant.plugFailed) && !tenant.plugWanted) {
                 withdraw();
-                say(status(VgpuStatus.State.REFUSED, "", tenant.plugFailure));
+                publish(status(VgpuStatus.State.REFUSED, "", tenant.plugFailure));
                 return;
             }
             Optional<String> refusal = hotPlug.refusal(domain, wish.regionBytes());
@@ -448,18 +455,18 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             }
             Claim claim = provision.provide(tenant, wish, Provision.Arrival.PLUG, require());
             tenant.busy = true;
-            say(status(VgpuStatus.State.WAITING, claim.vgpu(), "for the guest to see the device"), true);
-            slowly(() -> hotPlug.plug(tenant.uuid, wish.regionBytes(), timeout(), tenant::say));
+            publish(status(VgpuStatus.State.WAITING, claim.vgpu(), "for the guest to see the device"), true);
+            slowly(() -> hotPlug.plug(tenant.uuid, wish.regionBytes(), timeout(), tenant::setProgress));
         }
 
         private void fail(String reason) {
             tenant.plugFailed = wish;
             tenant.plugFailure = reason;
             tenant.plugWanted = false;
-            say(status(VgpuStatus.State.REFUSED, "", reason));
+            publish(status(VgpuStatus.State.REFUSED, "", reason));
         }
 
-        /** What takes its time, without the tenant's steps held; another look follows. */
+        /** Runs an operation that may take long, without the tenant's steps. Another pass follows it. */
         private void slowly(Runnable step) {
             slow.execute(() -> {
                 String failure = "";
@@ -469,15 +476,15 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                     failure = e.getMessage();
                 } catch (RuntimeException e) {
                     Log.fault(domain.name(), e);
-                    failure = "hawserd has failed; its log says where";
+                    failure = "hawserd has failed; see its log";
                 } finally {
                     tenant.steps.lock();
-                    tenant.heed();
+                    tenant.takeUpRequest();
                     tenant.busy = false;
-                    tenant.plugWanted = false; // what was asked for meanwhile, too
+                    tenant.plugWanted = false; // also clears a request that arrived during the operation
                     tenant.plugFailed = failure.isEmpty() ? null : wish;
                     tenant.plugFailure = failure;
-                    tenant.touch(System.nanoTime()); // what a look saw before is out of date
+                    tenant.touch(System.nanoTime()); // earlier observations are out of date
                     tenant.steps.unlock();
                     request();
                 }
@@ -499,12 +506,12 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                     try {
                         xen.put(domain.id(), settings);
                     } catch (HypervisorException e) {
-                        say(status(VgpuStatus.State.WAITING, claim.vgpu(), e.getMessage()));
+                        publish(status(VgpuStatus.State.WAITING, claim.vgpu(), e.getMessage()));
                         return;
                     }
                 }
             }
-            say(claim.problem().isEmpty() ? status(VgpuStatus.State.READY, claim.vgpu(), "")
+            publish(claim.problem().isEmpty() ? status(VgpuStatus.State.READY, claim.vgpu(), "")
                 : status(VgpuStatus.State.WAITING, claim.vgpu(), claim.problem()));
         }
 
@@ -514,13 +521,13 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 byMetadata ? "metadata" : "device");
         }
 
-        private void say(VgpuStatus status) {
-            say(status, false);
+        private void publish(VgpuStatus status) {
+            publish(status, false);
         }
 
-        /** Says it in the metadata, where it is not said already, in the log, and to those who wait. */
-        private void say(VgpuStatus status, boolean busy) {
-            if (status == null ? tenant.logged != null : !status.saysAs(tenant.logged)) {
+        /** Publishes the status: in the metadata and the log if it has changed, and to waiting commands. */
+        private void publish(VgpuStatus status, boolean busy) {
+            if (status == null ? tenant.logged != null : !status.isSameAs(tenant.logged)) {
                 if (status != null) {
                     String text = "vGPU " + (status.vgpu().isEmpty() ? "" : status.vgpu() + " ")
                         + status.state().label() + (status.reason().isEmpty() ? "" : ": " + status.reason());
@@ -532,7 +539,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 }
                 tenant.logged = status;
             }
-            if (xml != null && (status == null ? xml.hasStatus() : !status.saysAs(said()))) {
+            if (xml != null && (status == null ? xml.hasStatus() : !status.isSameAs(writtenStatus()))) {
                 StatusWriter.write(hypervisor, slow, tenant, status);
             }
             tenant.conclude(wish, status, busy);
@@ -546,7 +553,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     @Override
     public void disconnected(String reason) {
-        Log.warn("", "libvirt is away: " + reason);
+        Log.warn("", "libvirt does not answer: " + reason);
     }
 
     @Override
@@ -567,12 +574,12 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     @Override
     public void metadataChanged(UUID domain, String namespace) {
         if (Wish.NAMESPACE.equals(namespace)) {
-            tenant(domain, "").ask(System.nanoTime());
+            tenant(domain, "").noteRequest(System.nanoTime());
             request();
         }
     }
 
-    /** Ends the looks; the one that goes on is waited for, as far as the broker and libvirt let it end. */
+    /** Stops the passes. Waits for the present one, up to a limit. */
     @Override
     public void close() {
         closed = true;

@@ -25,8 +25,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * The files of regions, {@code /dev/shm/hawser-UUID}: in a folder where everybody may make files, so nothing here
- * follows a link or takes over a file that somebody else has made. Any thread, but one at a time for a domain.
+ * The files of regions, {@code /dev/shm/hawser-UUID}. Every user may make files in that folder, so this class follows
+ * no link and accepts no file of an unknown user. Any thread, but one at a time for a domain.
  */
 final class RegionFiles {
     private static final Pattern NAME = Pattern.compile(Shmem.PREFIX
@@ -39,11 +39,10 @@ final class RegionFiles {
     private final Set<Integer> makers;
 
     /**
-     * Regions in this folder.
-     *
-     * @param owner user id of the files, who runs the broker.
+     * @param folder the folder of the files.
+     * @param owner user id of the files: the user that runs the broker.
      * @param group group id of the files, whose members run QEMU.
-     * @param makers further user ids that may have made the file of a device: those that QEMU runs as.
+     * @param makers further user ids that may have made a device's file: the users that run QEMU.
      */
     RegionFiles(Path folder, int owner, int group, Set<PosixFilePermission> mode, Set<Integer> makers) {
         this.folder = folder;
@@ -53,17 +52,17 @@ final class RegionFiles {
         this.makers = Set.copyOf(makers);
     }
 
-    /** Where a domain's region is. */
+    /** The path of a domain's region. */
     Path path(UUID domain) {
         return folder.resolve(Shmem.PREFIX + domain);
     }
 
-    /** Whether there is something of that name. */
+    /** Whether anything has that path. */
     boolean exists(UUID domain) {
         return Files.exists(path(domain), LinkOption.NOFOLLOW_LINKS);
     }
 
-    /** Whether a domain's file is there, with that length. */
+    /** Whether a domain's file exists, with that length. */
     boolean hasLength(UUID domain, long bytes) throws IOException {
         try {
             Map<String, Object> facts = Files.readAttributes(path(domain), "unix:uid,size,isRegularFile",
@@ -76,10 +75,10 @@ final class RegionFiles {
     }
 
     /**
-     * Makes the file of a domain that does not have it open, with its memory taken, and nothing in it. What had the
-     * name is removed: it is left over, or somebody's who wanted to have the domain's memory.
+     * Makes the zeroed file of a domain that does not have it open, and allocates its memory. Removes an existing file
+     * of that name: it is left over, or another user wanted to read the domain's memory.
      *
-     * @throws IOException a sentence; nothing is left then.
+     * @throws IOException a sentence; no file is left.
      */
     void make(UUID domain, long bytes) throws IOException {
         Path path = path(domain);
@@ -103,9 +102,9 @@ final class RegionFiles {
     }
 
     /**
-     * Takes the file of a device that somebody else has plugged in: libvirt and QEMU have made it, if it was not there.
+     * Takes over the file of a device that a user has plugged in. libvirt and QEMU made the file if it was missing.
      *
-     * @throws IOException a sentence when there is none, it is too short, or others could have it open.
+     * @throws IOException a sentence: the file is missing or too short, or other users could have it open.
      */
     void takeOver(UUID domain, long bytes) throws IOException {
         Path path = path(domain);
@@ -122,7 +121,7 @@ final class RegionFiles {
                 throw new IOException("the file of the device must be a file with one name: " + path);
             }
             if (uid != owner && uid != 0 && !makers.contains(uid)) {
-                throw new IOException("the file of the device has been made by a user who has no business there: "
+                throw new IOException("the broker, root or QEMU must have made the device's file: "
                     + path + " uid=" + uid);
             }
             long size = (Long) facts.get("size");
@@ -136,11 +135,11 @@ final class RegionFiles {
         }
     }
 
-    /** By the descriptor, so that it is this file whatever its name means by now. */
+    /** Works on the descriptor, because the name may refer to another file by now. */
     private void hand(int descriptor) throws IOException {
         Path file = of(descriptor);
         Map<String, Object> facts = Files.readAttributes(file, "unix:uid,gid");
-        // The mode first: as long as it is the maker's, nobody can put another file there.
+        // The mode first: until the owner changes, no other user can replace the file.
         Files.setPosixFilePermissions(file, mode);
         if ((Integer) facts.get("gid") != group) {
             Files.setAttribute(file, "unix:gid", group);
@@ -154,7 +153,7 @@ final class RegionFiles {
         return Path.of("/proc/self/fd/" + descriptor);
     }
 
-    /** Whether a broker has formatted it; false when there is none. */
+    /** Whether a broker has formatted the file; false if there is none. */
     boolean isFormatted(UUID domain) throws IOException {
         try (FileChannel channel = FileChannel.open(path(domain), StandardOpenOption.READ,
             LinkOption.NOFOLLOW_LINKS)) {
@@ -165,12 +164,12 @@ final class RegionFiles {
         }
     }
 
-    /** Removes a domain's file, or what has its name; nothing when there is none. */
+    /** Removes a domain's file, or anything else with its name. */
     void remove(UUID domain) throws IOException {
         Files.deleteIfExists(path(domain));
     }
 
-    /** Whose files there are. */
+    /** The domains that have files. */
     List<UUID> list() throws IOException {
         List<UUID> found = new ArrayList<>();
         try (DirectoryStream<Path> names = Files.newDirectoryStream(folder, Shmem.PREFIX + "*")) {
@@ -187,8 +186,8 @@ final class RegionFiles {
     }
 
     /**
-     * Whether a file is left over, as far as can be seen from outside: of the owner or root, a while old, and in no
-     * process's memory. Another hawserd, of a libvirtd of its own, may have files in the same folder.
+     * Whether a file is left over, as far as this process can tell: it belongs to the owner or root, has the given age,
+     * and no process maps it. Another hawserd with its own libvirtd may have files in the same folder.
      */
     boolean isAbandoned(UUID domain, Duration age) throws IOException {
         Path path = path(domain);
@@ -206,7 +205,7 @@ final class RegionFiles {
         return !isMapped(domain);
     }
 
-    /** Whether a process has the file that has a domain's name in its memory, as far as we may look. */
+    /** Whether a process maps a domain's file, as far as this process may read the maps. */
     boolean isMapped(UUID domain) throws IOException {
         Path path = path(domain);
         try (DirectoryStream<Path> processes = Files.newDirectoryStream(Path.of("/proc"), "[0-9]*")) {
@@ -223,11 +222,11 @@ final class RegionFiles {
         try (Stream<String> lines = Files.lines(maps, java.nio.charset.StandardCharsets.ISO_8859_1)) {
             return lines.anyMatch(line -> line.endsWith(path));
         } catch (IOException | java.io.UncheckedIOException e) {
-            return false; // it has ended meanwhile, or is none of those whom we may ask
+            return false; // the process has ended, or its maps may not be read
         }
     }
 
-    /** Reads a mode like {@code 0660}. */
+    /** Parses a mode such as {@code 0660}. */
     static Set<PosixFilePermission> mode(String octal) {
         int bits = Integer.parseInt(octal, 8);
         StringBuilder text = new StringBuilder();

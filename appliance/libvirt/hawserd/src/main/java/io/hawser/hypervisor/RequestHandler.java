@@ -25,11 +25,11 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.RejectedExecutionException;
 
 /**
- * One connection: takes one request, has it answered by a thread that may block, and closes. With
- * {@code Accept: application/x-ndjson} an answer is lines: {@code {"progress": ...}} as they come, the answer last.
+ * One connection: reads one request, lets a thread that may block answer it, and closes. With {@code Accept:
+ * application/x-ndjson} the answer is lines: {@code {"progress": ...}} for each stage, the result last.
  */
 final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
-    /** Name of the handler that ends a connection whose request does not come. */
+    /** Name of the handler that ends a connection without a request. */
     static final String LIMIT = "request limit";
 
     private static final String LINES = "application/x-ndjson";
@@ -47,11 +47,11 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
     @Override
     protected void channelRead0(ChannelHandlerContext context, FullHttpRequest request) throws IOException {
         if (taken) {
-            return; // what follows a request is not asked for
+            return; // one request per connection; the rest is ignored
         }
         taken = true;
         if (!request.decoderResult().isSuccess()) {
-            unread(context, Api.Answer.error(400, "this is no request that can be read"));
+            unread(context, Api.Answer.error(400, "the request is not valid HTTP"));
             return;
         }
         int uid = ((EpollDomainSocketChannel) context.channel()).peerCredentials().uid();
@@ -62,7 +62,7 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
         try {
             threads.execute(() -> answer(context, asked, lines));
         } catch (RejectedExecutionException e) {
-            whole(context, Api.Answer.error(503, "hawserd ends"));
+            whole(context, Api.Answer.error(503, "hawserd is stopping"));
         }
     }
 
@@ -81,7 +81,7 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
             });
         } catch (RuntimeException e) {
             Log.fault("", e);
-            answer = Api.Answer.error(500, "hawserd has failed; its log says where");
+            answer = Api.Answer.error(500, "hawserd has failed; see its log");
         }
         if (lines) {
             line(context, Map.of("status", answer.status(), "answer", answer.body()));
@@ -101,8 +101,9 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
     }
 
     /**
-     * Answers before all of the request has been read. Who still writes would find a closed socket, and might never
-     * look for the answer: so what it sends is thrown away until it closes, or has sent nothing for a while.
+     * Answers before the whole request has been read. A client that still writes would get an error from a closed
+     * socket, and might never read the answer. So this connection discards further input until the client closes or
+     * stays silent for a while.
      */
     private static void unread(ChannelHandlerContext context, Api.Answer answer) {
         send(context, answer).addListener(sent -> ((EpollDomainSocketChannel) context.channel()).shutdownOutput());
@@ -128,6 +129,6 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
         if (!(cause instanceof IOException) && !(cause instanceof ReadTimeoutException)) {
             Log.fault("", cause);
         }
-        context.close(); // whoever asked is gone, or has not said what it wants
+        context.close(); // the client is gone, or sent no request in time
     }
 }

@@ -1,6 +1,6 @@
 package io.hawser.hypervisor;
 
-/** Which of a domain's two descriptions a change is for. */
+/** The description of a domain that a change applies to. */
 public enum Scope {
     /** The running domain, until it ends. */
     LIVE,

@@ -2,42 +2,39 @@ package io.hawser.hypervisor;
 
 import io.hawser.ctl.CtlException;
 
-/** A share could not be had or given back; the message is a sentence for who runs the hypervisor. */
+/** hawserd could not obtain or release a share; the message is a sentence for the host's administrator. */
 public final class ShareException extends Exception {
     private static final long serialVersionUID = 1;
 
-    /** What follows from it. */
+    /** The kind of failure. */
     public enum Reason {
-        /** The broker does not answer, or cannot now: worth another try. */
+        /** The broker does not answer, or cannot do it now; a later attempt may succeed. */
         AWAY,
-        /** The broker, or this host, refuses. */
+        /** The broker, or this host, rejects the request. */
         REFUSED,
-        /** It is another host's. */
+        /** The vGPU belongs to another host. */
         FOREIGN,
-        /** Another host has changed whose it is since it was looked at: worth another look at once. */
+        /** Another host has changed the owner since the last picture; a new picture is needed at once. */
         CHANGED
     }
 
     private final Reason reason;
 
-    /** Makes one. */
     public ShareException(Reason reason, String message) {
         super(message);
         this.reason = reason;
     }
 
-    /** Makes one that has a cause. */
     public ShareException(Reason reason, String message, Throwable cause) {
         super(message, cause);
         this.reason = reason;
     }
 
-    /** Whether the broker has answered that it cannot yet: it has not been running for long, or has much to do. */
+    /** Whether the broker has answered that it is not ready: it has just started, or is overloaded. */
     boolean isNotYet() {
         return getCause() instanceof CtlException known && known.status() == 503;
     }
 
-    /** What follows from it. */
     public Reason reason() {
         return reason;
     }

@@ -19,16 +19,16 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
 /**
- * Asks the broker for vGPUs, regions and tokens. Each operation can be repeated: what is there already is found, what
- * is gone already is no failure. Any thread; for one domain one thread at a time. Each operation may throw
+ * Requests vGPUs, regions and tokens from the broker. Each operation can be repeated: it finds what exists already, and
+ * accepts that something is already gone. Any thread; for one domain one thread at a time. Each operation may throw
  * {@link ShareException}.
  */
 final class Shares implements AutoCloseable {
     private static final String VGPUS = "/api/v1/vgpus";
     private static final String REGIONS = "/api/v1/regions";
     private static final String NOTE = "hawserd";
-    private static final int CHANGED = 412; // of the broker, whose owner is not the one that was expected
-    private static final int NAMING_ATTEMPTS = 4; // others may take a name between our look and our wish
+    private static final int CHANGED = 412; // HTTP status: the vGPU has another owner than expected
+    private static final int NAMING_ATTEMPTS = 4; // another client may take a free name first
 
     private final Supplier<Endpoint> endpoints;
     private final Duration answerLimit;
@@ -38,41 +38,41 @@ final class Shares implements AutoCloseable {
     /**
      * A region of the broker.
      *
-     * @param failed whether it has to be made anew.
+     * @param failed whether the broker no longer serves it, so that hawserd must make it again.
      */
     record Region(String name, String vgpu, String path, long sizeBytes, int slots, boolean failed) { }
 
     /**
-     * What the broker has, at one moment.
+     * The broker's state at one moment.
      *
-     * @param names of all its vGPUs, whosever.
-     * @param claims of domains, whichever host's.
+     * @param names of all its vGPUs, of every owner.
+     * @param claims of domains, of every host.
      */
     record Picture(Set<String> names, List<Claim> claims, Map<String, Region> regions) {
-        /** The vGPU of a domain: the host's own before another's, the older name first. */
+        /** A domain's vGPU: of this host rather than of another, the older name first. */
         Optional<Claim> claim(UUID domain, String host) {
             return held(domain, host).stream().findFirst()
                 .or(() -> claims.stream().filter(c -> c.owner().domain().equals(domain)).findFirst());
         }
 
-        /** The vGPUs of a domain in which the host has a say, the older name first. */
+        /** A domain's vGPUs that name the host as owner, the older name first. */
         List<Claim> held(UUID domain, String host) {
             return claims.stream().filter(c -> c.owner().domain().equals(domain) && c.owner().concerns(host)).toList();
         }
     }
 
     /**
-     * Asks the broker that is found each time when there is no connection to one.
+     * Looks the broker up again whenever there is no connection to it.
      *
-     * @param endpoints finds it; throws {@link CtlException} when there is none.
+     * @param endpoints finds the broker; throws {@link CtlException} if there is none.
      */
     Shares(Supplier<Endpoint> endpoints, Duration answerLimit) {
         this.endpoints = endpoints;
         this.answerLimit = answerLimit;
     }
 
-    /** Everything that concerns domains. */
-    Picture look() throws ShareException {
+    /** Reads all vGPUs and regions. */
+    Picture readPicture() throws ShareException {
         List<Item> vgpus = ask(c -> Item.list(c.get(VGPUS)));
         List<Item> regions = ask(c -> Item.list(c.get(REGIONS)));
         List<Claim> claims = new ArrayList<>();
@@ -102,9 +102,9 @@ final class Shares implements AutoCloseable {
                 body.put("owner", owner(new Claim.Owner(domain, host, "")));
                 Item made = ask(c -> Item.of(c.change("POST", VGPUS, body)));
                 return claim(made).orElseThrow(() -> new ShareException(ShareException.Reason.REFUSED,
-                    "the broker keeps no owners: is it of this version?"));
+                    "the broker stores no owners; its version must match hawserd's"));
             } catch (ShareException e) {
-                names = look().names();
+                names = readPicture().names();
                 if (e.reason() != ShareException.Reason.REFUSED || !names.contains(name)
                     || attempt == NAMING_ATTEMPTS) {
                     throw e;
@@ -116,16 +116,16 @@ final class Shares implements AutoCloseable {
     private static String name(UUID domain, String domainName, Wish wish, Set<String> taken) throws ShareException {
         if (!wish.name().isEmpty()) {
             if (taken.contains(wish.name())) {
-                throw new ShareException(ShareException.Reason.REFUSED, "the broker has a vGPU of the name "
-                    + wish.name() + " already, which is not this domain's");
+                throw new ShareException(ShareException.Reason.REFUSED, "the broker already has a vGPU of the name "
+                    + wish.name() + ", of another owner");
             }
             return wish.name();
         }
         String first = Wish.standardName(domainName, domain, false);
         String second = Wish.standardName(domainName, domain, true);
         if (taken.contains(first) && taken.contains(second)) {
-            throw new ShareException(ShareException.Reason.REFUSED, "the broker has vGPUs of the names " + first
-                + " and " + second + " already, which are not this domain's: the metadata's name chooses another");
+            throw new ShareException(ShareException.Reason.REFUSED, "the broker already has vGPUs of the names "
+                + first + " and " + second + ", of other owners: set another name in the metadata");
         }
         return taken.contains(first) ? second : first;
     }
@@ -145,12 +145,12 @@ final class Shares implements AutoCloseable {
         return Map.of("kind", "domain", "id", owner.id());
     }
 
-    /** Makes a vGPU what is wished; its sessions go on. Its owner must be the claim's still, else CHANGED. */
+    /** Changes a vGPU to the wish; its sessions continue. Fails with CHANGED if the owner is no longer the claim's. */
     Claim change(Claim claim, Wish wish) throws ShareException {
         return patch(claim, wishes(wish));
     }
 
-    /** Writes who has a vGPU from now on. Its owner must be the claim's still, else CHANGED. */
+    /** Writes the new owner of a vGPU. Fails with CHANGED if the owner is no longer the claim's. */
     Claim give(Claim claim, Claim.Owner owner) throws ShareException {
         return patch(claim, Map.of("owner", owner(owner)));
     }
@@ -161,13 +161,13 @@ final class Shares implements AutoCloseable {
         return ask(c -> claim(Item.of(c.change("PATCH", path(claim), body))).orElse(claim));
     }
 
-    /** Ends a vGPU with its sessions, regions and tokens. Its owner must be the claim's still, else CHANGED. */
+    /** Ends a vGPU with its sessions, regions and tokens. Fails with CHANGED if the owner is no longer the claim's. */
     void end(Claim claim) throws ShareException {
-        gone(() -> ask(c -> c.change("DELETE", path(claim) + "?force=true&expectedOwner="
+        acceptGone(() -> ask(c -> c.change("DELETE", path(claim) + "?force=true&expectedOwner="
             + ApiClient.segment(claim.owner().id()), null)));
     }
 
-    /** Serves a domain's region; one of that name there must not be. */
+    /** Makes the broker serve a domain's region. No region of that name may exist. */
     void makeRegion(Claim claim, String name, String place, Wish wish) throws ShareException {
         Map<String, Object> body = new LinkedHashMap<>();
         body.put("name", name);
@@ -180,7 +180,7 @@ final class Shares implements AutoCloseable {
 
     /** Ends a region and its sessions. */
     void endRegion(String name) throws ShareException {
-        gone(() -> ask(c -> c.change("DELETE", REGIONS + "/" + ApiClient.segment(name), null)));
+        acceptGone(() -> ask(c -> c.change("DELETE", REGIONS + "/" + ApiClient.segment(name), null)));
     }
 
     /** Makes a token of a vGPU: its key, a dot, its secret. */
@@ -194,7 +194,7 @@ final class Shares implements AutoCloseable {
             .anyMatch(token -> token.text("keyId").equals(keyId));
     }
 
-    /** Where the broker expects guests: {@code host:port}, or {@code tls://host:port} where it has a door of TLS. */
+    /** The broker's address for guests: {@code host:port}, or {@code tls://host:port} if it serves guests by TLS. */
     String guestEndpoint() throws ShareException {
         Item broker = ask(c -> Item.of(c.get("/api/v1/broker")));
         return broker.text("guestTlsEndpoint").isEmpty() ? broker.text("guestEndpoint")
@@ -206,12 +206,12 @@ final class Shares implements AutoCloseable {
         return client == null ? "" : client.endpoint().url().toString();
     }
 
-    /** A part of an operation that may find that there is nothing left to do. */
+    /** Part of an operation whose target may already be gone. */
     private interface Step {
         void run() throws ShareException;
     }
 
-    private static void gone(Step step) throws ShareException {
+    private static void acceptGone(Step step) throws ShareException {
         try {
             step.run();
         } catch (ShareException e) {
@@ -231,7 +231,7 @@ final class Shares implements AutoCloseable {
         } catch (CtlException e) {
             boolean unknown = e.status() == 401 || e.status() == 403;
             if (e.exitCode() == ExitCode.NOT_REACHABLE || unknown) {
-                doubt(); // it may have other ports, certificates or tokens by now
+                doubt(); // its ports, certificates or tokens may have changed
             }
             boolean away = e.status() == 0 || e.status() >= 500 || unknown;
             throw new ShareException(away ? ShareException.Reason.AWAY : e.status() == CHANGED
@@ -244,7 +244,8 @@ final class Shares implements AutoCloseable {
     private synchronized ApiClient client() {
         if (client == null || doubted) {
             Endpoint found = endpoints.get();
-            // A certificate may have changed behind the same name. Who still asks the old one is not cut off.
+            // A certificate may have changed under the same name. The old client is not closed: other threads may still
+            // use it.
             if (client == null || !found.equals(client.endpoint()) || found.caFile() != null) {
                 client = new ApiClient(found, answerLimit);
             }

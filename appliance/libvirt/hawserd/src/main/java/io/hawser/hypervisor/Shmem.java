@@ -4,11 +4,11 @@ package io.hawser.hypervisor;
  * A shared-memory device of a domain.
  *
  * @param name of the file in /dev/shm.
- * @param sizeBytes 0 when it says none.
- * @param model {@code ivshmem-plain}, ...; empty when it says none.
- * @param alias empty when it has none.
+ * @param sizeBytes 0 if the XML has none.
+ * @param model such as {@code ivshmem-plain}; empty if the XML has none.
+ * @param alias empty if the XML has none.
  */
 public record Shmem(String name, long sizeBytes, String model, String alias) {
-    /** How the names of regions' files begin; the domain's UUID follows. */
+    /** Prefix of the names of regions' files; the domain's UUID follows. */
     public static final String PREFIX = "hawser-";
 }

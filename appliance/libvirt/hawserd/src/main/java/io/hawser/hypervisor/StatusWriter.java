@@ -2,17 +2,17 @@ package io.hawser.hypervisor;
 
 import java.util.concurrent.ExecutorService;
 
-/** Writes statuses into the metadata of running domains; libvirt may let that wait, so not in the thread that looks. */
+/** Writes statuses into the metadata of running domains, in threads of its own: libvirt may block the call. */
 final class StatusWriter {
     private StatusWriter() {
     }
 
-    /** Writes the last status that was wanted, one at a time for a domain; null removes it. */
+    /** Writes the latest wanted status, one at a time for a domain; null removes it. */
     static void write(Hypervisor hypervisor, ExecutorService threads, Tenant tenant, VgpuStatus status) {
         synchronized (tenant) {
             tenant.wanted = status;
             if (tenant.writing) {
-                return; // whoever writes looks again
+                return; // the writing thread writes this status next
             }
             tenant.writing = true;
         }
@@ -36,7 +36,7 @@ final class StatusWriter {
             hypervisor.setMetadata(tenant.uuid, VgpuStatus.NAMESPACE, VgpuStatus.PREFIX,
                 status == null ? null : DomainXml.element("status", status.attributes()), Scope.LIVE);
         } catch (HypervisorException e) {
-            // The next look sees that it is not said, and says it again; a domain that is gone has no status.
+            // The next pass finds a missing status and writes it again; a domain that is gone has none.
             if (e.reason() == HypervisorException.Reason.REFUSED) {
                 Log.warn(Reconciler.nameOf(tenant), "its status cannot be written: " + e.getMessage());
             }

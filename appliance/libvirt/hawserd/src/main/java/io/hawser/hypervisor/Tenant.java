@@ -4,62 +4,62 @@ import java.util.UUID;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * What hawserd remembers of a domain beside what libvirt and the broker have; all of it can be forgotten. Fields are
- * read and written with {@link #steps} held, unless they say otherwise.
+ * hawserd's own state of a domain, in addition to libvirt's and the broker's; hawserd may lose all of it. Fields are
+ * read and written with {@link #steps} held, unless their comment names another lock.
  */
 final class Tenant {
     /**
-     * Held while the broker and files are changed for this domain, never during a call of libvirt: that may wait for a
-     * hook, which waits for this.
+     * Held during changes of the broker and of files for this domain. Never held during a call of libvirt: libvirt may
+     * wait for a hook, and the hook waits for this lock.
      */
     final ReentrantLock steps = new ReentrantLock();
     final UUID uuid;
     /** For the log. */
     volatile String name;
-    /** Nothing is remembered here any more: who has waited for the steps must find the domain's new one. */
+    /** This tenant has been removed. A thread that waited for the steps must get the domain's new tenant. */
     volatile boolean forgotten;
-    /** When a hook was last answered, by System.nanoTime(): what was seen of the domain before is out of date. */
+    /** System.nanoTime() of the last hook's answer; earlier observations of the domain are out of date. */
     long touchedNs;
     boolean touched;
-    /** Between the hook that lets a domain start and the first look that finds it running. */
+    /** From the hook that lets a domain start until a pass finds it running. */
     boolean starting;
     long startingSinceNs;
     /** Whether Xen runs it. */
     boolean xen;
-    /** A hook has told that it comes from another host, and when. */
+    /** A hook has announced a migration to this host, at that time. */
     boolean incoming;
     long incomingSinceNs;
-    /** What the broker was last told to have. */
+    /** The wish that the broker last applied. */
     Wish applied;
-    /** The region's file is left of a share that has ended: the guest has not given the device back. */
+    /** The region's file outlives its share, because the guest has not given the device back. */
     boolean fileKept;
     long fileKeptSinceNs;
-    /** A command, or a plug that takes its time, has this domain's device in hand. */
+    /** A command or a long operation is working on this domain's device. */
     boolean busy;
-    /** The device shall be put in, even if it was taken out. */
+    /** The next pass puts the device in, even if it was removed. */
     boolean plugWanted;
-    /** What was tried and failed, and is not tried again before somebody asks. */
+    /** The wish that failed. hawserd tries it again only on request. */
     Wish plugFailed;
     String plugFailure = "";
-    /** How long a plug waits for the guest; as the last command said. */
+    /** How long a plug waits for the guest, from the last command. */
     java.time.Duration plugTimeout;
-    /** What the log has said last, so that it says a thing once. */
+    /** The status that was last logged, so that the log has each status once. */
     VgpuStatus logged;
-    /** What is to be written to the domain's metadata; guarded by this object. */
+    /** The status to write to the domain's metadata; guarded by this object. */
     VgpuStatus wanted;
     boolean writing;
-    /** What came of the last look since a command began; guarded by this object, which is notified. */
+    /** The outcome of the last pass since a command began; guarded by this object, which is notified. */
     Outcome outcome;
-    /** When somebody last wrote what the domain wants, until a step heeds it; guarded by this object. */
+    /** When the metadata's wish last changed, until a step takes it up; guarded by this object. */
     private Long askedNs;
-    /** What somebody who waits is told; guarded by this object, which is notified. */
+    /** The sentence for waiting commands; guarded by this object, which is notified. */
     String progress = "";
 
     /**
-     * What came of a look.
+     * The outcome of a pass.
      *
-     * @param wish null when there was none, or it cannot be.
-     * @param busy whether something goes on whose end will bring another look.
+     * @param wish null if there is none, or it is invalid.
+     * @param busy whether an operation is in progress whose end brings another pass.
      */
     record Outcome(Wish wish, VgpuStatus status, boolean busy) { }
 
@@ -68,63 +68,63 @@ final class Tenant {
         this.name = name;
     }
 
-    /** Notes what came of a look, for those who wait. */
+    /** Stores the outcome of a pass for waiting commands. */
     synchronized void conclude(Wish wish, VgpuStatus status, boolean nowBusy) {
         outcome = new Outcome(wish, status, nowBusy);
         notifyAll();
     }
 
-    /** Tells those who wait what is being waited for. */
-    synchronized void say(String text) {
+    /** Stores the sentence that waiting commands show. */
+    synchronized void setProgress(String text) {
         progress = text;
         notifyAll();
     }
 
-    /** Somebody has written what the domain wants. Any thread; waits for no step. */
-    synchronized void ask(long nowNs) {
+    /** Notes that the metadata's wish has changed. Any thread; does not wait for a step. */
+    synchronized void noteRequest(long nowNs) {
         askedNs = nowNs;
     }
 
-    private synchronized Long takeAsked() {
+    private synchronized Long takeRequest() {
         Long when = askedNs;
         askedNs = null;
         return when;
     }
 
-    /** Heeds what somebody has written: the device shall be put in, whatever came of it before. */
-    void heed() {
-        Long when = takeAsked();
+    /** Takes up a change of the metadata's wish: the next pass puts the device in, whatever the result before. */
+    void takeUpRequest() {
+        Long when = takeRequest();
         if (when != null) {
             plugWanted = true;
             plugFailed = null;
             if (isSeenAfterHooks(when)) {
-                touch(when); // what a look saw before is out of date
+                touch(when); // earlier observations are out of date
             }
         }
     }
 
-    /** Whether the file of a share that has ended is still there. */
-    void keepsFile(boolean kept, long nowNs) {
+    /** Notes whether the file of an ended share still exists. */
+    void setFileKept(boolean kept, long nowNs) {
         if (kept && !fileKept) {
             fileKeptSinceNs = nowNs;
         }
         fileKept = kept;
     }
 
-    /** What is remembered begins anew; who waits is told. */
+    /** Marks this tenant as removed, and wakes waiting commands. */
     synchronized void forget() {
         forgotten = true;
         notifyAll();
     }
 
-    /** A hook has changed what is known. */
+    /** Notes a change: earlier observations of the domain are out of date. */
     void touch(long nowNs) {
         touched = true;
         touchedNs = nowNs;
     }
 
-    /** Whether something that was seen of the domain at that time still counts. */
-    boolean isSeenAfterHooks(long seenNs) {
+    /** Whether an observation of the domain is newer than the last change. */
+    boolean isUpToDate(long seenNs) {
         return !touched || seenNs - touchedNs > 0;
     }
 }

@@ -7,12 +7,12 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * What has come of a domain's wish, as its metadata says it.
+ * The result of a domain's wish, as hawserd writes it into the metadata.
  *
  * @param vgpu the vGPU's name at the broker; empty while there is none.
- * @param transport empty while the wish is not known.
- * @param reason a sentence; empty when it is ready.
- * @param by {@code metadata} or {@code device}: what asked for it.
+ * @param transport empty while the wish is unknown.
+ * @param reason a sentence; empty if the vGPU is ready.
+ * @param by {@code metadata} or {@code device}: the source of the wish.
  */
 public record VgpuStatus(State state, String vgpu, String transport, Instant since, String reason, String by) {
     /** The metadata's namespace. */
@@ -20,24 +20,24 @@ public record VgpuStatus(State state, String vgpu, String transport, Instant sin
     /** The metadata's prefix. */
     public static final String PREFIX = "hawser-status";
 
-    /** How far it is. */
+    /** The state of the vGPU. */
     public enum State {
-        /** The guest can use it. */
+        /** The guest can use the vGPU. */
         READY,
-        /** For the broker, or for the guest to see the device. */
+        /** hawserd waits for the broker, or for the guest to find the device. */
         WAITING,
-        /** It cannot be had; the reason says why. */
+        /** The vGPU is not available; the reason explains why. */
         REFUSED,
-        /** Somebody has taken the device out of the running domain. */
+        /** An administrator has removed the device from the running domain. */
         DETACHED;
 
-        /** As the metadata has it. */
+        /** The form in the metadata. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
     }
 
-    /** Makes one; times are whole seconds. */
+    /** Truncates the time to whole seconds. */
     public VgpuStatus {
         since = since.truncatedTo(ChronoUnit.SECONDS);
     }
@@ -54,13 +54,13 @@ public record VgpuStatus(State state, String vgpu, String transport, Instant sin
         return all;
     }
 
-    /** Whether it says the same, whenever that began. */
-    boolean saysAs(VgpuStatus other) {
+    /** Whether both are equal, apart from the time. */
+    boolean isSameAs(VgpuStatus other) {
         return other != null && state == other.state && vgpu.equals(other.vgpu) && transport.equals(other.transport)
             && reason.equals(other.reason) && by.equals(other.by);
     }
 
-    /** What the attributes say; null when they are not ours. */
+    /** Parses the attributes; null if hawserd did not write them. */
     static VgpuStatus of(Map<String, String> attributes) {
         try {
             return new VgpuStatus(State.valueOf(attributes.getOrDefault("state", "").toUpperCase(Locale.ROOT)),
@@ -68,7 +68,7 @@ public record VgpuStatus(State state, String vgpu, String transport, Instant sin
                 Instant.parse(attributes.getOrDefault("since", "")), attributes.getOrDefault("reason", ""),
                 attributes.getOrDefault("by", ""));
         } catch (IllegalArgumentException | java.time.DateTimeException e) {
-            return null; // somebody else has written there: as if there were none
+            return null; // another program wrote this element; it counts as absent
         }
     }
 }

@@ -11,16 +11,16 @@ import java.util.TreeSet;
 import java.util.regex.Pattern;
 
 /**
- * The vGPU that a domain asks for, checked.
+ * The vGPU that a domain asks for, validated.
  *
- * @param name at the broker; empty for the domain's.
+ * @param name at the broker; empty for the domain's name.
  * @param memoryBytes reserved on each GPU; 0 is best effort.
  * @param share 1 to 100.
- * @param gpus {@code any}, {@code all}, or numbers and UUIDs with commas.
+ * @param gpus {@code any}, {@code all}, or numbers and UUIDs separated by commas.
  * @param sessions at a time, 1 or more; for shared memory at most the region's slots.
  * @param regionBytes the region's length, a power of two; 0 with TCP.
  * @param required whether the domain may not start without it.
- * @param byDevice whether there is no metadata: a device alone asks for the defaults.
+ * @param byDevice whether there is only a device, which asks for the defaults, and no metadata.
  */
 public record Wish(String name, long memoryBytes, int share, Mode mode, String gpus, int sessions, Transport transport,
     long regionBytes, boolean required, boolean byDevice) {
@@ -28,42 +28,42 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     public static final String NAMESPACE = "urn:hawser:vgpu:1";
     /** The metadata's prefix, as hawserctl writes it. */
     public static final String PREFIX = "hawser";
-    /** What a region has when nothing is said. */
+    /** The region's length if neither metadata nor command give one. */
     public static final long DEFAULT_REGION_BYTES = 64L << 20;
     static final long LEAST_REGION_BYTES = 4L << 20;
-    /** A region is memory of the host, named by whoever may write a domain's definition. */
+    /** Limits the host's memory that the author of a domain's definition can take. */
     static final long MOST_REGION_BYTES = 64L << 30;
     static final int DEFAULT_SESSIONS = 16;
     private static final int MAX_SESSIONS = 1_000_000; // the broker's own limit
     private static final int MAX_GPUS_CHARACTERS = 2048; // the broker's own limit
-    private static final int MAX_SHOWN = 64; // a reason is no place for a whole attribute
+    private static final int MAX_SHOWN = 64; // limits the attribute's text in a reason
     private static final List<String> ATTRIBUTES = List.of("name", "memory", "share", "mode", "gpus", "sessions",
         "transport", "region", "required");
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"); // the broker's own rule
     private static final Pattern GPU = Pattern.compile("\\d{1,4}|(?i:GPU-)?[0-9A-Fa-f-]{4,36}");
     private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
 
-    /** Whether others may be on its GPUs. */
+    /** Whether other vGPUs may be placed on its GPUs. */
     public enum Mode {
         /** They may. */
         SHARED,
         /** They may not. */
         EXCLUSIVE;
 
-        /** As the broker and the metadata have it. */
+        /** The form at the broker and in the metadata. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
     }
 
-    /** How the guest comes. */
+    /** The carrier of the guest's calls. */
     public enum Transport {
         /** By an ivshmem device. */
         SHM,
-        /** By TCP, with settings that it is given. */
+        /** TCP, with settings from hawserd. */
         TCP;
 
-        /** As the broker and the metadata have it. */
+        /** The form at the broker and in the metadata. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
@@ -93,7 +93,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
             region, required(attributes.get("required")), false);
     }
 
-    /** What a device without metadata asks for. */
+    /** The wish of a device without metadata. */
     static Wish ofDevice(long regionBytes) throws WishException {
         long region = checkedRegion(regionBytes, Long.toString(regionBytes));
         return new Wish("", 0, 100, Mode.SHARED, "any", standardSessions(region), Transport.SHM, region, true, true);
@@ -152,7 +152,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     private static Transport transport(String text, Driver driver) throws WishException {
         Transport transport = choice("transport", text, driver == Driver.XEN ? Transport.TCP : Transport.SHM);
         if (driver == Driver.XEN && transport == Transport.SHM) {
-            throw new WishException("vgpu: transport must be tcp for a domain of Xen, which has no <shmem>: transport="
+            throw new WishException("vgpu: transport must be tcp for a Xen domain, which has no <shmem>: transport="
                 + shown(text));
         }
         return transport;
@@ -167,14 +167,14 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         }
         for (String entry : wanted.split(",", -1)) {
             if (wanted.length() > MAX_GPUS_CHARACTERS || !GPU.matcher(entry.strip()).matches()) {
-                throw new WishException("vgpu: gpus must be any, all, or numbers and UUIDs with commas, at most "
-                    + MAX_GPUS_CHARACTERS + " characters: gpus=" + shown(text));
+                throw new WishException("vgpu: gpus must be any, all, or numbers and UUIDs separated by commas, "
+                    + "at most " + MAX_GPUS_CHARACTERS + " characters: gpus=" + shown(text));
             }
         }
         return wanted;
     }
 
-    /** 16, or as many as a small region has room for. */
+    /** 16, or fewer if a small region has room for fewer. */
     private static int standardSessions(long regionBytes) {
         int sessions = DEFAULT_SESSIONS;
         while (sessions > 1 && !hasRoom(regionBytes, sessions)) {
@@ -194,7 +194,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
 
     private static void requireRoom(long regionBytes, int sessions, Transport transport) throws WishException {
         if (transport == Transport.SHM && !hasRoom(regionBytes, sessions)) {
-            throw new WishException("vgpu: a region of " + size(regionBytes) + " has no room for so many sessions:"
+            throw new WishException("vgpu: a region of " + size(regionBytes) + " is too small for so many sessions:"
                 + " sessions=" + sessions);
         }
     }
@@ -202,7 +202,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     private static long region(String text, Transport transport) throws WishException {
         if (transport == Transport.TCP) {
             if (text != null) {
-                throw new WishException("vgpu: region is for transport shm alone: region=" + shown(text));
+                throw new WishException("vgpu: region is only for transport shm: region=" + shown(text));
             }
             return 0;
         }
@@ -241,7 +241,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         return printable.length() < text.length() ? printable + "..." : printable;
     }
 
-    /** The attributes that say it; what has its default is left out. */
+    /** The attributes of this wish, without those that have their default. */
     public Map<String, String> attributes() {
         Map<String, String> all = new LinkedHashMap<>();
         if (!name.isEmpty()) {
@@ -272,7 +272,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         return all;
     }
 
-    /** A size as attributes have it: exact. */
+    /** An exact size, in the form of the attributes. */
     static String size(long bytes) {
         String prefixes = "KMGT";
         long number = bytes;
@@ -285,9 +285,9 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     }
 
     /**
-     * The name of the vGPU when the metadata has none: the domain's, with what a name may not have as {@code -}.
+     * The name of a vGPU whose metadata gives none: the domain's name, with {@code -} for each invalid character.
      *
-     * @param taken whether another vGPU has that name: the UUID's first 8 characters make it another one.
+     * @param taken whether another vGPU has that name. The first 8 characters of the UUID then make it unique.
      */
     static String standardName(String domain, java.util.UUID uuid, boolean taken) {
         String suffix = taken ? "-" + uuid.toString().substring(0, 8) : "";

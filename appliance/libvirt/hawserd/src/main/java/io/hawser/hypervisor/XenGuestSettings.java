@@ -1,15 +1,15 @@
 package io.hawser.hypervisor;
 
-/** Settings of guests of Xen, which read them from XenStore. Any thread; a call may block for seconds. */
+/** The settings of Xen guests, which read them from XenStore. Any thread; a call may block for seconds. */
 public interface XenGuestSettings {
     /**
-     * Puts a guest's settings at {@code /local/domain/ID/vm-data/hawser}, readable by that domain alone. Repeatable.
+     * Writes a guest's settings to {@code /local/domain/ID/vm-data/hawser}, readable by that domain alone. Repeatable.
      *
-     * @param domainId libvirt's, which is Xen's.
-     * @throws HypervisorException when XenStore is not there or refuses.
+     * @param domainId libvirt's and Xen's number of the domain.
+     * @throws HypervisorException if XenStore is not there or rejects the write.
      */
     void put(int domainId, GuestSettings settings);
 
-    /** Removes them; nothing when they, or the domain, are gone. */
+    /** Removes the settings; does nothing if they, or the domain, are gone. */
     void remove(int domainId);
 }

@@ -1,2 +1,2 @@
-/** The daemon on the hypervisor: it gives each domain of libvirt the vGPU that its metadata asks for. */
+/** The daemon on the hypervisor: it gives each libvirt domain the vGPU that its metadata asks for. */
 package io.hawser.hypervisor;

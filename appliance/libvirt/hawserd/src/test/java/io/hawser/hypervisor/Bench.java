@@ -21,13 +21,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** A host: hawserd with its socket, a hypervisor in memory, and a broker that is real. */
+/** A host: hawserd with its socket, a hypervisor in memory, and a real broker. */
 final class Bench implements AutoCloseable {
     static final long LIMIT_S = 600;
-    /** A machine that has much else to do keeps a hook waiting for longer than libvirt would. */
+    /** A busy machine may delay a hook's answer beyond libvirt's limit. */
     private static final String PATIENT = "hook.timeout = \"300\"";
     private static final Reconciler.Patience SHORT = new Reconciler.Patience(Duration.ofMillis(300),
-        Duration.ofMillis(300), Duration.ofSeconds(2), Duration.ofHours(1)); // nothing may wait for the next look
+        Duration.ofMillis(300), Duration.ofSeconds(2), Duration.ofHours(1)); // no test may depend on the periodic pass
 
     final FakeHypervisor hypervisor;
     final RealBroker broker;
@@ -38,12 +38,12 @@ final class Bench implements AutoCloseable {
     private final Path state;
     private Daemon daemon;
 
-    /** On a folder for everything; region files are in a folder of their own in /dev/shm. */
+    /** Keeps everything in a folder; region files are in a folder of their own in /dev/shm. */
     Bench(Path folder, RealBroker broker, String host) throws IOException {
         this(folder, broker, host, PATIENT);
     }
 
-    /** The same with other settings. */
+    /** The same with additional settings. */
     Bench(Path folder, RealBroker broker, String host, String settings) throws IOException {
         this.broker = broker;
         hypervisor = new FakeHypervisor(host);
@@ -77,7 +77,7 @@ final class Bench implements AutoCloseable {
             }), SHORT);
     }
 
-    /** hawserd ends; as after kill -9, nothing that it remembers is left. */
+    /** Stops hawserd; as after kill -9, its memory is lost. */
     void stop() {
         daemon.close();
     }
@@ -86,7 +86,7 @@ final class Bench implements AutoCloseable {
         return new DaemonClient(socket);
     }
 
-    /** libvirt's hook, by the socket; null when nobody answers or it may go on. */
+    /** libvirt's hook, through the socket; returns null if hawserd allows the operation or does not answer. */
     FakeHypervisor.Hook hook(String driver) {
         return (operation, suboperation, xml) -> {
             try {
@@ -123,24 +123,24 @@ final class Bench implements AutoCloseable {
         }
     }
 
-    /** Whether a running domain says that its vGPU is in that state. */
-    boolean says(FakeHypervisor.Machine machine, VgpuStatus.State state) {
+    /** Whether a running domain's metadata shows its vGPU in that state. */
+    boolean hasState(FakeHypervisor.Machine machine, VgpuStatus.State state) {
         VgpuStatus status = status(machine);
         return status != null && status.state() == state;
     }
 
-    /** One look more, by whoever calls. */
-    void look() {
-        daemon.reconciler().look();
+    /** Runs one pass in the caller's thread. */
+    void runPass() {
+        daemon.reconciler().reconcile();
     }
 
-    /** One look after all that has happened so far has been heard of. */
-    void lookAfterEvents() throws Exception {
-        hypervisor.awaitTold();
-        look();
+    /** Runs one pass after all events so far have been delivered. */
+    void runPassAfterEvents() throws Exception {
+        hypervisor.awaitEvents();
+        runPass();
     }
 
-    /** Waits until nothing is wrong. */
+    /** Waits until there is no problem. */
     void await(java.util.concurrent.Callable<String> problem) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_S);
         String seen = problem.call();
@@ -154,7 +154,10 @@ final class Bench implements AutoCloseable {
         }
     }
 
-    /** What is not as the running domains want it; empty when all is. Nothing else may be at the broker or on disks. */
+    /**
+     * The first difference between the running domains' wishes and the actual state; empty if there is none. Includes
+     * leftovers at the broker and on disk.
+     */
     String problem() throws Exception {
         List<Item> vgpus = broker.ask(c -> Item.list(c.get("/api/v1/vgpus")));
         List<Item> served = broker.ask(c -> Item.list(c.get("/api/v1/regions")));

@@ -139,7 +139,7 @@ class DomainXmlTest {
                 }
             }
             try {
-                // Whatever it is: an answer or a reason, never another failure.
+                // Any text gives a result or a reason, never another exception.
                 DomainXml xml = DomainXml.parse(text.toString());
                 xml.wish(random.nextBoolean() ? Driver.QEMU : Driver.XEN);
                 xml.status();

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** hawserd with its socket and a real broker; only libvirt is in memory. */
+/** hawserd with its socket and a real broker; only libvirt is simulated in memory. */
 class DomainsIT {
     private static final String SHM = "region='4M' sessions='2'";
     @TempDir
@@ -114,7 +114,7 @@ class DomainsIT {
         assertTrue(bench.start(bare).contains("there is no device"));
         FakeHypervisor.Machine thief = bench.define("thief", Driver.QEMU, SHM, 4);
         thief.inactive = FakeHypervisor.withDevice(thief.inactive, Xml.shmem(bad.uuid, 4));
-        assertTrue(bench.start(thief).contains("its own region alone"));
+        assertTrue(bench.start(thief).contains("only its own region"));
         bench.await(bench::problem);
     }
 
@@ -126,7 +126,7 @@ class DomainsIT {
         bench.await(bench::problem);
         assertEquals("web-" + first.uuid.toString().substring(0, 8), bench.status(first).vgpu());
         FakeHypervisor.Machine named = bench.define("other", Driver.QEMU, SHM + " name='web'", 4);
-        assertTrue(bench.start(named).contains("of the name web already"));
+        assertTrue(bench.start(named).contains("already has a vGPU of the name web"));
         assertEquals("", vgpu("web").item("owner").text("id"));
         broker.ask(c -> c.change("DELETE", "/api/v1/vgpus/web", null));
     }
@@ -155,7 +155,7 @@ class DomainsIT {
         Map<String, Object> wanted = Map.of("vgpu", Map.of("region", "4M", "sessions", "2", "memory", "32M"));
         String byVirsh = Item.of(bench.client().post("/v1/domains/hot/xml", wanted, p -> { })).text("text");
         assertTrue(byVirsh.indexOf("virsh attach-device hot --live --config") < byVirsh.indexOf("virsh metadata hot"),
-            "metadata alone has hawserd put the device in, so it comes last: " + byVirsh);
+            "the metadata comes last, because hawserd plugs the device in as soon as it is set: " + byVirsh);
         assertTrue(byVirsh.contains("virsh attach-device"), byVirsh);
         Item answer = Item.of(bench.client().post("/v1/domains/hot/attach", wanted, progress::add));
         assertEquals("ready", answer.text("status"));
@@ -166,7 +166,7 @@ class DomainsIT {
         assertEquals("hot", Item.list(bench.client().get("/v1/domains")).getFirst().text("domain"));
         assertEquals("off", Item.of(bench.client().post("/v1/domains/hot/detach", Map.of(), p -> { })).text("state")
             .replace("running", "off"));
-        // The status may be written once more by a thread that had been told to before.
+        // A thread that had already begun may write the status once more.
         bench.await(() -> machine.live.contains("hawser") ? machine.live : bench.problem());
         assertFalse(machine.inactive.contains("hawser"), machine.inactive);
     }
@@ -181,12 +181,12 @@ class DomainsIT {
         try (Arena reader = Arena.ofShared(); FileChannel region = FileChannel.open(file)) {
             region.map(FileChannel.MapMode.READ_ONLY, 0, 4096, reader);
             bench.client().post("/v1/domains/read/detach", Map.of(), p -> { });
-            bench.lookAfterEvents(); // there is nothing more that asks for a look
-            assertTrue(Files.exists(file), "somebody reads it");
+            bench.runPassAfterEvents(); // no further event requests a pass
+            assertTrue(Files.exists(file), "a process maps it");
         }
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Bench.LIMIT_S);
         while (Files.exists(file)) {
-            assertTrue(System.nanoTime() - end < 0, "nobody reads it any more");
+            assertTrue(System.nanoTime() - end < 0, "no process maps it any more");
             TimeUnit.MILLISECONDS.sleep(20);
         }
     }
@@ -198,7 +198,7 @@ class DomainsIT {
         machine.guestWorks = false;
         CtlException refused = assertThrows(CtlException.class, () -> bench.client().post("/v1/domains/deaf/attach",
             Map.of("vgpu", Map.of("region", "4M", "sessions", "2"), "timeoutS", 1), p -> { }));
-        assertTrue(refused.getMessage().contains("has not given the device an address within 1 s"),
+        assertTrue(refused.getMessage().contains("has not assigned the device an address within 1 s"),
             refused.getMessage());
         bench.await(() -> machine.live.contains("urn:hawser:vgpu:1") ? "the metadata is still there" : "");
         assertFalse(machine.inactive.contains("hawser"));
@@ -213,7 +213,7 @@ class DomainsIT {
         Path file = bench.regions.resolve("hawser-" + machine.uuid);
         try (Arena qemu = Arena.ofShared(); FileChannel region = FileChannel.open(file, StandardOpenOption.CREATE_NEW,
             StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-            region.map(FileChannel.MapMode.READ_WRITE, 0, 4 << 20, qemu); // a file in nobody's memory is left over
+            region.map(FileChannel.MapMode.READ_WRITE, 0, 4 << 20, qemu); // an unmapped file counts as left over
             bench.hypervisor.virshDevice(machine, Xml.shmem(machine.uuid, 4));
             bench.await(() -> bench.status(machine) == null ? "nothing has come of it" : bench.problem());
         }
@@ -226,14 +226,14 @@ class DomainsIT {
         assertEquals(VgpuStatus.State.READY, bench.status(machine).state());
         bench.hypervisor.virshMetadata(machine, "<vgpu region='4M' sessions='2' share='7'/>");
         bench.await(() -> vgpu("virsh").number("computeShare") == 7 ? bench.problem() : "the share is not changed");
-        bench.lookAfterEvents(); // else the change may be heard of after the device is out, and asks for it again
+        bench.runPassAfterEvents(); // otherwise the event may come after the unplug, and request the device again
         bench.hypervisor.virshDevice(machine, null);
-        bench.await(() -> bench.says(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");
+        bench.await(() -> bench.hasState(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");
         bench.stop();
         bench.start();
-        bench.await(() -> bench.says(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");
+        bench.await(() -> bench.hasState(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");
         bench.hypervisor.virshMetadata(machine, "<vgpu region='4M' sessions='2'/>");
-        bench.await(() -> bench.says(machine, VgpuStatus.State.READY) ? bench.problem() : "not yet");
+        bench.await(() -> bench.hasState(machine, VgpuStatus.State.READY) ? bench.problem() : "not yet");
         bench.hypervisor.virshMetadata(machine, null);
         bench.await(() -> machine.live.contains("<shmem") ? "the device is still there" : bench.problem());
     }
@@ -248,8 +248,8 @@ class DomainsIT {
         String refused = bench.start(must);
         assertTrue(refused != null && refused.contains("broker"), refused);
         assertNull(bench.start(may));
-        bench.stop(runs); // cannot be given back yet
-        bench.await(() -> bench.says(may, VgpuStatus.State.WAITING) ? "" : "it waits: " + bench.status(may));
+        bench.stop(runs); // the broker is away, so the vGPU cannot be released yet
+        bench.await(() -> bench.hasState(may, VgpuStatus.State.WAITING) ? "" : "it waits: " + bench.status(may));
         broker.start();
         bench.await(bench::problem);
         assertEquals(VgpuStatus.State.READY, bench.status(may).state());
@@ -258,14 +258,15 @@ class DomainsIT {
     @Test
     void shouldLendRegionsToTheBrokersDomain() throws Exception {
         try (Bench host = new Bench(folder, broker, UUID.randomUUID().toString(), "broker.domain = \"gpu\"\n"
-            + "hook.timeout = \"40\"")) { // for half of it the broker is asked for a device that it has not
+            + "hook.timeout = \"40\"")) { // hawserd retries for half of it
             FakeHypervisor.Machine tenant = host.define("tenant", Driver.QEMU, SHM, 4);
             assertTrue(host.start(tenant).contains("the broker's domain cannot have the region"));
             FakeHypervisor.Machine gpu = host.define("gpu", Driver.QEMU, "", 0);
             assertNull(host.start(gpu));
             List<Shmem> seen = new ArrayList<>();
             FakeHypervisor.Hook hook = host.hook("qemu");
-            // This broker runs on the host and has no such device: what it says is the reason, and all is taken back.
+            // This broker runs on the host and has no such device: its error is the reason, and hawserd releases
+            // everything.
             String refused = host.hypervisor.start(tenant, (operation, suboperation, xml) -> {
                 String reason = hook.call(operation, suboperation, xml);
                 try {
@@ -279,7 +280,7 @@ class DomainsIT {
             assertEquals(List.of(new Shmem("hawser-" + tenant.uuid, 4 << 20, "ivshmem-plain",
                 "ua-hawser-" + tenant.uuid)), seen);
             assertFalse(gpu.live.contains("shmem"), gpu.live);
-            // One that hawserd has not seen going is found and taken out.
+            // hawserd also finds and removes a device whose tenant's end it has not seen.
             host.hypervisor.virshDevice(gpu, Xml.shmem(tenant.uuid, 4).replace("ua-hawser", "ua-hawser-"
                 + tenant.uuid));
             host.await(() -> gpu.live.contains("<shmem") ? "the region is still there" : host.problem());
@@ -301,7 +302,7 @@ class DomainsIT {
             bench.await(() -> vgpu("nomad").item("owner").text("id").endsWith("@" + bench.hypervisor.host)
                 ? bench.problem() : "the owner is " + vgpu("nomad").item("owner"));
             other.hook("qemu").call("migrate", "begin", there.inactive);
-            other.look(); // libvirt takes its time between the two, and nothing may be forgotten meanwhile
+            other.runPass(); // libvirt takes time between the two; hawserd must remember the migration meanwhile
             assertNull(other.start(there));
             bench.stop(here);
             assertEquals(id, vgpu("nomad").text("id"));
@@ -319,7 +320,7 @@ class DomainsIT {
             for (int round = 0; round < 20; round++) {
                 UUID uuid = UUID.randomUUID();
                 String name = "nomad-" + round;
-                // As in a migration that both hosts lose: the domain crashes when it has just arrived.
+                // As in a migration that both hosts lose: the domain crashes right after its arrival.
                 String owner = new Claim.Owner(uuid, other.hypervisor.host, bench.hypervisor.host).id();
                 broker.ask(c -> c.change("POST", "/api/v1/vgpus", Map.of("name", name, "owner", Map.of("kind", "domain",
                     "id", owner))));
@@ -335,7 +336,7 @@ class DomainsIT {
                 for (Future<String> hook : hooks) {
                     assertNull(hook.get(Bench.LIMIT_S, TimeUnit.SECONDS));
                 }
-                // At once: neither host takes the other for its owner, nor has anybody to look again.
+                // At once: neither host considers the other the owner, and no later pass is needed.
                 assertEquals(List.of(), broker.ask(c -> Item.list(c.get("/api/v1/vgpus"))).stream()
                     .filter(v -> v.text("name").equals(name)).map(v -> v.item("owner").text("id")).toList());
             }
@@ -378,7 +379,7 @@ class DomainsIT {
                 bench.hypervisor.away(false);
             }
             case 2 -> {
-                // hawserd is not there: neither hook nor event tells it.
+                // hawserd is down: it receives neither hooks nor events.
                 bench.stop();
                 bench.hypervisor.stop(machine, bench.hook("qemu"));
                 bench.start();
@@ -392,7 +393,7 @@ class DomainsIT {
                     broker.start();
                 }
             }
-            case 4, 5, 6, 7 -> bench.hypervisor.tell(l -> {
+            case 4, 5, 6, 7 -> bench.hypervisor.publish(l -> {
                 l.lifecycle(machine.uuid, machine.name, "stopped");
                 l.deviceRemoved(machine.uuid, HotPlug.ALIAS);
                 l.connected();
@@ -421,7 +422,7 @@ class DomainsIT {
                 if (machine.running) {
                     bench.stop(machine);
                 } else {
-                    bench.start(machine); // refused or not: both must leave nothing behind
+                    bench.start(machine); // refused or not, nothing may be left over
                 }
             }
         }
@@ -431,7 +432,7 @@ class DomainsIT {
         try {
             bench.client().post("/v1/domains/" + machine.name + "/" + what, body, p -> { });
         } catch (CtlException e) {
-            assertEquals(1, e.exitCode(), e.getMessage()); // it does not run, or another change goes on
+            assertEquals(1, e.exitCode(), e.getMessage()); // it does not run, or another change is in progress
         }
     }
 }

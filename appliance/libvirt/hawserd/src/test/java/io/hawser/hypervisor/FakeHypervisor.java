@@ -17,8 +17,8 @@ import org.w3c.dom.Element;
 import org.w3c.dom.Node;
 
 /**
- * Domains in memory that behave to their callers as libvirt's: a domain is held while a hook runs, hooks are called in
- * libvirt's order, events come afterwards in a thread of their own. Several hawserds, one after the other, may use it.
+ * Domains in memory that behave like libvirt's to their callers. A domain is held while a hook runs, hooks come in
+ * libvirt's order, and events follow in a thread of their own. Several hawserds may use it, one after the other.
  */
 final class FakeHypervisor {
     final String host;
@@ -27,7 +27,7 @@ final class FakeHypervisor {
     private final ExecutorService events = Executors.newSingleThreadExecutor(Thread.ofPlatform().daemon().factory());
     private volatile boolean away;
 
-    /** A hook, as libvirt calls it; returns why not, or null. */
+    /** A hook as libvirt calls it; returns the reason of a refusal, or null. */
     interface Hook {
         String call(String operation, String suboperation, String xml);
     }
@@ -41,7 +41,7 @@ final class FakeHypervisor {
         volatile String inactive;
         volatile String live;
         volatile boolean running;
-        /** Whether its guest gives devices addresses, and gives them back. */
+        /** Whether the guest assigns addresses to devices and gives devices back. */
         volatile boolean guestWorks = true;
         int id;
 
@@ -63,7 +63,7 @@ final class FakeHypervisor {
         return machine;
     }
 
-    /** Starts a domain; returns why it may not, or null. */
+    /** Starts a domain; returns the reason of a refusal, or null. */
     String start(Machine machine, Hook hook, String... before) {
         machine.lock.lock();
         try {
@@ -85,11 +85,11 @@ final class FakeHypervisor {
         } finally {
             machine.lock.unlock();
         }
-        tell(l -> l.lifecycle(machine.uuid, machine.name, "started"));
+        publish(l -> l.lifecycle(machine.uuid, machine.name, "started"));
         return null;
     }
 
-    /** Ends a domain in whatever way; with a null hook as when libvirtd was not there to see it. */
+    /** Ends a domain in any way. A null hook simulates an end while libvirtd is down. */
     void stop(Machine machine, Hook hook) {
         machine.lock.lock();
         try {
@@ -104,31 +104,31 @@ final class FakeHypervisor {
             machine.lock.unlock();
         }
         if (hook != null) {
-            tell(l -> l.lifecycle(machine.uuid, machine.name, "stopped"));
+            publish(l -> l.lifecycle(machine.uuid, machine.name, "stopped"));
         }
     }
 
-    void tell(java.util.function.Consumer<Hypervisor.Listener> event) {
+    void publish(java.util.function.Consumer<Hypervisor.Listener> event) {
         events.execute(() -> listeners.forEach(event));
     }
 
-    /** Waits until everybody has heard what was told before. */
-    void awaitTold() throws Exception {
+    /** Waits until all listeners have received all events so far. */
+    void awaitEvents() throws Exception {
         events.submit(() -> { }).get(Bench.LIMIT_S, TimeUnit.SECONDS);
     }
 
-    /** libvirtd goes, and comes back. */
+    /** Stops or starts libvirtd. */
     void away(boolean gone) {
         away = gone;
-        tell(gone ? l -> l.disconnected("it was stopped") : Hypervisor.Listener::connected);
+        publish(gone ? l -> l.disconnected("it was stopped") : Hypervisor.Listener::connected);
     }
 
-    /** As one hawserd has it. */
+    /** The interface for one hawserd. */
     Hypervisor connect() {
         return new Connected();
     }
 
-    /** Puts a device in, or takes it out, as {@code virsh attach-device} and {@code detach-device} do. */
+    /** Adds or removes a device, as {@code virsh attach-device} and {@code detach-device} do. */
     void virshDevice(Machine machine, String device) {
         machine.lock.lock();
         try {
@@ -139,7 +139,7 @@ final class FakeHypervisor {
         } finally {
             machine.lock.unlock();
         }
-        tell(device != null ? l -> l.deviceAdded(machine.uuid, HotPlug.ALIAS)
+        publish(device != null ? l -> l.deviceAdded(machine.uuid, HotPlug.ALIAS)
             : l -> l.deviceRemoved(machine.uuid, HotPlug.ALIAS));
     }
 
@@ -154,7 +154,7 @@ final class FakeHypervisor {
         } finally {
             machine.lock.unlock();
         }
-        tell(l -> l.metadataChanged(machine.uuid, Wish.NAMESPACE));
+        publish(l -> l.metadataChanged(machine.uuid, Wish.NAMESPACE));
     }
 
     static String withDevice(String xml, String device) {
@@ -230,7 +230,7 @@ final class FakeHypervisor {
         }
 
         private DomainView view(Machine machine) {
-            machine.lock.lock(); // as libvirt: not while a hook runs
+            machine.lock.lock(); // as in libvirt, not while a hook runs
             try {
                 return new DomainView(machine.uuid, machine.name, machine.driver, machine.running ? machine.id : -1,
                     machine.running, machine.live, machine.inactive);
@@ -253,7 +253,7 @@ final class FakeHypervisor {
             live(domain);
             machine.live = withMetadata(machine.live, namespace, prefix, xml);
             machine.lock.unlock();
-            tell(l -> l.metadataChanged(domain, namespace));
+            publish(l -> l.metadataChanged(domain, namespace));
         }
 
         @Override
@@ -263,7 +263,7 @@ final class FakeHypervisor {
             live(domain);
             machine.live = withDevice(machine.live, xml);
             machine.lock.unlock();
-            tell(l -> l.deviceAdded(domain, HotPlug.ALIAS));
+            publish(l -> l.deviceAdded(domain, HotPlug.ALIAS));
         }
 
         @Override
@@ -275,7 +275,7 @@ final class FakeHypervisor {
             machine.live = gone ? withoutShmem(machine.live) : machine.live;
             machine.lock.unlock();
             if (gone) {
-                tell(l -> l.deviceRemoved(domain, alias));
+                publish(l -> l.deviceRemoved(domain, alias));
             }
         }
 
@@ -311,7 +311,7 @@ final class FakeHypervisor {
         @Override
         public void start() {
             listeners.add(listener);
-            tell(Listener::connected);
+            publish(Listener::connected);
         }
 
         @Override

@@ -24,7 +24,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A domain whose broker looks for tags in its devices: each device has the memory of the file that it was made of. */
+/**
+ * The GPU's domain, whose broker finds regions by the tags in its devices. Each device maps the file that it was made
+ * of.
+ */
 class GpuDomainTest {
     private static final UUID TENANT = UUID.fromString("11111111-2222-4333-8444-555555555555");
     private static final Duration LONG = Duration.ofMinutes(5);
@@ -41,12 +44,12 @@ class GpuDomainTest {
     private Shares shares;
     private Path file;
 
-    /** The domain as libvirt has it: at most the device of the one tenant. */
+    /** The domain as libvirt shows it, with at most the device of the one tenant. */
     private final class Devices implements HotPlug {
         final List<String> calls = new ArrayList<>();
-        /** The file that the domain's device is made of, under whatever name it has now; null for none. */
+        /** The file behind the domain's device, even after a rename; null for none. */
         volatile Path device;
-        /** How often the guest must be asked to give the device back. */
+        /** The number of requests after which the guest gives the device back. */
         int stubborn;
 
         @Override

@@ -32,7 +32,7 @@ class HawserdConfigTest {
             assertTrue(example.contains("#" + name + " = \""), "the example has no " + name);
             assertTrue(manual.contains(name), "the manual has no " + name);
         }
-        // With everything of the example set it is still read.
+        // The example stays valid with all of its settings enabled.
         HawserdConfig all = read(example.replaceAll("(?m)^#(\\S+ = )", "$1"));
         assertEquals(HawserdConfig.NAMES.size(), all.shown().size());
         assertEquals(List.of("qemu:///system"), all.libvirtUris());

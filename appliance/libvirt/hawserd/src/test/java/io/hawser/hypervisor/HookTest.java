@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The script that libvirt calls, against a real daemon's socket and against whatever else may listen there. */
+/** The script that libvirt calls, with a real daemon and with other programs at the socket. */
 @EnabledIf(value = "hasCurl", disabledReason = "curl is not installed, which the hook needs")
 class HookTest {
     private static final Path SCRIPT = Path.of("../../hooks/50-hawser").toAbsolutePath().normalize();
@@ -38,7 +38,7 @@ class HookTest {
     private Daemon daemon;
     private ServerSocketChannel other;
 
-    /** How the script ended. */
+    /** The script's result. */
     private record Ended(int exitCode, String err, String out, Duration took) { }
 
     static boolean hasCurl() throws Exception {
@@ -84,9 +84,9 @@ class HookTest {
             try {
                 while (true) {
                     SocketChannel asked = other.accept();
-                    kept.add(asked); // so that it stays open where nothing is answered
+                    kept.add(asked); // keeps the connection open without an answer
                     if (answer != null) {
-                        readAll(asked); // who still writes might not look for the answer
+                        readAll(asked); // a client that still writes might not read the answer
                         asked.write(ByteBuffer.wrap(answer.getBytes(StandardCharsets.ISO_8859_1)));
                         asked.close();
                     }
@@ -125,7 +125,7 @@ class HookTest {
             assertEquals(1, ended.exitCode(), operation + ": " + ended);
             assertTrue(ended.err().startsWith("hawser: ") && ended.err().contains(reason), operation + ": " + ended);
             assertEquals(1, ended.err().lines().count(), "one sentence: " + ended);
-            assertEquals("", ended.out(), "libvirt would take it for another domain XML");
+            assertEquals("", ended.out(), "libvirt would read output as a changed domain XML");
         }
         for (String operation : OTHERS) {
             Ended ended = run(operation, XML);
@@ -141,7 +141,7 @@ class HookTest {
 
     @Test
     void shouldNotTouchOtherDomains() throws Exception {
-        listen(null); // who would be asked would hang
+        listen(null); // a request would hang
         for (String xml : List.of(Xml.domain(UUID.randomUUID(), "a", "", ""), Xml.domain(UUID.randomUUID(), "a", "",
             "<shmem name='other'/>"), "", "garbage")) {
             for (String operation : REFUSABLE) {
@@ -222,7 +222,7 @@ class HookTest {
         assertTrue(http.raw("GET /" + "x".repeat(20_000) + " HTTP/1.1\r\n\r\n").startsWith("HTTP/1.1 400 "));
         assertTrue(http.raw("\u0000\u0001\u0002\r\n\r\n").startsWith("HTTP/1.1 400 "));
         for (int i = 0; i < Door.MAX_CONNECTIONS * 3; i++) {
-            http.raw("GET /v1/domains HTTP/1.1\r\n\r\n"); // each gives its place back
+            http.raw("GET /v1/domains HTTP/1.1\r\n\r\n"); // each connection frees its place
         }
         assertFalse(http.raw("GET /v1/domains HTTP/1.1\r\n\r\n").isEmpty());
     }
@@ -230,7 +230,7 @@ class HookTest {
     @Test
     void shouldTellWhoStillSendsThatItIsTooMuch() throws Exception {
         startDaemon();
-        String body = "x".repeat(8 << 20); // more than a socket takes before its other end has read
+        String body = "x".repeat(8 << 20); // more than a socket buffers
         String answer = new UnixHttp(socket()).raw("POST /v1/hooks/qemu/prepare/begin HTTP/1.1\r\nContent-Length: "
             + body.length() + "\r\n\r\n" + body);
         assertTrue(answer.startsWith("HTTP/1.1 413 ") && answer.contains("at most"), answer);
@@ -242,7 +242,7 @@ class HookTest {
         byte[] body = XML.getBytes(StandardCharsets.UTF_8);
         List<SocketChannel> hooks = new ArrayList<>();
         try {
-            // All are there before the first has said what it wants.
+            // All connections exist before the first one sends its request.
             for (int i = 0; i < 200; i++) {
                 hooks.add(SocketChannel.open(UnixDomainSocketAddress.of(socket())));
             }

@@ -27,7 +27,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two hosts that have looked at one vGPU before either changes whose it is. The broker keeps its contract's word. */
+/**
+ * Two hosts that have read a vGPU's owner before either changes it. The broker compares owners as its interface
+ * promises.
+ */
 class OwnerRaceTest {
     private static final UUID DOMAIN = UUID.randomUUID();
     private static final String SOURCE = UUID.randomUUID().toString();
@@ -35,12 +38,12 @@ class OwnerRaceTest {
 
     @TempDir
     Path folder;
-    private final Map<String, String> owners = new TreeMap<>(); // of vGPUs, by name
+    private final Map<String, String> owners = new TreeMap<>(); // owners of vGPUs, by name
     private HttpServer broker;
     private Host source;
     private Host destination;
 
-    /** What a hawserd has for it. */
+    /** The parts of one hawserd. */
     private record Host(Shares shares, Provision provision) { }
 
     @BeforeEach
@@ -126,8 +129,8 @@ class OwnerRaceTest {
     @Test
     void shouldEndAShareThatBothHostsOfAMigrationLose() throws Exception {
         owners.put("nomad", owner(DESTINATION, SOURCE));
-        Shares.Picture first = source.shares().look();
-        Shares.Picture second = destination.shares().look();
+        Shares.Picture first = source.shares().readPicture();
+        Shares.Picture second = destination.shares().readPicture();
         assertTrue(source.provision().withdraw(tenant(), first, Provision.FileFate.GOES));
         assertEquals(owner(DESTINATION, ""), owners.get("nomad"));
         assertTrue(destination.provision().withdraw(tenant(), second, Provision.FileFate.GOES));
@@ -137,7 +140,7 @@ class OwnerRaceTest {
     @Test
     void shouldNotEndAShareThatHasJustBeenTakenOver() throws Exception {
         owners.put("nomad", owner(SOURCE, ""));
-        Shares.Picture before = source.shares().look();
+        Shares.Picture before = source.shares().readPicture();
         Claim claim = before.claim(DOMAIN, SOURCE).orElseThrow();
         destination.shares().give(claim, new Claim.Owner(DOMAIN, DESTINATION, SOURCE));
         source.provision().withdraw(tenant(), before, Provision.FileFate.GOES);
@@ -147,7 +150,7 @@ class OwnerRaceTest {
     @Test
     void shouldTellThatAnotherHasChangedIt() throws Exception {
         owners.put("nomad", owner(SOURCE, ""));
-        Claim claim = source.shares().look().claim(DOMAIN, SOURCE).orElseThrow();
+        Claim claim = source.shares().readPicture().claim(DOMAIN, SOURCE).orElseThrow();
         owners.put("nomad", owner(DESTINATION, ""));
         for (ShareException refused : List.of(
             assertThrows(ShareException.class, () -> source.shares().end(claim)),

@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** Who is heard at the door, and when. */
+/** The order in which waiting connections are served. */
 class PlacesTest {
     private final List<Channel> heard = new ArrayList<>();
     private final Places places = new Places(2, 3, Duration.ofSeconds(22), heard::add);
@@ -71,7 +71,8 @@ class PlacesTest {
         Api.Answer answer = api.answer(new Api.Request("POST", "/v1/hooks/qemu/prepare/begin", "<domain/>", 0,
             System.nanoTime() - TimeUnit.SECONDS.toNanos(2)), text -> { });
         assertEquals(503, answer.status());
-        assertEquals(Map.of("error", "hawserd has had more to do than it could within 1 s: start the domain again"),
+        assertEquals(Map.of("error", "hawserd had too many requests to answer this one within 1 s: start "
+            + "the domain again"),
             answer.body());
     }
 }

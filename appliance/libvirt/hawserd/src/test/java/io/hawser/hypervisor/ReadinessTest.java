@@ -19,9 +19,9 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What systemd gets to know of hawserd. */
+/** The messages to systemd. */
 class ReadinessTest {
-    private static String told(String bound, String named) throws InterruptedException {
+    private static String sent(String bound, String named) throws InterruptedException {
         BlockingQueue<String> received = new LinkedBlockingQueue<>();
         MultiThreadIoEventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
         try {
@@ -44,12 +44,12 @@ class ReadinessTest {
     @Test
     void shouldTellSystemdByItsSocket(@TempDir Path folder) throws Exception {
         String socket = folder.resolve("notify").toString();
-        assertEquals("READY=1", told(socket, socket));
+        assertEquals("READY=1", sent(socket, socket));
     }
 
     @Test
     void shouldKnowAbstractSockets() throws Exception {
         String name = "hawser-readiness-" + ProcessHandle.current().pid();
-        assertEquals("READY=1", told("\0" + name, "@" + name));
+        assertEquals("READY=1", sent("\0" + name, "@" + name));
     }
 }

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 
-/** The packaged broker as a process, with the software GPU, a state folder of its own and ports that nobody chose. */
+/** The packaged broker as a process, with the software GPU, its own state folder and ports that the kernel chooses. */
 final class RealBroker implements AutoCloseable {
     private static final Path ROOT = Path.of(System.getProperty("hawser.root"));
     private static final Path LAUNCHER = ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker");
@@ -30,13 +30,13 @@ final class RealBroker implements AutoCloseable {
         return stateDir;
     }
 
-    /** Starts it, and waits until it knows its GPUs. */
+    /** Starts the broker, and waits until it knows its GPUs. */
     void start() throws IOException, InterruptedException {
         Path log = Files.createDirectories(Path.of("target/it")).resolve("broker.log");
         List<String> command = List.of(LAUNCHER.toString(), "-Dhawser.listen.port=0", "-Dhawser.http.port=0",
             "-Dhawser.state-dir=" + stateDir, "-Dhawser.gpu.backend=software", "-Dhawser.worker.pool-size=1",
             "-Dhawser.worker.start-timeout=600s");
-        Files.deleteIfExists(stateDir.resolve("endpoints.json")); // of one that was killed
+        Files.deleteIfExists(stateDir.resolve("endpoints.json")); // left over from a killed broker
         process = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
         long end = System.nanoTime() + START_LIMIT_NS;
@@ -57,7 +57,7 @@ final class RealBroker implements AutoCloseable {
         }
     }
 
-    /** Asks it as its administrator. */
+    /** Sends a request as administrator. */
     <T> T ask(Function<ApiClient, T> question) {
         Settings settings = new Settings(Map.of("state-dir", stateDir.toString()), Map.of(), Path.of("/nonexistent"),
             null);
@@ -66,7 +66,7 @@ final class RealBroker implements AutoCloseable {
         }
     }
 
-    /** Ends it without notice; its workers end by themselves. */
+    /** Kills the broker; its workers then end by themselves. */
     void kill() throws InterruptedException {
         process.destroyForcibly().waitFor();
     }

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What is remembered of domains, while looks and hooks come at the same time. The broker has nothing. */
+/** hawserd's memory of domains while passes and hooks overlap. The broker has no vGPUs. */
 class ReconcilerTest {
     private static final UUID DOMAIN = UUID.randomUUID();
     private static final String XML = Xml.domain(DOMAIN, "nomad", Xml.vgpu("transport='tcp'"), "");
@@ -81,7 +81,7 @@ class ReconcilerTest {
                     assertFalse(hook.isDone(), "it must wait");
                     Thread.onSpinWait();
                 }
-                reconciler.look(); // the domain does not run, and has nothing
+                reconciler.reconcile(); // the domain does not run, and has nothing
                 assertTrue(before.forgotten);
             } finally {
                 before.steps.unlock();

@@ -10,9 +10,13 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 
-/** Bytes to a Unix socket and back, as a hook sends them, or as somebody does who wants to do harm. */
+/** Sends bytes to a Unix socket and reads the answer, as a hook or an attacker would. */
 record UnixHttp(Path socket) {
-    /** Sends a hook's body; throws {@link CtlException} with the reason of a refusal. */
+    /**
+     * Sends a hook's body.
+     *
+     * @throws CtlException with the reason of a refusal.
+     */
     void post(String path, String body) throws IOException {
         byte[] bytes = body.getBytes(StandardCharsets.UTF_8);
         String answer = raw("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + bytes.length
@@ -22,7 +26,7 @@ record UnixHttp(Path socket) {
         }
     }
 
-    /** Sends text as it is, and reads until the other end closes. */
+    /** Sends text unchanged, and reads until the other end closes. */
     String raw(String text) throws IOException {
         try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
             channel.connect(UnixDomainSocketAddress.of(socket));

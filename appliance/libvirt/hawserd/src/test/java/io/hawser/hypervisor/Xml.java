@@ -2,12 +2,12 @@ package io.hawser.hypervisor;
 
 import java.util.UUID;
 
-/** Domain XML as libvirt 9.0 writes it, as far as it matters here. */
+/** Domain XML as libvirt 9.0 writes it, reduced to the parts that the tests need. */
 final class Xml {
     private Xml() {
     }
 
-    /** A running domain of QEMU. */
+    /** A running QEMU domain. */
     static String domain(UUID uuid, String name, String metadata, String devices) {
         return """
             <domain type='kvm' id='7'>
@@ -35,12 +35,11 @@ final class Xml {
             """.formatted(name, uuid, metadata, devices);
     }
 
-    /** The metadata with these attributes, as libvirt gives it back. */
+    /** The metadata with these attributes, as libvirt returns it. */
     static String vgpu(String attributes) {
         return "<hawser:vgpu xmlns:hawser=\"urn:hawser:vgpu:1\" " + attributes + "/>";
     }
 
-    /** The device. */
     static String shmem(UUID uuid, long mebibytes) {
         return """
             <shmem name='hawser-%s'>

@@ -17,15 +17,15 @@ import java.util.function.Function;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** A command that asks a broker. */
+/** A command that uses a broker's REST interface. */
 abstract class ApiCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
-    /** Does it; what goes wrong is a {@link CtlException}. */
+    /** Runs the command; a failure is a {@link CtlException}. */
     abstract void run(ApiClient client);
 
-    /** Looks at what was given, before a broker is looked for. */
+    /** Checks the arguments, before the search for a broker. */
     void prepare() {
     }
 
@@ -39,19 +39,19 @@ abstract class ApiCommand implements Callable<Integer> {
         }
     }
 
-    /** Where to ask, and as whom. */
+    /** The broker's address and the credentials. */
     Endpoint endpoint(Settings settings) {
         return settings.endpoint();
     }
 
-    /** Says it when a secret goes over a network as it is. */
+    /** Warns if a secret goes over a network without TLS. */
     final Endpoint warned(Endpoint endpoint) {
         if ("http".equals(endpoint.url().getScheme()) && !endpoint.headers().isEmpty()) {
             try {
                 InetAddress address = InetAddress.getByName(endpoint.url().getHost());
                 if (!address.isLoopbackAddress() && !address.isAnyLocalAddress()) {
-                    spec.commandLine().getErr().println("hawserctl: warning: without TLS everybody on the way to "
-                        + endpoint.url() + " can read who asks");
+                    spec.commandLine().getErr().println("hawserctl: warning: without TLS the network can read the "
+                        + "credentials for " + endpoint.url() + "");
                 }
             } catch (UnknownHostException e) {
                 throw new CtlException(ExitCode.NOT_REACHABLE, "no broker answers at " + endpoint.url()
@@ -77,7 +77,7 @@ abstract class ApiCommand implements Callable<Integer> {
         return root().json();
     }
 
-    /** Prints an answer, as it is or for people. */
+    /** Prints an answer, as JSON or as a table. */
     final void print(Object answer, Function<Object, Table> table) {
         if (json()) {
             out().println(Json.pretty(answer));
@@ -86,14 +86,14 @@ abstract class ApiCommand implements Callable<Integer> {
         }
     }
 
-    /** Prints what was done, where people read. */
-    final void say(String text) {
+    /** Prints a completed action, unless the output is JSON. */
+    final void printDone(String text) {
         if (!json()) {
             out().println(text);
         }
     }
 
-    /** Goes on only when nobody is asked, or somebody says yes. */
+    /** Asks for confirmation on a terminal; fails unless the user confirms. */
     final void confirm(boolean yes, String question) {
         if (!yes && Terminal.isInteractive() && !Terminal.confirm(out(), question)) {
             throw new CtlException(ExitCode.REFUSED, "nothing was done");

@@ -11,13 +11,13 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl attach}. */
-@Command(name = "attach", sortOptions = false, description = {"Gives a domain a vGPU: the running one and its"
-    + " definition, as far as it has both.", "For a running one it is done when its guest has seen the device."})
+@Command(name = "attach", sortOptions = false, description = {"Gives a domain a vGPU: the running domain and its"
+    + " definition, if it has both.", "For a running domain the command ends when the guest has found the device."})
 public final class AttachCommand extends DomainCommand {
-    /** How a vGPU has its GPUs. */
+    /** The use of the vGPU's GPUs. */
     enum Mode { shared, exclusive }
 
-    /** How the guest comes. */
+    /** The guest's carrier. */
     enum Transport { shm, tcp }
 
     /** Yes or no. */
@@ -26,33 +26,34 @@ public final class AttachCommand extends DomainCommand {
     @Parameters(paramLabel = "DOMAIN", description = "Its name or UUID.")
     private String domain;
     @Option(names = "--memory", paramLabel = "SIZE",
-        description = "Memory of each of its GPUs, reserved: 16G. Without: what is left.")
+        description = "Reserved memory on each of its GPUs: 16G. Without it: best effort.")
     private String memory;
     @Option(names = "--share", paramLabel = "1..100",
-        description = "Weight among those that want the GPU at the same time (100).")
+        description = "Weight among the vGPUs that use the GPU at the same time (100).")
     private String share;
     @Option(names = "--mode", paramLabel = "MODE", description = "shared, or exclusive: no other vGPU on its GPUs.")
     private Mode mode;
-    @Option(names = "--gpus", paramLabel = "GPUS", description = "any, all, or numbers and UUIDs with commas.")
+    @Option(names = "--gpus", paramLabel = "GPUS", description = "any, all, or numbers and UUIDs separated by commas.")
     private String gpus;
     @Option(names = "--sessions", paramLabel = "N", description = "Programs at a time (16); for shm 64 at most.")
     private String sessions;
     @Option(names = "--transport", paramLabel = "TRANSPORT",
-        description = "shm: a device; tcp: by the network (Xen has that alone).")
+        description = "shm: a device; tcp: over the network (the only one for Xen).")
     private Transport transport;
     @Option(names = "--region", paramLabel = "SIZE", description = "Shared memory of the device, a power of two (64M).")
     private String region;
-    @Option(names = "--name", paramLabel = "NAME", description = "The vGPU's name at the broker (the domain's).")
+    @Option(names = "--name", paramLabel = "NAME", description = "The vGPU's name at the broker (the domain's name).")
     private String name;
     @Option(names = "--required", paramLabel = "yes|no",
-        description = "no: the domain starts without it when it cannot be had, and gets it later.")
+        description = "no: the domain also starts without the vGPU, and gets it when it is available.")
     private Answer required;
     @Mixin
     private Scope scope;
     @Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "30",
-        description = "How long the guest may take to see the device (30).")
+        description = "Time limit for the guest to find the device (30).")
     private int timeout;
-    @Option(names = "--print-xml", description = "Changes nothing, and prints what does the same by virsh.")
+    @Option(names = "--print-xml",
+        description = "Changes nothing; prints the XML and the virsh commands that do the same.")
     private boolean printXml;
 
     @Override

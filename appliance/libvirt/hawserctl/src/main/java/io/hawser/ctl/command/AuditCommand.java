@@ -8,12 +8,13 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /** {@code hawserctl audit}. */
-@Command(name = "audit", description = "Shows who has administered what, newest first.")
+@Command(name = "audit", description = "Shows the administrative actions with their users, newest first.")
 public final class AuditCommand extends ApiCommand {
     @Option(names = {"-n", "--limit"}, paramLabel = "N", defaultValue = "100",
-        description = "The last N, up to 1000 (${DEFAULT-VALUE}).")
+        description = "The number of entries, up to 1000 (${DEFAULT-VALUE}).")
     private int limit;
-    @Option(names = "--before", paramLabel = "SEQ", description = "Only those with a lower number, for what is older.")
+    @Option(names = "--before", paramLabel = "SEQ",
+        description = "Only entries with a lower number, to read older ones.")
     private Long before;
 
     @Override

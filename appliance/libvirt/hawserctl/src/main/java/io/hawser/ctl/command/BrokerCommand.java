@@ -8,14 +8,14 @@ import java.util.Map;
 import picocli.CommandLine.Command;
 
 /** {@code hawserctl broker}. */
-@Command(name = "broker", description = "Shows the broker itself.")
+@Command(name = "broker", description = "Shows the broker's properties.")
 public final class BrokerCommand extends ApiCommand {
     @Override
     void run(ApiClient client) {
         print(client.get("/api/v1/broker"), answer -> table(Item.of(answer)));
     }
 
-    /** A line for each field, with those that this version of hawserctl does not know. */
+    /** One line for each field, including fields that this version of hawserctl does not know. */
     private static Table table(Item broker) {
         Table table = new Table("FIELD", "VALUE");
         for (Map.Entry<?, ?> field : broker.fields().entrySet()) {

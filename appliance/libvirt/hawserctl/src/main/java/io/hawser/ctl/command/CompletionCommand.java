@@ -7,10 +7,10 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code hawserctl completion}. */
-@Command(name = "completion", description = "Prints a script that completes hawserctl's words: "
+@Command(name = "completion", description = "Prints a completion script for a shell: "
     + "source <(hawserctl completion bash).")
 public final class CompletionCommand implements Runnable {
-    /** Shells that it knows. */
+    /** The supported shells. */
     enum Shell { bash, zsh }
 
     @Spec
@@ -22,7 +22,7 @@ public final class CompletionCommand implements Runnable {
     public void run() {
         String script = AutoComplete.bash("hawserctl", spec.root().commandLine());
         if (shell == Shell.zsh) {
-            // The script speaks to zsh by its bash mode.
+            // zsh runs the script in its bash mode.
             script = "#compdef hawserctl\nautoload -U +X compinit bashcompinit\nwhence compdef >/dev/null || compinit\n"
                 + "bashcompinit\n" + script;
         }

@@ -10,16 +10,16 @@ import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl detach}. */
 @Command(name = "detach", sortOptions = false,
-    description = "Takes a domain's vGPU away. Refused while the guest has sessions on it.")
+    description = "Removes a domain's vGPU. Fails while the guest has sessions on it.")
 public final class DetachCommand extends DomainCommand {
     @Parameters(paramLabel = "DOMAIN", description = "Its name or UUID.")
     private String domain;
-    @Option(names = "--force", description = "Ends the guest's sessions.")
+    @Option(names = "--force", description = "Ends the guest's sessions first.")
     private boolean force;
     @Mixin
     private Scope scope;
     @Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "30",
-        description = "How long the guest may take to give the device back (30).")
+        description = "Time limit for the guest to give the device back (30).")
     private int timeout;
 
     @Override

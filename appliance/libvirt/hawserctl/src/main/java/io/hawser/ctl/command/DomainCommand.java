@@ -16,15 +16,14 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** A command that asks hawserd on this machine. */
+/** A command that uses hawserd on this machine. */
 abstract class DomainCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
     @Option(names = "--socket", paramLabel = "SOCKET", defaultValue = "${env:HAWSERCTL_SOCKET:-" + DaemonClient.SOCKET
-        + "}", description = "Where hawserd listens (" + DaemonClient.SOCKET + ").")
+        + "}", description = "The socket of hawserd (" + DaemonClient.SOCKET + ").")
     private Path socket;
 
-    /** Does it. */
     abstract void run(DaemonClient daemon);
 
     @Override
@@ -50,20 +49,20 @@ abstract class DomainCommand implements Callable<Integer> {
         return "/v1/domains/" + ApiClient.segment(domain) + "/" + what;
     }
 
-    /** Tells on stderr what is being waited for, so that stdout has the answer alone. */
+    /** Prints a stage on stderr, so that stdout contains only the answer. */
     final void progress(String text) {
         spec.commandLine().getErr().println(Table.printable(text));
         spec.commandLine().getErr().flush();
     }
 
-    /** Where a change is for; both where the domain has both. */
+    /** The target of a change; by default both, if the domain has both. */
     static final class Scope {
-        @Option(names = "--live", description = "The running domain alone.")
+        @Option(names = "--live", description = "Only the running domain.")
         private boolean live;
-        @Option(names = "--config", description = "The definition alone, for the next start.")
+        @Option(names = "--config", description = "Only the definition, for the next start.")
         private boolean config;
 
-        /** Adds what was said to a request. */
+        /** Adds the chosen target to a request. */
         void put(java.util.Map<String, Object> body) {
             if (live || config) {
                 body.put("live", live);
@@ -72,7 +71,7 @@ abstract class DomainCommand implements Callable<Integer> {
         }
     }
 
-    /** A whole number of seconds in its range. */
+    /** Checks a timeout's range. */
     final int seconds(int timeout) {
         if (timeout < 1 || timeout > 600) {
             throw new ParameterException(spec.commandLine(), "--timeout must be 1 to 600 seconds: " + timeout);
@@ -80,7 +79,7 @@ abstract class DomainCommand implements Callable<Integer> {
         return timeout;
     }
 
-    /** One domain as it is now, and what there is to say of it. */
+    /** Prints a domain's present state, and notes on it. */
     final void print(Object answer) {
         if (json()) {
             out().println(Json.pretty(answer));

@@ -6,7 +6,7 @@ import io.hawser.ctl.Json;
 import picocli.CommandLine.Command;
 
 /** {@code hawserctl domains}. */
-@Command(name = "domains", description = "Lists this host's domains that have, or shall have, a vGPU.")
+@Command(name = "domains", description = "Lists this host's domains that have a vGPU or ask for one.")
 public final class DomainsCommand extends DomainCommand {
     @Override
     void run(DaemonClient daemon) {

@@ -14,12 +14,12 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /** {@code hawserctl events}. */
-@Command(name = "events", description = "Shows what has happened, and with --follow what happens.")
+@Command(name = "events", description = "Shows past events, and with --follow also new ones.")
 public final class EventsCommand extends ApiCommand {
     @Option(names = {"-n", "--limit"}, paramLabel = "N", defaultValue = "100",
-        description = "The last N, up to 1000 (${DEFAULT-VALUE}).")
+        description = "The number of past events, up to 1000 (${DEFAULT-VALUE}).")
     private int limit;
-    @Option(names = {"-f", "--follow"}, description = "Goes on with each event as it happens; JSON is a line for each.")
+    @Option(names = {"-f", "--follow"}, description = "Continues with new events; with --json one line for each.")
     private boolean follow;
 
     @Override
@@ -32,7 +32,7 @@ public final class EventsCommand extends ApiCommand {
             });
             return;
         }
-        // First the stream, so that nothing is missed; what is in both is shown once.
+        // Opens the stream first, so that no event is missed; an event in both answers is shown once.
         try (Stream<String> lines = client.stream("/api/v1/stream")) {
             List<Item> before = Item.list(client.get("/api/v1/events?limit=" + limit)).reversed();
             before.forEach(this::show);
@@ -45,7 +45,7 @@ public final class EventsCommand extends ApiCommand {
                 }
             }
         }
-        throw new CtlException(ExitCode.NOT_REACHABLE, "the broker has ended the stream");
+        throw new CtlException(ExitCode.NOT_REACHABLE, "the broker closed the stream");
     }
 
     private void show(Item event) {

@@ -12,14 +12,14 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl login}. */
-@Command(name = "login", description = "Logs in by name and password, and stays so: the broker's cookie is kept in "
-    + "~/.config/hawser/login.json, the password nowhere.")
+@Command(name = "login", description = "Logs in by name and password. The login lasts: the broker's cookie is stored "
+    + "in ~/.config/hawser/login.json, the password is not stored.")
 public final class LoginCommand extends ApiCommand {
     @Parameters(paramLabel = "NAME", arity = "0..1", description = "A user of the broker; or --user.")
     private String name;
     private String user;
 
-    /** As nobody: neither a login before this one nor a token that is lying about counts. */
+    /** Without credentials: an earlier login or a token on this machine does not count. */
     @Override
     Endpoint endpoint(Settings settings) {
         return settings.anonymous();
@@ -46,6 +46,6 @@ public final class LoginCommand extends ApiCommand {
                 : e;
         }
         LoginFile.write(settings.loginFile(), client.endpoint().url().toString(), cookie);
-        say("logged in: " + user + " at " + client.endpoint().url());
+        printDone("logged in: " + user + " at " + client.endpoint().url());
     }
 }

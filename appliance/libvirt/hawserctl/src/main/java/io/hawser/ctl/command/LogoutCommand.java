@@ -14,6 +14,6 @@ public final class LogoutCommand extends ApiCommand {
         } finally {
             LoginFile.delete(root().settings().loginFile());
         }
-        say("logged out");
+        printDone("logged out");
     }
 }

@@ -6,9 +6,9 @@ import java.util.Map;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/** Whose a vGPU is, as it is listed: {@code domain:UUID}, {@code host:NAME}, or {@code none}. */
+/** The owner of a vGPU in the form of the list: {@code domain:UUID}, {@code host:NAME}, or {@code none}. */
 record Owner(String kind, String id) {
-    /** As the interface wants it. */
+    /** The form in the REST interface. */
     Map<String, Object> body() {
         Map<String, Object> object = new LinkedHashMap<>();
         object.put("kind", kind);
@@ -16,13 +16,13 @@ record Owner(String kind, String id) {
         return object;
     }
 
-    /** Options that name one. */
+    /** Parses an option's value. */
     static final class Converter implements ITypeConverter<Owner> {
         @Override
         public Owner convert(String text) {
             String[] parts = text.split(":", 2);
             if (!(text.equals("none") || parts.length == 2 && List.of("domain", "host").contains(parts[0]))) {
-                throw new TypeConversionException("an owner is domain:UUID, host:NAME or none: " + text);
+                throw new TypeConversionException("an owner must be domain:UUID, host:NAME or none: " + text);
             }
             return new Owner(parts[0], parts.length == 2 ? parts[1] : "");
         }

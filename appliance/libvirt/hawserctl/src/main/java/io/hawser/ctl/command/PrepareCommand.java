@@ -7,13 +7,13 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl prepare}. */
-@Command(name = "prepare", sortOptions = false, description = "Puts into a domain's definition what it takes to attach"
-    + " a vGPU while it runs, from its next start on.")
+@Command(name = "prepare", sortOptions = false, description = "Changes a domain's definition so that, from its next"
+    + " start on, a vGPU can be attached while it runs.")
 public final class PrepareCommand extends DomainCommand {
     @Parameters(paramLabel = "DOMAIN", description = "Its name or UUID.")
     private String domain;
     @Option(names = "--region", paramLabel = "SIZE", defaultValue = "64M",
-        description = "The largest region that shall be attached (64M).")
+        description = "The size of the largest region to attach later (64M).")
     private String region;
 
     @Override

@@ -13,7 +13,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 
-/** {@code hawserctl regions}; without more it lists them. */
+/** {@code hawserctl regions}; lists the regions without a subcommand. */
 @Command(name = "regions", description = "Lists, makes and deletes regions of shared memory.",
     synopsisSubcommandLabel = "[COMMAND]", subcommands = {RegionsCommand.ListCommand.class,
         RegionsCommand.ShowCommand.class, RegionsCommand.CreateCommand.class, RegionsCommand.DeleteCommand.class})
@@ -71,7 +71,7 @@ public final class RegionsCommand extends ApiCommand {
 
     /** {@code hawserctl regions create}. */
     @Command(name = "create", sortOptions = false,
-        description = "Serves one more region. Whoever has the region has its vGPU.")
+        description = "Makes the broker serve a region. Access to the region is access to its vGPU.")
     static final class CreateCommand extends ApiCommand {
         private static final String IVSHMEM = "ivshmem:";
 
@@ -80,33 +80,34 @@ public final class RegionsCommand extends ApiCommand {
         @ArgGroup(multiplicity = "1")
         private Place place;
         @Option(names = "--size", paramLabel = "SIZE", converter = SizeConverter.class,
-            description = "64M, 1G; the file's when left out; a power of two for ivshmem.")
+            description = "64M, 1G (the file's size); a power of two for ivshmem.")
         private Long size;
-        @Option(names = "--vgpu", paramLabel = "NAME", description = "The vGPU that it opens (default).")
+        @Option(names = "--vgpu", paramLabel = "NAME", description = "The vGPU of the region (default).")
         private String vgpu;
         @Option(names = "--slots", paramLabel = "N", description = "Guest processes at a time, 1 to 64 (16).")
         private Integer slots;
         @Option(names = "--guest-timeout", paramLabel = "SECONDS",
-            description = "How long a process in a virtual machine may show no sign of life (30).")
+            description = "Time after which a silent process in a virtual machine counts as dead (30).")
         private Integer guestTimeout;
-        @Option(names = "--vectors", paramLabel = "N", description = "Doorbells (1 + slots).")
+        @Option(names = "--vectors", paramLabel = "N", description = "Number of doorbells (1 + slots).")
         private Integer vectors;
         private final Map<String, Object> body = new LinkedHashMap<>();
 
-        /** Where it is. */
+        /** The region's place. */
         static final class Place {
             @Option(names = "--path", paramLabel = "FILE", required = true,
                 description = "A file in /dev/shm, or ivshmem:TAG for the ivshmem device that carries the tag.")
             private Path path;
             @Option(names = "--doorbell-socket", paramLabel = "SOCKET", required = true,
-                description = "Where the broker is the server of QEMU's ivshmem-doorbell.")
+                description = "The socket where the broker serves QEMU's ivshmem-doorbell.")
             private Path doorbellSocket;
         }
 
         @Override
         void prepare() {
             body.put("name", name);
-            // Of this machine, like the broker's; a relative one would be taken from the broker's folder.
+            // A path on this machine, which is also the broker's. The broker would resolve a relative path against its
+            // own folder.
             put(body, "path", absolute(place.path));
             put(body, "doorbellSocket", absolute(place.doorbellSocket));
             put(body, "sizeBytes", size);
@@ -123,7 +124,7 @@ public final class RegionsCommand extends ApiCommand {
 
         private String absolute(Path path) {
             if (path != null && !path.isAbsolute() && !path.toString().startsWith(IVSHMEM)) {
-                throw new ParameterException(spec().commandLine(), "a path of the broker's machine begins with /: "
+                throw new ParameterException(spec().commandLine(), "a path on the broker's machine must begin with /: "
                     + path);
             }
             return path == null ? null : path.toString();
@@ -141,14 +142,14 @@ public final class RegionsCommand extends ApiCommand {
     static final class DeleteCommand extends ApiCommand {
         @Parameters(paramLabel = "NAME")
         private String name;
-        @Option(names = {"-y", "--yes"}, description = "Does not ask.")
+        @Option(names = {"-y", "--yes"}, description = "Does not ask for confirmation.")
         private boolean yes;
 
         @Override
         void run(ApiClient client) {
             confirm(yes, "Delete the region " + name + " and end its sessions?");
             client.change("DELETE", path(name), null);
-            say("deleted: " + name);
+            printDone("deleted: " + name);
         }
     }
 }

@@ -13,7 +13,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** {@code hawserctl sessions}; without more it lists them. */
+/** {@code hawserctl sessions}; lists the sessions without a subcommand. */
 @Command(name = "sessions", description = "Lists, shows and ends sessions.", synopsisSubcommandLabel = "[COMMAND]",
     subcommands = {SessionsCommand.ListCommand.class, SessionsCommand.ShowCommand.class,
         SessionsCommand.EndCommand.class})
@@ -57,7 +57,7 @@ public final class SessionsCommand extends ApiCommand {
     /** {@code hawserctl sessions list}. */
     @Command(name = "list", description = "Lists the sessions, oldest first.")
     static final class ListCommand extends ApiCommand {
-        @Option(names = "--vgpu", paramLabel = "NAME", description = "Only those of a vGPU.")
+        @Option(names = "--vgpu", paramLabel = "NAME", description = "Only the sessions of this vGPU.")
         private String vgpu;
 
         @Override
@@ -81,11 +81,12 @@ public final class SessionsCommand extends ApiCommand {
     }
 
     /** {@code hawserctl sessions end}. */
-    @Command(name = "end", description = "Ends sessions; their programs' next CUDA calls fail as with a lost device.")
+    @Command(name = "end",
+        description = "Ends sessions; their programs' next CUDA calls fail as if the device were lost.")
     static final class EndCommand extends ApiCommand {
         @Parameters(paramLabel = "ID", arity = "1..*")
         private List<Long> ids;
-        @Option(names = {"-y", "--yes"}, description = "Does not ask.")
+        @Option(names = {"-y", "--yes"}, description = "Does not ask for confirmation.")
         private boolean yes;
 
         @Override
@@ -96,9 +97,9 @@ public final class SessionsCommand extends ApiCommand {
             for (long id : ids) {
                 try {
                     client.change("DELETE", PATH + "/" + id, null);
-                    say("ended: " + id);
+                    printDone("ended: " + id);
                 } catch (CtlException e) {
-                    // The others are ended all the same.
+                    // The other sessions are ended all the same.
                     spec().commandLine().getErr().println("hawserctl: " + e.getMessage());
                     failure = e;
                 }

@@ -4,7 +4,7 @@ import io.hawser.ctl.Units;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/** Options that are sizes. */
+/** Parses an option's size. */
 final class SizeConverter implements ITypeConverter<Long> {
     @Override
     public Long convert(String text) {

@@ -20,7 +20,7 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code hawserctl tokens}. */
-@Command(name = "tokens", description = "Lists, makes and revokes the tokens by which guests have a vGPU.",
+@Command(name = "tokens", description = "Lists, makes and revokes tokens, which give guests access to a vGPU.",
     synopsisSubcommandLabel = "COMMAND", subcommands = {TokensCommand.ListCommand.class,
         TokensCommand.CreateCommand.class, TokensCommand.RevokeCommand.class})
 public final class TokensCommand implements Runnable {
@@ -43,10 +43,10 @@ public final class TokensCommand implements Runnable {
     /** {@code hawserctl tokens list}. */
     @Command(name = "list", description = "Lists the tokens of a vGPU, or of all, without their secrets.")
     static final class ListCommand extends ApiCommand {
-        @Parameters(paramLabel = "VGPU", arity = "0..1", description = "All vGPUs when left out.")
+        @Parameters(paramLabel = "VGPU", arity = "0..1", description = "All vGPUs if omitted.")
         private String vgpu;
-        @Option(names = "--old-proofs", description = "Of all vGPUs: only tokens that old guest packages can use. A "
-            + "copy of the database opens their vGPUs.")
+        @Option(names = "--old-proofs", description = "For all vGPUs: only tokens that old guest packages can use. "
+            + "A copy of the database gives access to their vGPUs.")
         private boolean oldProofs;
 
         @Override
@@ -68,7 +68,7 @@ public final class TokensCommand implements Runnable {
                 });
         }
 
-        /** Whether an old guest package can use it, and when one has. */
+        /** Whether an old guest package can use the token, and when it was last used that way. */
         private static String oldProof(Item token) {
             String used = time(token, "oldProofUsed");
             return Boolean.parseBoolean(token.text("acceptsOldProof")) ? "accepted, used " + used : "no";
@@ -76,16 +76,16 @@ public final class TokensCommand implements Runnable {
     }
 
     /** {@code hawserctl tokens create}. */
-    @Command(name = "create", description = "Makes a token. Its secret is shown once, and kept nowhere else.")
+    @Command(name = "create", description = "Makes a token. The broker shows its secret once and does not store it.")
     static final class CreateCommand extends ApiCommand {
         @Parameters(paramLabel = "VGPU")
         private String vgpu;
-        @Option(names = "--note", paramLabel = "TEXT", description = "What it is for.")
+        @Option(names = "--note", paramLabel = "TEXT", description = "The purpose of the token.")
         private String note;
         @Option(names = "--expires", paramLabel = "TIME", description = "30d, 12h, or 2027-01-31T12:00:00Z.")
         private String expires;
         @Option(names = "--out", paramLabel = "FILE",
-            description = "Writes the token to a new file (0600) for HAWSER_TOKEN_FILE, and does not show it.")
+            description = "Writes the token to a new file (0600) for HAWSER_TOKEN_FILE instead of showing it.")
         private Path out;
         private final Map<String, Object> body = new LinkedHashMap<>();
 
@@ -102,7 +102,7 @@ public final class TokensCommand implements Runnable {
                 }
             }
             if (out != null && Files.exists(out)) {
-                // Before a token is made that nobody would ever see.
+                // Checked before the broker makes a token whose secret would be lost.
                 throw new CtlException(ExitCode.USAGE, "the file is there already: " + out);
             }
         }
@@ -133,14 +133,14 @@ public final class TokensCommand implements Runnable {
         private String vgpu;
         @Parameters(index = "1", paramLabel = "KEY")
         private String key;
-        @Option(names = {"-y", "--yes"}, description = "Does not ask.")
+        @Option(names = {"-y", "--yes"}, description = "Does not ask for confirmation.")
         private boolean yes;
 
         @Override
         void run(ApiClient client) {
             confirm(yes, "Revoke the token " + key + " of the vGPU " + vgpu + " and end its sessions?");
             client.change("DELETE", path(vgpu) + "/" + ApiClient.segment(key), null);
-            say("revoked: " + key);
+            printDone("revoked: " + key);
         }
     }
 }

@@ -12,13 +12,13 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /** {@code hawserctl top}. */
-@Command(name = "top", description = "Shows GPUs, vGPUs and sessions as they change, each second; busiest sessions"
-    + " first. Without a terminal one picture follows the other.")
+@Command(name = "top", description = "Shows GPUs, vGPUs and sessions each second, the busiest sessions"
+    + " first. Without a terminal it prints one picture after the other.")
 public final class TopCommand extends ApiCommand {
     private static final String ALTERNATE_SCREEN = "\033[?1049h\033[?25l";
     private static final String NORMAL_SCREEN = "\033[?25h\033[?1049l";
 
-    @Option(names = {"-n", "--count"}, paramLabel = "N", description = "Ends after N pictures.")
+    @Option(names = {"-n", "--count"}, paramLabel = "N", description = "Exits after N pictures.")
     private Integer count;
 
     @Override
@@ -31,7 +31,7 @@ public final class TopCommand extends ApiCommand {
         try (Stream<String> lines = client.stream("/api/v1/stream")) {
             if (window) {
                 out().print(ALTERNATE_SCREEN);
-                Runtime.getRuntime().addShutdownHook(restore); // also when Ctrl-C ends it
+                Runtime.getRuntime().addShutdownHook(restore); // runs also after Ctrl-C
             }
             show(new EventReader(lines.iterator()), window);
         } finally {
@@ -47,7 +47,7 @@ public final class TopCommand extends ApiCommand {
         int shown = 0;
         while (count == null || shown < count) {
             if (!events.hasNext()) {
-                throw new CtlException(ExitCode.NOT_REACHABLE, "the broker has ended the stream");
+                throw new CtlException(ExitCode.NOT_REACHABLE, "the broker closed the stream");
             }
             EventReader.Event event = events.next();
             if (!picture.apply(event)) {
@@ -66,7 +66,7 @@ public final class TopCommand extends ApiCommand {
         }
     }
 
-    /** Over what is there, so that nothing flickers. */
+    /** Draws over the previous picture, so that the screen does not flicker. */
     private void draw(List<String> lines) {
         Terminal.Size size = Terminal.size();
         StringBuilder screen = new StringBuilder("\033[H");

@@ -5,35 +5,36 @@ import java.util.List;
 import java.util.Map;
 import picocli.CommandLine.Option;
 
-/** What a vGPU is made of, or changed to; only what is given is sent. */
+/** The properties of a new or changed vGPU; only given options are sent. */
 final class VgpuOptions {
-    /** How a vGPU has its GPUs. */
+    /** The use of the vGPU's GPUs. */
     enum Mode { shared, exclusive }
 
-    /** How guests come. */
+    /** The guests' carrier. */
     enum Carrier { tcp, shm }
 
     @Option(names = "--memory", paramLabel = "SIZE", converter = SizeConverter.class,
-        description = "Memory of each of its GPUs as guests see it: 16G; 0: what is left, and nothing is reserved.")
+        description = "Reserved memory on each of its GPUs: 16G; 0: best effort, without a reservation.")
     private Long memory;
     @Option(names = "--share", paramLabel = "1..100",
-        description = "Weight among those that want the GPU at the same time.")
+        description = "Weight among the vGPUs that use the GPU at the same time.")
     private Integer share;
     @Option(names = "--mode", paramLabel = "MODE",
         description = "shared, or exclusive: no other vGPU on its GPUs.")
     private Mode mode;
     @Option(names = "--gpus", paramLabel = "GPUS",
-        description = "any, all, or numbers and UUIDs with commas.")
+        description = "any, all, or numbers and UUIDs separated by commas.")
     private String gpus;
-    @Option(names = "--carriers", paramLabel = "CARRIER", split = ",", description = "How guests may come: tcp,shm.")
+    @Option(names = "--carriers", paramLabel = "CARRIER", split = ",",
+        description = "The allowed carriers of guests: tcp,shm.")
     private List<Carrier> carriers;
-    @Option(names = "--max-sessions", paramLabel = "N", description = "Sessions at a time; 0: no limit of its own.")
+    @Option(names = "--max-sessions", paramLabel = "N", description = "Sessions at a time; 0: only the broker's limit.")
     private Integer maxSessions;
     @Option(names = "--owner", paramLabel = "OWNER", converter = Owner.Converter.class,
         description = "domain:UUID (of libvirt), host:NAME, or none.")
     private Owner owner;
 
-    /** As the interface wants it. */
+    /** The form in the REST interface. */
     Map<String, Object> body() {
         Map<String, Object> body = new LinkedHashMap<>();
         put(body, "memoryBytes", memory);

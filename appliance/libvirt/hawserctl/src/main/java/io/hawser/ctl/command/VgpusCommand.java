@@ -12,7 +12,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 
-/** {@code hawserctl vgpus}; without more it lists them. */
+/** {@code hawserctl vgpus}; lists the vGPUs without a subcommand. */
 @Command(name = "vgpus", description = "Lists, makes, changes and deletes vGPUs.",
     synopsisSubcommandLabel = "[COMMAND]",
     subcommands = {VgpusCommand.ListCommand.class, VgpusCommand.ShowCommand.class, VgpusCommand.CreateCommand.class,
@@ -37,7 +37,7 @@ public final class VgpusCommand extends ApiCommand {
         return table;
     }
 
-    /** Its memory on each GPU. */
+    /** The reserved memory on each GPU. */
     static String quota(Item vgpu) {
         return vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes"));
     }
@@ -51,7 +51,7 @@ public final class VgpusCommand extends ApiCommand {
         return owner.text("id").isEmpty() ? "-" : owner.text("kind") + ":" + owner.text("id");
     }
 
-    /** All fields of one. */
+    /** All fields of one vGPU. */
     private static Table details(Object answer) {
         Item vgpu = Item.of(answer);
         return new Table("FIELD", "VALUE").row("name", vgpu.text("name")).row("id", vgpu.text("id"))
@@ -90,7 +90,7 @@ public final class VgpusCommand extends ApiCommand {
     }
 
     /** {@code hawserctl vgpus create}. */
-    @Command(name = "create", sortOptions = false, description = "Makes a vGPU, with its memory reserved from then on.")
+    @Command(name = "create", sortOptions = false, description = "Makes a vGPU and reserves its memory.")
     static final class CreateCommand extends ApiCommand {
         @Parameters(paramLabel = "NAME", description = "Letters, digits, _ . -; at most 63.")
         private String name;
@@ -111,7 +111,8 @@ public final class VgpusCommand extends ApiCommand {
     }
 
     /** {@code hawserctl vgpus change}. */
-    @Command(name = "change", sortOptions = false, description = "Changes what is given; its sessions go on.")
+    @Command(name = "change", sortOptions = false,
+        description = "Changes the given properties of a vGPU; its sessions continue.")
     static final class ChangeCommand extends ApiCommand {
         @Parameters(paramLabel = "NAME")
         private String name;
@@ -125,7 +126,7 @@ public final class VgpusCommand extends ApiCommand {
         void prepare() {
             body = options.body();
             if (body.isEmpty()) {
-                throw new ParameterException(spec().commandLine(), "nothing to change is given");
+                throw new ParameterException(spec().commandLine(), "no change is given");
             }
             if (expected.id() != null) {
                 body.put("expectedOwner", expected.id());
@@ -143,18 +144,18 @@ public final class VgpusCommand extends ApiCommand {
     static final class DeleteCommand extends ApiCommand {
         @Parameters(paramLabel = "NAME")
         private String name;
-        @Option(names = "--force", description = "Ends its sessions and regions.")
+        @Option(names = "--force", description = "Ends its sessions and regions first.")
         private boolean force;
         @Mixin
         private ExpectedOwner expected;
-        @Option(names = {"-y", "--yes"}, description = "Does not ask.")
+        @Option(names = {"-y", "--yes"}, description = "Does not ask for confirmation.")
         private boolean yes;
 
         @Override
         void run(ApiClient client) {
             confirm(yes, "Delete the vGPU " + name + " and its tokens" + (force ? ", and end its sessions" : "") + "?");
             client.change("DELETE", path(name) + "?force=" + force + expected.query(), null);
-            say("deleted: " + name);
+            printDone("deleted: " + name);
         }
     }
 }

@@ -6,7 +6,7 @@ import io.hawser.ctl.Table;
 import picocli.CommandLine.Command;
 
 /** {@code hawserctl who}. */
-@Command(name = "who", description = "Shows as whom the broker knows the caller.")
+@Command(name = "who", description = "Shows the caller's name and role at the broker.")
 public final class WhoCommand extends ApiCommand {
     @Override
     void run(ApiClient client) {

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * The functions that libvirt calls for a connection and each one that takes its place. As long as the process holds
- * them, none of them goes away while libvirt is in it.
+ * The native callbacks of a connection and its successors. While this object is reachable, the garbage collector cannot
+ * free a callback that libvirt is executing.
  */
 final class Callbacks {
     private final Map<Integer, Callback> byEvent;
@@ -31,7 +31,7 @@ final class Callbacks {
             LibvirtCalls.EVENT_DEVICE_REMOVED, removed, LibvirtCalls.EVENT_METADATA_CHANGE, metadata);
     }
 
-    /** Each by the number of its event. */
+    /** The callbacks by number of their event. */
     Map<Integer, Callback> byEvent() {
         return byEvent;
     }

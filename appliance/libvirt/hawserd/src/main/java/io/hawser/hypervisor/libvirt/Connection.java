@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.libvirt.LibvirtException;
 
-/** One driver of libvirt, connected again whenever the connection is lost. Any thread. */
+/** A connection to one driver of libvirt, which is restored whenever it breaks. Any thread. */
 final class Connection implements AutoCloseable {
     private static final System.Logger LOGGER = System.getLogger(Connection.class.getName());
     private static final long FIRST_PAUSE_MS = 100;
@@ -21,25 +21,25 @@ final class Connection implements AutoCloseable {
     /** Longer than a hook may hold a domain (25 s) and than libvirt waits for a domain that is in use (30 s). */
     private static final int CALL_LIMIT_S = 60;
 
-    /** What is asked of libvirt. */
+    /** A call to libvirt. */
     interface Call<T> {
-        /** Runs in a thread of the connection's own; the link stays open meanwhile. */
+        /** Runs in a thread of the connection; the link stays open until it returns. */
         T on(Link link) throws LibvirtException;
     }
 
-    /** Who is told of coming and going. */
+    /** Receives the connection's changes of state. */
     interface Watcher {
-        /** Connected; on the connection's thread. */
+        /** The connection is up; runs in the connection's thread. */
         void connected();
 
-        /** Not any more. */
+        /** The connection is lost. */
         void disconnected(String reason);
     }
 
     private final String uri;
     private final Watcher watcher;
     private final Callbacks callbacks;
-    // Platform threads, since a call into libvirt would hold a virtual one's carrier for as long as it takes.
+    // Platform threads: a native call of libvirt would block a virtual thread's carrier.
     private final ExecutorService calls;
     private final Object pause = new Object();
     private volatile Link link;
@@ -56,7 +56,7 @@ final class Connection implements AutoCloseable {
         this.calls = Executors.newCachedThreadPool(Thread.ofPlatform().name("libvirt-call-", 1).daemon().factory());
     }
 
-    /** By its URI: {@code xen:///system} is Xen, all others are QEMU. */
+    /** The driver: {@code xen:///system} is Xen, every other URI QEMU. */
     Driver driver() {
         return uri.startsWith("xen") ? Driver.XEN : Driver.QEMU;
     }
@@ -70,7 +70,7 @@ final class Connection implements AutoCloseable {
         return current != null && !current.hasEnded();
     }
 
-    /** The host's UUID, once it has been connected. */
+    /** The host's UUID, after the first connection. */
     String hostUuid() {
         if (hostUuid == null) {
             throw new HypervisorException(Reason.DISCONNECTED, away);
@@ -79,10 +79,10 @@ final class Connection implements AutoCloseable {
     }
 
     /**
-     * Asks, and waits for the answer.
+     * Runs a call and waits for its result.
      *
-     * @param what in words, for the message: "domain a cannot be read".
-     * @throws HypervisorException also when libvirt has not answered after a minute; the call may still take effect.
+     * @param what the failure in words, for the message: "domain a cannot be read".
+     * @throws HypervisorException also after a minute without an answer; the call may still take effect.
      */
     <T> T call(String what, Call<T> call) {
         Link current = link;
@@ -104,7 +104,7 @@ final class Connection implements AutoCloseable {
         try {
             return answer.get(CALL_LIMIT_S, TimeUnit.SECONDS);
         } catch (TimeoutException late) {
-            throw new HypervisorException(Reason.TIMEOUT, what + ": libvirt has not answered for " + CALL_LIMIT_S
+            throw new HypervisorException(Reason.TIMEOUT, what + ": libvirt did not answer for " + CALL_LIMIT_S
                 + " s", late);
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
@@ -146,7 +146,7 @@ final class Connection implements AutoCloseable {
                 }
                 away = made.awaitEnd();
                 if (!closed) {
-                    LOGGER.log(Level.WARNING, "{0}: {1}; connecting again", uri, away);
+                    LOGGER.log(Level.WARNING, "{0}: {1}; reconnecting", uri, away);
                 }
             } catch (LibvirtException | HypervisorException failed) {
                 away = "cannot connect to " + uri + ": " + failed.getMessage();
@@ -174,7 +174,7 @@ final class Connection implements AutoCloseable {
         try {
             made.dispose();
         } catch (LibvirtException failed) {
-            LOGGER.log(Level.DEBUG, "closing what was lost already", failed);
+            LOGGER.log(Level.DEBUG, "closing a connection that was already lost", failed);
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }

@@ -7,23 +7,23 @@ import org.libvirt.Library;
 import org.libvirt.LibvirtException;
 
 /**
- * libvirt's event loop: one thread for the process, which reads what libvirtd sends, asks whether it is there and calls
- * back. It is there before the first connection, else libvirt would have none of that, and as long as the process.
+ * libvirt's event loop: the one thread of the process that reads from libvirtd, sends keepalives and runs callbacks.
+ * libvirt requires it before the first connection. It runs until the process ends.
  */
 final class EventLoop {
     private static final System.Logger LOGGER = System.getLogger(EventLoop.class.getName());
-    // Held here: the library has only its address.
+    // Reachable for the garbage collector: the library has only its address.
     private static final ErrorCallback QUIET = new ErrorCallback();
     private static boolean started;
 
     private EventLoop() { }
 
-    /** Starts it unless it runs. */
+    /** Starts the loop unless it runs. */
     static synchronized void start() throws LibvirtException {
         if (started) {
             return;
         }
-        // By default libvirt writes each error to stderr, also those that a caller expects.
+        // By default libvirt writes every error to stderr, also errors that the caller expects.
         Connect.setErrorCallback(QUIET);
         Library.initEventLoop();
         Thread.ofPlatform().name("libvirt-events").daemon().start(EventLoop::run);
@@ -35,7 +35,8 @@ final class EventLoop {
             try {
                 Library.processEvent();
             } catch (LibvirtException failed) {
-                // The loop's own failure, not a connection's: without it nothing would be noticed any more.
+                // A failure of the loop, not of a connection. The loop must continue, or no event would arrive any
+                // more.
                 LOGGER.log(Level.ERROR, "libvirt's event loop failed in one round and goes on", failed);
             }
         }

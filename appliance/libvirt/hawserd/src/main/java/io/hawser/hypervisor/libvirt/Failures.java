@@ -5,14 +5,14 @@ import io.hawser.hypervisor.HypervisorException.Reason;
 import org.libvirt.Error;
 import org.libvirt.LibvirtException;
 
-/** What libvirt's errors mean for who asked. */
+/** Translates libvirt's errors into {@link HypervisorException}. */
 final class Failures {
     private Failures() { }
 
     /**
-     * Translates.
+     * Translates an error.
      *
-     * @param what was asked: "the device cannot be put into domain a".
+     * @param what the failure in words: "the device cannot be put into domain a".
      * @param lost whether the connection has ended.
      */
     static HypervisorException of(String what, LibvirtException failed, boolean lost) {
@@ -34,7 +34,7 @@ final class Failures {
         }
         return switch (error.getCode()) {
             case VIR_ERR_NO_DOMAIN -> Reason.NO_DOMAIN;
-            // libvirt has no number of its own for "domain is not running".
+            // libvirt has no error number for "domain is not running".
             case VIR_ERR_OPERATION_INVALID -> error.getMessage() != null && error.getMessage().contains("not running")
                 ? Reason.NOT_RUNNING : Reason.REFUSED;
             case VIR_ERR_OPERATION_TIMEOUT, VIR_ERR_AGENT_UNRESPONSIVE -> Reason.TIMEOUT;

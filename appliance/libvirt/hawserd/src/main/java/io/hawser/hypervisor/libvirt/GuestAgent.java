@@ -10,13 +10,13 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.libvirt.LibvirtException;
 
-/** QEMU's guest agent, as far as a file needs it. */
+/** Writes files through QEMU's guest agent. */
 final class GuestAgent {
     private static final int TIMEOUT_S = 5;
-    private static final int CHUNK_BYTES = 32 * 1024; // a message to the agent is limited to some hundred KiB
-    private static final int MAX_ERROR_CHARACTERS = 200; // the guest's text, which goes into a log
+    private static final int CHUNK_BYTES = 32 * 1024; // the agent limits a message to some hundred KiB
+    private static final int MAX_ERROR_CHARACTERS = 200; // limits the guest's text in the log
 
-    /** How a command gets to the agent. */
+    /** The channel to the agent. */
     interface Channel {
         /** Sends a command; returns the answer. */
         String send(String command, int timeoutS) throws LibvirtException;
@@ -29,9 +29,9 @@ final class GuestAgent {
     }
 
     /**
-     * Writes a file, whole or not at all as far as the agent says.
+     * Writes a file. On failure a partial file may remain.
      *
-     * @return false when there is no agent, it does not answer, or does not do it.
+     * @return false if there is no agent, it does not answer, or it fails.
      */
     boolean write(String path, byte[] content) {
         try {
@@ -54,7 +54,7 @@ final class GuestAgent {
             }
             return whole;
         } catch (LibvirtException refused) {
-            return false; // libvirt's errors of an agent: not configured, not connected, does not answer, refuses
+            return false; // no agent is configured or connected, or it does not answer, or it refuses
         }
     }
 

@@ -11,9 +11,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Which host this is. libvirt's driver for QEMU says it in its capabilities; the one for Xen does not, not even when
- * {@code host_uuid} is set in libvirtd.conf, so that there it is what libvirt itself would take: the machine's, by its
- * firmware, else the system's, by its machine-id.
+ * The host's UUID. libvirt's QEMU driver reports it in its capabilities. The Xen driver does not, even if {@code
+ * host_uuid} is set in libvirtd.conf. For Xen this class reads the sources that libvirt itself uses: the machine's
+ * firmware, else the system's machine-id.
  */
 final class HostUuid {
     private static final Pattern IN_CAPABILITIES = Pattern.compile("<host>\\s*<uuid>([0-9a-fA-F-]{36})</uuid>");
@@ -25,7 +25,7 @@ final class HostUuid {
     private HostUuid() { }
 
     /**
-     * By a driver's capabilities, else by this machine's files.
+     * The UUID from a driver's capabilities, else from this machine's files.
      *
      * @return in lower case.
      */
@@ -40,7 +40,7 @@ final class HostUuid {
         }
         for (Path file : files) {
             Matcher digits = DIGITS.matcher(firstLineOf(file));
-            // Firmware that nobody has set up has all digits the same.
+            // In firmware without a configured UUID all digits are equal.
             if (digits.matches() && digits.group().replaceAll("[\\s-]", "").chars().distinct().count() > 1) {
                 return String.join("-", digits.group(1), digits.group(2), digits.group(3), digits.group(4),
                     digits.group(5)).toLowerCase(Locale.ROOT);
@@ -55,7 +55,7 @@ final class HostUuid {
         try {
             return Files.readAllLines(file).stream().findFirst().orElse("");
         } catch (IOException e) {
-            return ""; // not on this machine: the next one
+            return ""; // this machine has no such file; the next one may exist
         }
     }
 }

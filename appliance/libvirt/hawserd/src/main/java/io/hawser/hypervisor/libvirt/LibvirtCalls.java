@@ -6,11 +6,11 @@ import com.sun.jna.Native;
 import com.sun.jna.Pointer;
 
 /**
- * The functions of libvirt that libvirt-java 0.5.4 does not have: the events of devices and metadata, and detaching by
- * alias. Names, numbers and meanings are libvirt's ({@code libvirt-domain.h}).
+ * The functions of libvirt that libvirt-java 0.5.4 lacks: the events of devices and metadata, and detaching by alias.
+ * Names, numbers and meanings are libvirt's ({@code libvirt-domain.h}).
  */
 interface LibvirtCalls extends Library {
-    /** The library, which libvirt-java has loaded too. */
+    /** The library; libvirt-java has loaded it too. */
     LibvirtCalls LIBVIRT = Native.load("virt", LibvirtCalls.class);
 
     /** {@code VIR_DOMAIN_EVENT_ID_LIFECYCLE}. */
@@ -36,47 +36,46 @@ interface LibvirtCalls extends Library {
     /** {@code VIR_ERR_DEVICE_MISSING}: there is no such device. */
     int ERROR_DEVICE_MISSING = 99;
 
-    /** Length of a UUID's text with its end. */
+    /** Length of a UUID's text with its final NUL. */
     int UUID_TEXT_BYTES = 37;
 
     /** An event of a domain as a whole. */
     interface LifecycleCallback extends Callback {
-        /** Event loop's thread. */
+        /** Runs in the event loop's thread. */
         int invoke(Pointer connection, Pointer domain, int event, int detail, Pointer opaque);
     }
 
     /** An event of one of a domain's devices. */
     interface DeviceCallback extends Callback {
-        /** Event loop's thread. */
+        /** Runs in the event loop's thread. */
         void invoke(Pointer connection, Pointer domain, String alias, Pointer opaque);
     }
 
     /** A change of a domain's metadata. */
     interface MetadataCallback extends Callback {
-        /** Event loop's thread. */
+        /** Runs in the event loop's thread. */
         void invoke(Pointer connection, Pointer domain, int type, String namespace, Pointer opaque);
     }
 
-    /** Registers a callback for all domains; the callback must be held until the connection is closed. */
+    /** Registers a callback for all domains; the caller keeps the callback reachable until the connection is closed. */
     int virConnectDomainEventRegisterAny(Pointer connection, Pointer domain, int event, Callback callback,
         Pointer opaque, Callback free);
 
     /** Ends a registration. */
     int virConnectDomainEventDeregisterAny(Pointer connection, int registration);
 
-    /** Finds a domain; null when there is none. The caller frees it. */
+    /** Finds a domain; null if there is none. The caller frees it. */
     Pointer virDomainLookupByUUIDString(Pointer connection, String uuid);
 
-    /** Frees what a look-up has returned. */
+    /** Frees the result of a look-up. */
     int virDomainFree(Pointer domain);
 
-    /** Writes the domain's UUID with a zero behind it. */
+    /** Writes the domain's UUID and a final NUL. */
     int virDomainGetUUIDString(Pointer domain, byte[] text);
 
-    /** The domain's name. */
     String virDomainGetName(Pointer domain);
 
-    /** Asks for the device with the alias to be given back. */
+    /** Asks the guest to give the device with the alias back. */
     int virDomainDetachDeviceAlias(Pointer domain, String alias, int flags);
 
     /** Number of this thread's last error. */

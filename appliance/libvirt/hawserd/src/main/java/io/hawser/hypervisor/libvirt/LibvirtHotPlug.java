@@ -19,27 +19,26 @@ import java.util.function.Consumer;
 import org.w3c.dom.Element;
 
 /**
- * The device of a vGPU in domains of QEMU. A machine {@code pc} takes it as it is; {@code q35} needs a free root port
- * with a window that was reserved when the machine started, since a guest's kernel cannot make it larger afterwards.
- * Any thread; the methods that take a time wait in the caller's.
+ * The device of a vGPU in QEMU domains. A {@code pc} machine accepts it without preparation. A {@code q35} machine
+ * needs a free root port, and a window behind it that was reserved when the machine started: a guest's kernel cannot
+ * enlarge it later. Any thread; the methods that wait do so in the caller's thread.
  */
 public final class LibvirtHotPlug implements HotPlug {
-    /** Between two questions whether the guest has done its part: QEMU tells nobody. */
+    /** Interval of the polls for the guest's action: QEMU sends no event for it. */
     private static final long ASK_AGAIN_MS = 200;
-    /** For a device to be given back that its guest has not even seen. */
+    /** Limit for the return of a device that the guest has not even found. */
     private static final Duration TAKE_BACK = Duration.ofSeconds(10);
-    /** The window must hold the region wherever its alignment puts it. */
+    /** The window must hold the region at any alignment. */
     private static final int RESERVE_FACTOR = 2;
     private static final int MIB = 1 << 20;
 
     private final Hypervisor hypervisor;
 
-    /** Makes one. */
     public LibvirtHotPlug(Hypervisor hypervisor) {
         this.hypervisor = hypervisor;
     }
 
-    /** What a machine type means for hot-plug. */
+    /** The behaviour of a machine type in hot-plug. */
     private enum Machine { PC, Q35, OTHER }
 
     private static Machine machine(String type) {
@@ -55,14 +54,14 @@ public final class LibvirtHotPlug implements HotPlug {
             return Optional.of("domain " + domain.name() + " does not run");
         }
         if (domain.driver() == Driver.XEN) {
-            return Optional.of("domains of Xen have no such device; use transport tcp");
+            return Optional.of("Xen domains have no such device; use transport tcp");
         }
         DomainXml xml = parse(domain.liveXml());
         return switch (machine(xml.machine())) {
             case PC -> Optional.empty();
             case Q35 -> refusalOfQ35(domain.name(), new PciPorts(xml.document()), regionBytes);
-            case OTHER -> Optional.of("a machine " + xml.machine() + " cannot take the device while it runs; with the"
-                + " domain off, hawserctl attach " + domain.name() + " puts it into its definition");
+            case OTHER -> Optional.of("a machine " + xml.machine() + " cannot take the device while it runs; after the"
+                + " domain has stopped, hawserctl attach " + domain.name() + " adds it to the definition");
         };
     }
 
@@ -102,24 +101,24 @@ public final class LibvirtHotPlug implements HotPlug {
             }
             ours = attach(domain, text(device));
         }
-        progress.accept("waiting for the guest of " + view.name() + " to see the device");
+        progress.accept("waiting for the guest of " + view.name() + " to find the device");
         String alias = ours ? ALIAS : deviceOf(domain).map(Shmem::alias).orElse(ALIAS);
         if (await(timeout, () -> hypervisor.barAddress(domain, alias).isPresent())) {
             return;
         }
-        String failed = "the guest of " + view.name() + " has not given the device an address within "
+        String failed = "the guest of " + view.name() + " has not assigned the device an address within "
             + timeout.toSeconds() + " s (does its kernel have PCI hot-plug, and does it run?)";
         if (!ours) {
             throw new HypervisorException(Reason.TIMEOUT, failed);
         }
-        progress.accept("the guest has not seen the device; taking it out again");
+        progress.accept("the guest has not found the device; removing it again");
         hypervisor.detachDevice(domain, ALIAS, Scope.LIVE);
         throw new HypervisorException(Reason.TIMEOUT, failed + (await(TAKE_BACK, () -> deviceOf(domain).isEmpty())
-            ? "; it was taken out again"
-            : ", nor given it back: it is gone once the domain is reset or stopped"));
+            ? "; it has been removed again"
+            : ", nor given it back: it disappears when the domain is reset or stopped"));
     }
 
-    /** Whether it was this that put it in: an operator with virsh may have come first. */
+    /** Whether this call has added the device: an operator with virsh may have added it first. */
     private boolean attach(UUID domain, String device) {
         try {
             hypervisor.attachDevice(domain, device, Scope.LIVE);
@@ -141,7 +140,7 @@ public final class LibvirtHotPlug implements HotPlug {
         try {
             hypervisor.detachDevice(domain, device.get().alias(), Scope.LIVE);
         } catch (HypervisorException refused) {
-            // Asked for before, and the guest has not answered yet: so wait on.
+            // An earlier request is pending and the guest has not answered yet, so this method continues to wait.
             if (!refused.getMessage().contains("already in the process of unplug")) {
                 throw refused;
             }
@@ -149,11 +148,11 @@ public final class LibvirtHotPlug implements HotPlug {
         progress.accept("waiting for the guest to give the device back");
         if (!await(timeout, () -> deviceOf(domain).isEmpty())) {
             throw new HypervisorException(Reason.TIMEOUT, "the guest has not given the device back within "
-                + timeout.toSeconds() + " s; it is gone once the guest does, or the domain is reset or stopped");
+                + timeout.toSeconds() + " s; it disappears when the guest does so or the domain stops");
         }
     }
 
-    /** The device as the domain has it now; empty also when the domain does not run any more. */
+    /** The device as the domain has it now; empty also if the domain no longer runs. */
     private Optional<Shmem> deviceOf(UUID domain) {
         return hypervisor.domain(domain.toString()).filter(DomainView::running)
             .flatMap(view -> parse(view.liveXml()).device());
@@ -196,7 +195,7 @@ public final class LibvirtHotPlug implements HotPlug {
         }
         Element device = device(xml, regionBytes);
         if (machine(xml.machine()) == Machine.Q35) {
-            // By itself libvirt would put it behind a bridge to PCI, from which it cannot be taken while it runs.
+            // libvirt's default address is behind a PCI bridge, from which the device cannot be unplugged.
             address(device, ports.free(there).stream().findFirst().orElseGet(ports::add));
         }
         if (there != null) {
@@ -225,7 +224,7 @@ public final class LibvirtHotPlug implements HotPlug {
             return inactiveXml;
         }
         PciPorts ports = new PciPorts(xml.document());
-        // The device's own port is as good as a free one: it is free when the device is plugged in.
+        // The port of the existing device counts as free: it will be free when the device is plugged in again.
         List<Integer> free = ports.free(element(xml));
         boolean changed = free.isEmpty();
         int bus = free.isEmpty() ? ports.add() : free.getFirst();
@@ -265,7 +264,7 @@ public final class LibvirtHotPlug implements HotPlug {
         try {
             hypervisor.detachDevice(view.get().uuid(), there.get().alias(), Scope.LIVE);
         } catch (HypervisorException refused) {
-            // Asked for before, and the guest has not answered yet.
+            // An earlier request is pending, and the guest has not answered yet.
             if (!refused.getMessage().contains("already in the process of unplug")) {
                 throw refused;
             }
@@ -276,7 +275,7 @@ public final class LibvirtHotPlug implements HotPlug {
         return xml.shmems().stream().filter(shmem -> shmem.name().equals(Shmem.PREFIX + tenant)).findFirst();
     }
 
-    /** The device's element; null when there is none. */
+    /** The device's element; null if there is none. */
     private static Element element(DomainXml xml) {
         return PciPorts.children(new PciPorts(xml.document()).devices(), "shmem").stream()
             .filter(shmem -> shmem.getAttribute("name").equals(xml.regionName())).findFirst().orElse(null);
@@ -310,7 +309,7 @@ public final class LibvirtHotPlug implements HotPlug {
         return (Element) parent.appendChild(parent.getOwnerDocument().createElement(name));
     }
 
-    /** All of it is made above: names and numbers, nothing to escape. */
+    /** The XML text of an element of this class. Names and numbers need no escaping. */
     private static String text(Element element) {
         StringBuilder text = new StringBuilder("<" + element.getTagName());
         for (int i = 0; i < element.getAttributes().getLength(); i++) {

@@ -19,9 +19,9 @@ import org.libvirt.Domain;
 import org.libvirt.LibvirtException;
 
 /**
- * libvirt, by one connection for each driver. Any thread; what happens is told by a thread of its own. A domain is
- * looked for in all connections; {@link #domains()} needs all of them, since who is missing from it would be taken for
- * stopped.
+ * libvirt, with one connection for each driver. Any thread; a thread of its own reports the events. The look-up of a
+ * domain searches all connections. {@link #domains()} fails unless all are up, because a domain missing from the list
+ * would count as stopped.
  */
 public final class LibvirtHypervisor implements Hypervisor {
     private static final Pattern UUID_TEXT = Pattern.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}");
@@ -29,14 +29,14 @@ public final class LibvirtHypervisor implements Hypervisor {
     private static final Pattern XEN_TYPE = Pattern.compile("<domain\\s[^>]*type=['\"]xen['\"]");
 
     private final List<Connection> connections = new ArrayList<>();
-    // One thread, so in the order in which libvirt told it; the event loop only puts into its queue.
+    // One thread, so that events keep libvirt's order; the event loop only fills its queue.
     private final ExecutorService teller =
         Executors.newSingleThreadExecutor(Thread.ofPlatform().name("libvirt-teller").daemon().factory());
     private Listener listener;
     private boolean whole; // teller's thread
 
     /**
-     * Makes one; connects nothing yet.
+     * Connects nothing yet.
      *
      * @param uris {@code qemu:///system}, {@code xen:///system}, at least one, each driver once.
      */
@@ -89,7 +89,7 @@ public final class LibvirtHypervisor implements Hypervisor {
             whole = false;
             listener.disconnected(reason);
         }
-        // Else two that were lost at once would be told of once, and the second one's return not at all.
+        // Otherwise two connections that break at once would be reported once, and the return of the second never.
         onConnected();
     }
 
@@ -152,7 +152,7 @@ public final class LibvirtHypervisor implements Hypervisor {
         return Optional.empty();
     }
 
-    /** Empty when the domain has gone between two questions. */
+    /** Empty if the domain has disappeared between two calls. */
     private static Optional<DomainView> view(Domain domain, Driver driver) throws LibvirtException {
         try {
             UUID uuid = UUID.fromString(domain.getUUIDString());
@@ -161,7 +161,7 @@ public final class LibvirtHypervisor implements Hypervisor {
             String live = domain.isActive() == 1 ? domain.getXMLDesc(LibvirtCalls.XML_SECURE) : null;
             int id = live == null ? -1 : liveId(live);
             if (id < 0) {
-                live = null; // stopped between the two questions
+                live = null; // it stopped between the two calls
             }
             return live == null && inactive == null ? Optional.empty()
                 : Optional.of(new DomainView(uuid, domain.getName(), driver, id, live != null, live, inactive));
@@ -173,13 +173,13 @@ public final class LibvirtHypervisor implements Hypervisor {
         }
     }
 
-    /** libvirt's number of a running domain, which is in its live XML alone; -1 when there is none. */
+    /** libvirt's number of a running domain, which only its live XML contains; -1 if there is none. */
     private static int liveId(String xml) {
         Matcher id = LIVE_ID.matcher(xml);
         return id.find() ? Integer.parseInt(id.group(1)) : -1;
     }
 
-    /** Asks the connection that has the domain. */
+    /** Runs a call on the connection that has the domain. */
     private <T> T onDomain(UUID uuid, String what, DomainCall<T> call) {
         HypervisorException last = null;
         for (Connection connection : connections) {
@@ -193,7 +193,7 @@ public final class LibvirtHypervisor implements Hypervisor {
                     }
                 });
             } catch (HypervisorException failed) {
-                // Another connection may have it; one that is away tells more than one that does not know it.
+                // Another connection may have the domain. The final error prefers "disconnected" to "no such domain".
                 if (failed.reason() != Reason.NO_DOMAIN && failed.reason() != Reason.DISCONNECTED) {
                     throw failed;
                 }
@@ -225,7 +225,7 @@ public final class LibvirtHypervisor implements Hypervisor {
 
     @Override
     public void attachDevice(UUID domain, String xml, Scope scope) {
-        onDomain(domain, "the device cannot be put into domain " + domain, (link, found) -> {
+        onDomain(domain, "the device cannot be added to domain " + domain, (link, found) -> {
             found.attachDeviceFlags(xml, flags(scope));
             return null;
         });
@@ -233,7 +233,7 @@ public final class LibvirtHypervisor implements Hypervisor {
 
     @Override
     public void detachDevice(UUID domain, String alias, Scope scope) {
-        String what = "device " + alias + " cannot be taken out of domain " + domain;
+        String what = "device " + alias + " cannot be removed from domain " + domain;
         onDomain(domain, what, (link, found) -> {
             var handle = LibvirtCalls.LIBVIRT.virDomainLookupByUUIDString(link.pointer(), domain.toString());
             if (handle == null) {
@@ -255,9 +255,9 @@ public final class LibvirtHypervisor implements Hypervisor {
     public void defineXml(String xml) {
         Driver driver = XEN_TYPE.matcher(xml).find() ? Driver.XEN : Driver.QEMU;
         Connection connection = connections.stream().filter(one -> one.driver() == driver).findFirst()
-            .orElseThrow(() -> new HypervisorException(Reason.REFUSED, "no connection of libvirt is configured for "
+            .orElseThrow(() -> new HypervisorException(Reason.REFUSED, "no libvirt connection is configured for "
                 + driver));
-        connection.call("the definition is not taken", link -> {
+        connection.call("libvirt rejects the definition", link -> {
             link.domainDefineXML(xml).free();
             return null;
         });
@@ -265,14 +265,14 @@ public final class LibvirtHypervisor implements Hypervisor {
 
     @Override
     public OptionalLong barAddress(UUID domain, String alias) {
-        String answer = onDomain(domain, "domain " + domain + " cannot be asked for its PCI devices", (link, found) ->
+        String answer = onDomain(domain, "domain " + domain + " does not list its PCI devices", (link, found) ->
             "Xen".equalsIgnoreCase(link.getType()) ? "" : found.qemuMonitorCommand(Monitor.QUERY_PCI, 0));
         return answer.isEmpty() ? OptionalLong.empty() : Monitor.bar2(answer, alias);
     }
 
     @Override
     public boolean guestAgentWrite(UUID domain, String path, byte[] content) {
-        return onDomain(domain, "domain " + domain + " cannot be asked for its agent", (link, found) ->
+        return onDomain(domain, "domain " + domain + " does not reach its agent", (link, found) ->
             new GuestAgent((command, timeoutS) -> found.qemuAgentCommand(command, timeoutS, 0)).write(path, content));
     }
 
@@ -282,7 +282,7 @@ public final class LibvirtHypervisor implements Hypervisor {
         teller.shutdown();
     }
 
-    /** The event loop's side: puts what happened into the teller's queue. */
+    /** Runs in the event loop: puts events into the queue of the reporting thread. */
     private final class Events implements LinkEvents {
         @Override
         public void lifecycle(UUID domain, String name, int event, int detail) {

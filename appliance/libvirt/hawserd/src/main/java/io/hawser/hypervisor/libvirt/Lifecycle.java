@@ -2,7 +2,7 @@ package io.hawser.hypervisor.libvirt;
 
 import java.util.List;
 
-/** Words for the numbers of life-cycle events: {@code virDomainEventType}, {@code virDomainEventStoppedDetailType}. */
+/** The names of life-cycle events: {@code virDomainEventType}, {@code virDomainEventStoppedDetailType}. */
 final class Lifecycle {
     private static final int STOPPED = 5;
     private static final List<String> EVENTS = List.of("defined", "undefined", "started", "suspended", "resumed",

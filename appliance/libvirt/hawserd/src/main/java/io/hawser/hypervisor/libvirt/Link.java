@@ -12,34 +12,33 @@ import org.libvirt.Connect;
 import org.libvirt.LibvirtException;
 import org.libvirt.event.ConnectionCloseReason;
 
-/** One connection to libvirt from when it is made until it is lost. Any thread. */
+/** One connection to libvirt, until it breaks. Any thread. */
 final class Link extends Connect {
-    /** libvirtd is asked every so many seconds whether it is there. */
+    /** Interval of the keepalive messages to libvirtd. */
     private static final int KEEPALIVE_S = 5;
-    /** So many questions without an answer end the connection. */
+    /** The connection ends after so many unanswered keepalive messages. */
     private static final int KEEPALIVE_COUNT = 3;
-    /** A connection that is in use for longer after its end stays open until the process ends. */
+    /** A call that lasts longer than this after the connection's end keeps it open until the process ends. */
     private static final int CLOSE_LIMIT_S = 60;
 
     private final CompletableFuture<String> ended = new CompletableFuture<>();
-    // libvirt does not hold a connection for a call that is going on: it may be closed only when there is none.
+    // libvirt does not protect a connection that a call uses, so it may be closed only between calls.
     private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
     private final List<Integer> registrations = new ArrayList<>();
     private boolean closed;
 
-    /** Connects. */
     Link(String uri) throws LibvirtException {
         super(uri, false);
     }
 
-    /** Begins to tell of events and to watch whether libvirtd is there. Once. */
+    /** Starts the events and the keepalive. Called once. */
     void watch(Callbacks callbacks) throws LibvirtException {
         registerCloseListener((connection, reason) -> ended.complete(reasonOf(reason)));
         for (Map.Entry<Integer, Callback> callback : callbacks.byEvent().entrySet()) {
             int registration = LibvirtCalls.LIBVIRT.virConnectDomainEventRegisterAny(pointer(), null,
                 callback.getKey(), callback.getValue(), null, null);
             if (registration < 0) {
-                throw Failures.last("libvirt does not tell of its event " + callback.getKey(), false);
+                throw Failures.last("libvirt cannot report its event " + callback.getKey(), false);
             }
             registrations.add(registration);
         }
@@ -48,8 +47,8 @@ final class Link extends Connect {
 
     private static String reasonOf(ConnectionCloseReason reason) {
         return switch (reason) {
-            case EOF -> "libvirtd has ended the connection";
-            case KEEPALIVE -> "libvirtd has not answered for " + KEEPALIVE_S * KEEPALIVE_COUNT + " s";
+            case EOF -> "libvirtd closed the connection";
+            case KEEPALIVE -> "libvirtd did not answer for " + KEEPALIVE_S * KEEPALIVE_COUNT + " s";
             case CLIENT -> "the connection to libvirtd was closed";
             case ERROR, UNKNOWN -> "the connection to libvirtd broke";
         };
@@ -60,22 +59,22 @@ final class Link extends Connect {
         return vcp.getPointer();
     }
 
-    /** Waits for the connection's end; returns what ended it, in words. */
+    /** Waits for the connection's end; returns the reason in words. */
     String awaitEnd() {
         return ended.join();
     }
 
-    /** Whether the connection is known to be at its end. */
+    /** Whether the connection has ended. */
     boolean hasEnded() {
         return ended.isDone();
     }
 
-    /** Ends the waiting of {@link #awaitEnd}. */
+    /** Makes {@link #awaitEnd} return. */
     void end(String reason) {
         ended.complete(reason);
     }
 
-    /** Begins a call; false when the connection is closed. Each true needs an {@link #endUse} by the same thread. */
+    /** Begins a call; false if the connection is closed. After true the same thread must call {@link #endUse}. */
     boolean beginUse() {
         use.readLock().lock();
         if (closed) {
@@ -90,7 +89,7 @@ final class Link extends Connect {
         use.readLock().unlock();
     }
 
-    /** Closes it when the calls that are going on have ended; leaves it open when one of them does not. */
+    /** Closes the connection after its calls have ended; leaves it open if a call does not end. */
     void dispose() throws LibvirtException, InterruptedException {
         if (!use.writeLock().tryLock(CLOSE_LIMIT_S, TimeUnit.SECONDS)) {
             return;

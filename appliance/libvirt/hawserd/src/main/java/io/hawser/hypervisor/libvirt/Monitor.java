@@ -9,32 +9,32 @@ import java.util.Map;
 import java.util.OptionalLong;
 
 /**
- * What QEMU's monitor says of PCI devices. libvirt has no call for it, and marks a domain that was asked as
- * {@code custom-monitor}: a line in its log and no more.
+ * Reads PCI devices from QEMU's monitor, because libvirt has no call for them. libvirt then marks the domain as {@code
+ * custom-monitor}; the only effect is a line in libvirt's log.
  */
 final class Monitor {
-    /** The question. */
+    /** The monitor command. */
     static final String QUERY_PCI = "{\"execute\":\"query-pci\"}";
-    private static final long REGION_BAR = 2; // ivshmem-plain has its memory in BAR 2
+    private static final long REGION_BAR = 2; // BAR 2 of ivshmem-plain is its memory
 
     private Monitor() { }
 
     /**
-     * The address of BAR 2 of a device.
+     * The address of a device's BAR 2.
      *
-     * @param answer QEMU's to {@link #QUERY_PCI}.
-     * @return empty when there is no such device, or no guest has given it an address.
+     * @param answer QEMU's answer to {@link #QUERY_PCI}.
+     * @return empty if there is no such device, or no guest has assigned an address.
      */
     static OptionalLong bar2(String answer, String alias) {
         try {
             Object read = Json.read(answer);
             return read instanceof Map<?, ?> map ? in(map.get("return"), alias) : OptionalLong.empty();
         } catch (IOException broken) {
-            throw new HypervisorException(Reason.REFUSED, "QEMU's answer to query-pci is no JSON", broken);
+            throw new HypervisorException(Reason.REFUSED, "QEMU's answer to query-pci is not JSON", broken);
         }
     }
 
-    // Buses have "devices"; a bridge has "pci_bridge", and that has "devices" again.
+    // A bus has "devices"; a bridge has a "pci_bridge" with further "devices".
     private static OptionalLong in(Object node, String alias) {
         if (node instanceof List<?> list) {
             for (Object one : list) {
@@ -56,7 +56,7 @@ final class Monitor {
     private static OptionalLong ofRegions(Object regions) {
         if (regions instanceof List<?> list) {
             for (Object one : list) {
-                // -1 is QEMU's "none".
+                // -1 is QEMU's "no address".
                 if (one instanceof Map<?, ?> map && Long.valueOf(REGION_BAR).equals(map.get("bar"))
                     && map.get("address") instanceof Long address && address != -1) {
                     return OptionalLong.of(address);

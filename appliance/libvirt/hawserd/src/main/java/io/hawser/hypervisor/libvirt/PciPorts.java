@@ -15,11 +15,11 @@ import org.w3c.dom.Element;
 import org.w3c.dom.Node;
 
 /**
- * Where a domain's XML has room for a PCI device that is put in while it runs: the root ports of a q35 machine, and
- * what QEMU is told to reserve behind them. Reads the document each time, and changes it where a method says so.
+ * The places for hot-plugged PCI devices in a domain's XML: the root ports of a q35 machine, and the memory that QEMU
+ * reserves behind them. Each call reads the document; {@link #add}, {@link #insert} and {@link #reserve} change it.
  */
 final class PciPorts {
-    /** What the arguments of QEMU are in. */
+    /** Namespace of QEMU's arguments. */
     static final String QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0";
     private static final String RESERVE = "pref64-reserve";
     private static final String GLOBAL = "pcie-root-port." + RESERVE + "=";
@@ -36,14 +36,14 @@ final class PciPorts {
     }
 
     /**
-     * The root ports to which nothing is connected, and which can have something plugged in, by number of their bus.
+     * The bus numbers of the root ports that are free and allow hot-plug.
      *
-     * @param but a device that does not count; null when all do.
+     * @param but a device whose port counts as free; null for none.
      */
     List<Integer> free(Element but) {
         Set<Integer> used = new HashSet<>();
         for (Element device : children(devices(), null)) {
-            // Of the device's own addresses; one inside of <source> is the host's.
+            // Only the device's own addresses: an address inside <source> is the host's.
             for (Element address : device == but ? List.<Element>of() : children(device, "address")) {
                 if (address.getAttribute("type").equals("pci")) {
                     number(address.getAttribute("bus")).ifPresent(used::add);
@@ -75,9 +75,9 @@ final class PciPorts {
             document.createElement("devices")));
     }
 
-    /** Adds a root port; returns the number of its bus. libvirt chooses the port's own address. */
+    /** Adds a root port and returns its bus number. libvirt chooses the port's own address. */
     int add() {
-        int last = 0; // the root complex, which libvirt adds by itself where it is not written
+        int last = 0; // the root complex, which libvirt adds if the XML has none
         Element behind = null;
         for (Element controller : controllers()) {
             last = Math.max(last, number(controller.getAttribute("index")).orElse(0));
@@ -91,7 +91,7 @@ final class PciPorts {
         return last + 1;
     }
 
-    /** Adds a device, in a line of its own. */
+    /** Adds a device on a line of its own. */
     void insert(Element device, Element behind) {
         Node before = behind == null ? null : behind.getNextSibling();
         devices().insertBefore(document.createTextNode("\n    "), before);
@@ -99,9 +99,9 @@ final class PciPorts {
     }
 
     /**
-     * The bytes for prefetchable memory that QEMU reserves behind a root port.
+     * The bytes of prefetchable memory that QEMU reserves behind a root port.
      *
-     * @return 0 when it is told nothing of the kind.
+     * @return 0 if the XML sets no reservation.
      */
     long reservedBytes(int bus) {
         Optional<Element> own = overridden(bus);
@@ -111,7 +111,7 @@ final class PciPorts {
         return global().map(arg -> bytes(valueOf(arg.getAttribute("value")))).orElse(0L);
     }
 
-    /** Has QEMU reserve so many bytes behind a root port: where it is said of this one there, else for all of them. */
+    /** Makes QEMU reserve memory behind a root port: in the port's own property if it has one, else for all ports. */
     void reserve(int bus, long bytes) {
         Optional<Element> own = overridden(bus);
         if (own.isPresent()) {
@@ -138,7 +138,7 @@ final class PciPorts {
         }
     }
 
-    /** The last argument of QEMU's command line that says it; the last one counts. */
+    /** The argument of QEMU's command line that sets the reservation of all ports; the last one counts. */
     private Optional<Element> global() {
         Element found = null;
         for (Element line : childrenNs(root, "commandline")) {
@@ -159,7 +159,7 @@ final class PciPorts {
         return parts.matches() ? parts.group(1) : global.startsWith(GLOBAL) ? global.substring(GLOBAL.length()) : "";
     }
 
-    /** What {@code <qemu:override>} says of one port. */
+    /** The reservation of one port in {@code <qemu:override>}. */
     private Optional<Element> overridden(int bus) {
         String alias = rootPorts().stream().filter(p -> number(p.getAttribute("index")).equals(OptionalInt.of(bus)))
             .flatMap(p -> children(p, "alias").stream()).map(a -> a.getAttribute("name")).findFirst()
@@ -171,7 +171,7 @@ final class PciPorts {
             .findFirst();
     }
 
-    /** As QEMU reads a size. */
+    /** Parses a size as QEMU does. */
     private static long bytes(String text) {
         Matcher parts = SIZE.matcher(text);
         if (!parts.matches()) {
@@ -197,7 +197,7 @@ final class PciPorts {
         }
     }
 
-    /** Elements of libvirt's own, of one name or (null) of all. */
+    /** Elements of libvirt's namespace with a name; all of them if the name is null. */
     static List<Element> children(Element parent, String name) {
         return children(parent, null, name);
     }
@@ -210,7 +210,7 @@ final class PciPorts {
         List<Element> found = new ArrayList<>();
         for (Node node = parent.getFirstChild(); node != null; node = node.getNextSibling()) {
             if (node instanceof Element element && Objects.equals(namespace, element.getNamespaceURI())
-                // One that was made without a namespace has no local name.
+                // An element that was created without a namespace has no local name.
                 && (name == null || name.equals(namespace == null ? element.getNodeName() : element.getLocalName()))) {
                 found.add(element);
             }

@@ -1,2 +1,2 @@
-/** libvirt: connections that come back, events, and putting the device of a vGPU into domains and out of them. */
+/** libvirt: connections that reconnect, events, and adding and removing the device of a vGPU in domains. */
 package io.hawser.hypervisor.libvirt;

@@ -14,18 +14,18 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * A connection to xenstored by its Unix socket, as root of dom0 has it. Values go this way and never through a
- * program's arguments, which everyone could read. One thread; what has thrown an {@link IOException} other than
- * {@link XenStoreException} is of no more use.
+ * A connection to xenstored by its Unix socket, as root of dom0. Values go through the socket, never through a
+ * program's arguments, which every user could read. One thread. After an {@link IOException} other than {@link
+ * XenStoreException} the connection is unusable.
  */
 public final class XenStore implements AutoCloseable {
-    /** Where xenstored listens, as C and OCaml have it. */
+    /** The default socket of both xenstored implementations, in C and OCaml. */
     public static final Path SOCKET = Path.of("/run/xenstored/socket");
 
-    // Nobody watches over this connection: a few events may be, more are somebody's who holds us up.
+    // This connection watches nothing. A few events may come all the same; more would let another program block us.
     private static final int MAX_SKIPPED = 16;
 
-    // Transactions fail when somebody else has changed the same part meanwhile, which libxl does while a domain starts.
+    // A transaction fails when another client changes the same part. libxl does so while a domain starts.
     private static final int MAX_ATTEMPTS = 20;
 
     private final SocketChannel channel;
@@ -44,7 +44,7 @@ public final class XenStore implements AutoCloseable {
      * Connects.
      *
      * @param timeout for each answer.
-     * @throws IOException if nobody listens there.
+     * @throws IOException if no process listens there.
      */
     public static XenStore connect(Path socket, Duration timeout) throws IOException {
         SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
@@ -59,7 +59,7 @@ public final class XenStore implements AutoCloseable {
         }
     }
 
-    /** The value at a path; empty when there is none. */
+    /** The value at a path; empty if there is none. */
     public Optional<String> read(String path) throws IOException {
         try {
             return Optional.of(ask(XenStoreMessage.READ, "read " + path, path, "").text());
@@ -72,21 +72,21 @@ public final class XenStore implements AutoCloseable {
     }
 
     /**
-     * Sets the value at a path, and makes what is above it.
+     * Sets the value at a path, and creates the path's parents.
      *
      * @param value fits into {@link XenStoreMessage#MAX_PAYLOAD_BYTES} bytes together with its path and a NUL.
      */
     public void write(String path, String value) throws IOException {
-        // A value has no NUL at its end, unlike everything else.
+        // Unlike every other string a value has no final NUL.
         ask(XenStoreMessage.WRITE, "write " + path, path, value);
     }
 
-    /** Says that a path is dom0's, and that one domain may read it; nobody else may. */
+    /** Makes dom0 the owner of a path; only the given domain may read it besides. */
     public void permit(String path, int readerId) throws IOException {
         ask(XenStoreMessage.SET_PERMS, "set permissions of " + path, path, "n0\0r" + readerId + "\0");
     }
 
-    /** Removes a path and what is below it; nothing when there is none. */
+    /** Removes a path and everything below it, if it exists. */
     public void remove(String path) throws IOException {
         try {
             ask(XenStoreMessage.RM, "remove " + path, path, "");
@@ -97,21 +97,21 @@ public final class XenStore implements AutoCloseable {
         }
     }
 
-    /** What is done in a transaction. */
+    /** The body of a transaction. */
     @FunctionalInterface
     public interface Work {
-        /** Does it; more than once, when somebody else has changed the same. */
+        /** Runs the body; more than once if another client changes the same part. */
         void run() throws IOException;
     }
 
     /**
-     * Does all of it or, when it throws, nothing: others see no part of it.
+     * Runs a transaction. Other clients see all of its changes, or none if the body throws.
      *
-     * @throws XenStoreException {@code EAGAIN} if others have changed the same each time.
+     * @throws XenStoreException {@code EAGAIN} if other clients changed the same part on every attempt.
      */
     public void inTransaction(Work work) throws IOException {
         if (transaction != 0) {
-            throw new IllegalStateException("there are no transactions inside of one");
+            throw new IllegalStateException("transactions cannot be nested");
         }
         for (int attempt = 1;; attempt++) {
             transaction = begin();
@@ -141,12 +141,12 @@ public final class XenStore implements AutoCloseable {
                 return number;
             }
         } catch (NumberFormatException e) {
-            // said below, as of 0
+            // reported below, like 0
         }
-        throw new IOException("XenStore begins a transaction without a number that can be one");
+        throw new IOException("XenStore returned an invalid transaction number");
     }
 
-    /** Whether it is done; false when others have changed the same. */
+    /** Whether the transaction took effect; false if another client changed the same part. */
     private boolean end(boolean commit) throws IOException {
         try {
             exchange(XenStoreMessage.TRANSACTION_END, "end a transaction", new byte[] {(byte) (commit ? 'T' : 'F'), 0});
@@ -183,13 +183,13 @@ public final class XenStore implements AutoCloseable {
         XenStoreMessage answer = receive(endNs);
         for (int skipped = 0; answer.type() == XenStoreMessage.WATCH_EVENT; skipped++) {
             if (skipped == MAX_SKIPPED) {
-                throw new IOException("XenStore tells of events that nobody has asked for, and not the answer: "
+                throw new IOException("XenStore sends unrequested events instead of the answer: "
                     + what);
             }
             answer = receive(endNs);
         }
         if (answer.request() != request || (answer.type() != type && answer.type() != XenStoreMessage.ERROR)) {
-            throw new IOException("XenStore answers something that was not asked: " + what);
+            throw new IOException("XenStore answers another request: " + what);
         }
         if (answer.type() == XenStoreMessage.ERROR) {
             throw new XenStoreException(what, answer.text().replaceAll("[^A-Za-z0-9_]", "?"));
@@ -216,7 +216,7 @@ public final class XenStore implements AutoCloseable {
         while (bytes.hasRemaining()) {
             int taken = channel.read(bytes);
             if (taken < 0) {
-                throw new EOFException("XenStore's answer has ended too early");
+                throw new EOFException("XenStore's answer is too short");
             }
             if (taken == 0) {
                 await(SelectionKey.OP_READ, endNs);
@@ -234,7 +234,7 @@ public final class XenStore implements AutoCloseable {
         selector.select(leftMs);
         selector.selectedKeys().clear();
         if (Thread.currentThread().isInterrupted()) {
-            throw new IOException("interrupted while XenStore is asked");
+            throw new IOException("interrupted during a request to XenStore");
         }
     }
 

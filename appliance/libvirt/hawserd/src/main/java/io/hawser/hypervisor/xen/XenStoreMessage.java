@@ -37,17 +37,17 @@ record XenStoreMessage(int type, int request, int transaction, byte[] payload) {
     /** The same file, XENSTORE_PAYLOAD_MAX. */
     static final int MAX_PAYLOAD_BYTES = 4096;
 
-    /** The bytes of the message. */
+    /** Encodes the message. */
     ByteBuffer encode() {
         ByteBuffer bytes = ByteBuffer.allocate(HEADER_BYTES + payload.length).order(ByteOrder.nativeOrder());
         return bytes.putInt(type).putInt(request).putInt(transaction).putInt(payload.length).put(payload).flip();
     }
 
     /**
-     * The length of the payload that a header announces.
+     * The length of the payload, from a header.
      *
      * @param header {@link #HEADER_BYTES} bytes from its position on.
-     * @throws IOException if it is longer than any may be.
+     * @throws IOException if the length exceeds the limit.
      */
     static int payloadBytes(ByteBuffer header) throws IOException {
         int length = header.order(ByteOrder.nativeOrder()).getInt(header.position() + 12);
@@ -58,15 +58,15 @@ record XenStoreMessage(int type, int request, int transaction, byte[] payload) {
         return length;
     }
 
-    /** A message from its header, which is read to its end, and its payload. */
+    /** Decodes a message; reads the header to its end. */
     static XenStoreMessage decode(ByteBuffer header, byte[] payload) {
         header.order(ByteOrder.nativeOrder());
         XenStoreMessage message = new XenStoreMessage(header.getInt(), header.getInt(), header.getInt(), payload);
-        header.getInt(); // the length, which the payload has
+        header.getInt(); // the payload's length, which the array has
         return message;
     }
 
-    /** The payload as text, without the NUL at its end where it has one. */
+    /** The payload as text, without a final NUL. */
     String text() {
         int length = payload.length > 0 && payload[payload.length - 1] == 0 ? payload.length - 1 : payload.length;
         return new String(payload, 0, length, StandardCharsets.UTF_8);

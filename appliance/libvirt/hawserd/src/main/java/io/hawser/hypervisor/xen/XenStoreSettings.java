@@ -11,8 +11,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Guests' settings in XenStore: {@code /local/domain/ID/vm-data/hawser/{broker,token,ca}}. A guest sees all of them or
- * none, as they are put in one transaction, and no other domain sees any.
+ * Guests' settings in XenStore: {@code /local/domain/ID/vm-data/hawser/{broker,token,ca}}. One transaction writes them,
+ * so a guest sees all or none. No other domain can read them.
  */
 public final class XenStoreSettings implements XenGuestSettings {
     private static final Duration TIMEOUT = Duration.ofSeconds(5);
@@ -20,12 +20,12 @@ public final class XenStoreSettings implements XenGuestSettings {
     private final Path socket;
     private final Duration timeout;
 
-    /** Those of this machine. */
+    /** Uses this machine's xenstored. */
     public XenStoreSettings() {
         this(XenStore.SOCKET, TIMEOUT);
     }
 
-    /** Those of the xenstored that listens at a socket. */
+    /** Uses the xenstored that listens at the given socket. */
     public XenStoreSettings(Path socket, Duration timeout) {
         this.socket = socket;
         this.timeout = timeout;
@@ -35,7 +35,7 @@ public final class XenStoreSettings implements XenGuestSettings {
     public void put(int domainId, GuestSettings settings) {
         if (domainId <= 0) {
             throw new HypervisorException(Reason.NOT_RUNNING,
-                "settings are put into domains of Xen that run: id=" + domainId);
+                "only running Xen domains get settings: id=" + domainId);
         }
         Map<String, String> values = new LinkedHashMap<>();
         values.put("broker", settings.broker());
@@ -44,12 +44,12 @@ public final class XenStoreSettings implements XenGuestSettings {
             values.put("ca", settings.ca());
         }
         use(store -> store.inTransaction(() -> {
-            // Of a domain that has ended nothing is left there: what is written would wait for another one.
+            // After a domain's end its settings would stay, and a later domain of that number could read them.
             if (store.read(folderOf(domainId) + "/name").isEmpty()) {
                 throw new HypervisorException(Reason.NO_DOMAIN, "Xen has no domain " + domainId);
             }
             String folder = folderOf(domainId) + "/vm-data/hawser";
-            store.remove(folder); // what is not set any more, and permissions that somebody else has given
+            store.remove(folder); // removes old values, and permissions that other clients have set
             store.write(folder, "");
             store.permit(folder, domainId);
             for (Map.Entry<String, String> value : values.entrySet()) {
@@ -72,7 +72,7 @@ public final class XenStoreSettings implements XenGuestSettings {
         return "/local/domain/" + domainId;
     }
 
-    /** What is done with a connection. */
+    /** Work on a connection. */
     @FunctionalInterface
     private interface Task {
         void run(XenStore store) throws IOException;
@@ -84,7 +84,7 @@ public final class XenStoreSettings implements XenGuestSettings {
         } catch (XenStoreException e) {
             throw new HypervisorException(Reason.REFUSED, e.getMessage(), e);
         } catch (IOException e) {
-            throw new HypervisorException(Reason.DISCONNECTED, "XenStore cannot be used at " + socket + ": "
+            throw new HypervisorException(Reason.DISCONNECTED, "XenStore is not available at " + socket + ": "
                 + e.getMessage(), e);
         }
     }

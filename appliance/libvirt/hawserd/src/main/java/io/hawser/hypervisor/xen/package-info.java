@@ -1,2 +1,2 @@
-/** XenStore's protocol over the socket of xenstored, and the settings of guests that it carries. */
+/** XenStore's protocol over xenstored's socket, and the settings of guests in XenStore. */
 package io.hawser.hypervisor.xen;

@@ -15,7 +15,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class GuestAgentTest {
-    /** The agent's side of the three commands: one file, which takes so many bytes and no more. */
+    /** The agent's side of the three commands, with one file of limited size. */
     private static final class Agent implements GuestAgent.Channel {
         private final ByteArrayOutputStream file = new ByteArrayOutputStream();
         private final int room;

@@ -20,7 +20,7 @@ class LibvirtHotPlugTest {
     private static final String RESERVED = "<qemu:arg value='-global'/><qemu:arg"
         + " value='pcie-root-port.pref64-reserve=%s'/>";
 
-    private final LibvirtHotPlug hotPlug = new LibvirtHotPlug(null); // what is tested here asks no hypervisor
+    private final LibvirtHotPlug hotPlug = new LibvirtHotPlug(null); // these tests do not call the hypervisor
 
     private static String xml(String machine, String devices, String arguments) {
         return """
@@ -155,7 +155,7 @@ class LibvirtHotPlugTest {
                 String with = hotPlug.withDevice(xml, DOMAIN, REGION);
                 assertSame(with, hotPlug.withDevice(with, DOMAIN, REGION));
                 assertEquals(REGION, DomainXml.parse(with).device().orElseThrow().sizeBytes());
-                // libvirt chooses a place on a PC's bus by itself.
+                // On a PC's bus libvirt chooses the address by itself.
                 assertEquals(machine.equals("q35"), with.substring(with.indexOf("<shmem")).contains("<address"), with);
                 String larger = hotPlug.withDevice(with, DOMAIN, 2 * REGION);
                 assertEquals(2 * REGION, DomainXml.parse(larger).device().orElseThrow().sizeBytes());

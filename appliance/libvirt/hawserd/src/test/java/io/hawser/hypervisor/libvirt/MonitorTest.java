@@ -8,7 +8,7 @@ import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
 
 class MonitorTest {
-    // As QEMU 7.2 answers, less what is of no interest.
+    // An answer of QEMU 7.2, without irrelevant fields.
     private static final String DEVICE = """
         {"bus":1,"qdev_id":"%s","slot":0,"regions":[
         {"prefetch":false,"mem_type_64":false,"bar":0,"size":256,"address":4265607168,"type":"memory"},

@@ -14,7 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 
-/** A peer that answers one connection's requests as a test says, and keeps what it was asked. */
+/** A peer that answers the requests of one connection by a script, and records them. */
 final class ScriptedXenStored implements AutoCloseable {
     private final ServerSocketChannel server;
     private final Path socket;
@@ -23,7 +23,7 @@ final class ScriptedXenStored implements AutoCloseable {
     /**
      * Listens.
      *
-     * @param answers the bytes for each request, in order; null for silence. After the last one the peer goes away.
+     * @param answers the bytes for each request, in order; null for no answer. After the last one the peer closes.
      */
     ScriptedXenStored(Path folder, List<Function<XenStoreMessage, byte[]>> answers) throws IOException {
         socket = folder.resolve("xenstored-" + System.nanoTime());
@@ -36,7 +36,7 @@ final class ScriptedXenStored implements AutoCloseable {
         return socket;
     }
 
-    /** What was asked, once the conversation is over. */
+    /** The requests, after the conversation's end. */
     List<XenStoreMessage> asked() throws Exception {
         return asked.get(120, TimeUnit.SECONDS);
     }
@@ -55,7 +55,7 @@ final class ScriptedXenStored implements AutoCloseable {
                 requests.add(request);
                 byte[] bytes = answer.apply(request);
                 if (bytes == null) {
-                    channel.read(ByteBuffer.allocate(1)); // until the client has gone
+                    channel.read(ByteBuffer.allocate(1)); // waits until the client has closed
                     break;
                 }
                 ByteBuffer out = ByteBuffer.wrap(bytes);
@@ -65,7 +65,7 @@ final class ScriptedXenStored implements AutoCloseable {
             }
             asked.complete(requests);
         } catch (IOException e) {
-            asked.complete(requests); // the client has had enough: what it says of that is the test's matter
+            asked.complete(requests); // the client closed early; the test checks its error
         } catch (RuntimeException e) {
             asked.completeExceptionally(e);
         }
@@ -86,7 +86,7 @@ final class ScriptedXenStored implements AutoCloseable {
         server.close();
     }
 
-    /** The answer of the request's own type. */
+    /** An answer of the request's own type. */
     static Function<XenStoreMessage, byte[]> answer(String text) {
         return request -> new XenStoreMessage(request.type(), request.request(), request.transaction(),
             text.getBytes(StandardCharsets.UTF_8)).encode().array();

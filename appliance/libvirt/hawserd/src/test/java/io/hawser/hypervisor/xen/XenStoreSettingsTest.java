@@ -73,7 +73,7 @@ class XenStoreSettingsTest {
             HypervisorException refused = assertThrows(HypervisorException.class,
                 () -> new XenStoreSettings(folder.resolve("none"), LONG).put(id, SETTINGS));
             assertEquals(Reason.NOT_RUNNING, refused.reason());
-            new XenStoreSettings(folder.resolve("none"), LONG).remove(id); // has none, and asks nobody
+            new XenStoreSettings(folder.resolve("none"), LONG).remove(id); // makes no connection
         }
     }
 
@@ -106,7 +106,7 @@ class XenStoreSettingsTest {
         HypervisorException away = assertThrows(HypervisorException.class,
             () -> new XenStoreSettings(folder.resolve("none"), LONG).put(1, SETTINGS));
         assertEquals(Reason.DISCONNECTED, away.reason());
-        assertTrue(away.getMessage().startsWith("XenStore cannot be used at " + folder.resolve("none") + ": "),
+        assertTrue(away.getMessage().startsWith("XenStore is not available at " + folder.resolve("none") + ": "),
             away.getMessage());
     }
 }
