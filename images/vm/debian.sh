@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2154
-# Shell functions for tests in Debian guests that libvirt runs: their image and a second disk with what is tested, domains, commands by
-# QEMU's guest agent. Sourced by bash after libvirt.sh; the sourcing script sets `root`, `work` and `me`, and defines `say`, `die`, `skip`.
+# Shell functions for tests in Debian guests under libvirt: their image, a second disk with the tested files, domains, and commands
+# through QEMU's guest agent. Sourced by bash after libvirt.sh; the sourcing script sets `root`, `work` and `me`, and defines `say`, `die`, `skip`.
 
 agent_limit=${agent_limit:-3000}
 
-# Skips, with the reason, where something is missing that libvirt_check does not know of.
+# Skips with a reason if a requirement is missing that libvirt_check does not check.
 debian_check() {
     local program
     for program in qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils curl:curl jq:jq; do
@@ -12,7 +12,7 @@ debian_check() {
     done
 }
 
-# Makes the guest's image unless there is one of this recipe and this week; sets `guest_image`. Needs the network, so before
+# Makes the guest's image unless one of this recipe and this week exists; sets `guest_image`. Needs the network, so it runs before
 # libvirt_private.
 debian_image() {
     local key
@@ -29,7 +29,7 @@ debian_image() {
     touch "$guest_image.whole"
 }
 
-# Makes the folder $work/tree of what guests are given, and the list $work/programs: the package $1, programs with their PTX.
+# Makes the folder $work/tree with the guests' files (the package $1, programs with their PTX) and the list $work/programs.
 debian_tree() {
     local name programs=(drv_vector_add drv_large_copies drv_threads)
     mkdir -p "$work/tree/bin"
@@ -38,7 +38,7 @@ debian_tree() {
     for name in vector_add matrix_mul pinned_copies streams_events; do
         [ ! -x "$bin/$name" ] || programs+=("$name")
     done
-    [ -x "$bin/vector_add" ] || say "$me: nvcc not found when building: only programs over the Driver API are run"
+    [ -x "$bin/vector_add" ] || say "$me: nvcc not found when building: only programs of the Driver API run"
     for name in "${programs[@]}" hold drv_fill_memory drv_matrix_mul hawser_benchmark; do
         cp "$bin/$name" "$work/tree/bin/"
     done
@@ -46,7 +46,7 @@ debian_tree() {
     printf '%s\n' "$guest_image" > "$work/image"
 }
 
-# Makes the disk image $1 of the folder $2, to be read by guests.
+# Makes the disk image $1 of the folder $2, which guests mount read-only.
 debian_disk() {
     local mib
     mib=$(du -sm "$2" | cut -f 1)
@@ -55,8 +55,8 @@ debian_disk() {
     mke2fs -q -t ext4 -F -L hawser-test -O '^has_journal' -m 0 -d "$2" "$1"
 }
 
-# A definition of domain $1 with UUID $2, machine type $3, and $4 (metadata) and $5 (devices) put into it. Its disk is written to a file of
-# its own over the guest's image (`guest_image`); the second one is $work/test.img. `domain_memory` is in MiB (640).
+# Prints a definition of domain $1 with UUID $2, machine type $3, metadata $4 and devices $5. Its disk is an overlay of the guest's
+# image (`guest_image`); the second one is $work/test.img. `domain_memory` is in MiB (640).
 debian_domain() {
     local name=$1 uuid=$2 machine=$3 metadata=$4 devices=$5 more=${6:-}
     [ -e "$work/$name.qcow2" ] || qemu-img create -q -f qcow2 -b "$guest_image" -F raw "$work/$name.qcow2" > /dev/null
@@ -101,7 +101,7 @@ debian_await() {
     local name=$1 limit=${2:-$agent_limit} end=$((SECONDS + ${2:-$agent_limit}))
     until v qemu-agent-command "$name" --timeout 60 '{"execute":"guest-ping"}' > "$work/$name.agent" 2>&1; do
         [ $SECONDS -lt $end ] || { debian_show "$name"; die "the guest $name did not boot within $limit s: $(tail -n 1 "$work/$name.agent")"; }
-        sleep 0.3 # virsh has no wait for an agent
+        sleep 0.3 # virsh cannot wait for an agent
     done
 }
 
@@ -110,19 +110,19 @@ debian_run() {
     local name=$1 limit=$2 end=$((SECONDS + $2)) pid answer
     shift 2
     : > "$work/answer.$name"
-    # As base64: no character of it means anything to JSON.
+# In base64, which needs no quoting in JSON.
     answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec\",\"arguments\":{\"path\":\"/bin/sh\",\"arg\":[\"-c\",\
 \"echo $(printf '%s' "$*" | base64 -w 0) | base64 -d > /run/command.\$\$; exec sh /run/command.\$\$ 2>&1 < /dev/null\"],\
 \"capture-output\":true,\"env\":[\"PATH=/usr/sbin:/usr/bin:/sbin:/bin\",\"HOME=/root\"]}}" 2>&1) ||
-        { debian_show "$name"; die "the guest $name does not take a command: $answer"; }
+        { debian_show "$name"; die "the guest $name rejects a command: $answer"; }
     pid=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' <<< "$answer")
-    [ -n "$pid" ] || die "the guest $name has answered: $answer"
+    [ -n "$pid" ] || die "unexpected answer of the guest $name: $answer"
     while true; do
         answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec-status\",\"arguments\":{\"pid\":$pid}}" 2>&1) ||
             { debian_show "$name"; die "the guest $name does not answer: $answer"; }
         [[ $answer != *'"exited":true'* ]] || break
         [ $SECONDS -lt $end ] || { debian_show "$name"; die "not done within $limit s in the guest $name: $*"; }
-        sleep 0.2 # the agent has no wait for a process
+        sleep 0.2 # the agent cannot wait for a process
     done
     sed -n 's/.*"out-data":"\([^"]*\)".*/\1/p' <<< "$answer" | base64 -d > "$work/answer.$name"
     if [[ $answer = *'"signal":'* ]]; then
@@ -132,8 +132,8 @@ debian_run() {
     return "$(sed -n 's/.*"exitcode":\([0-9]*\).*/\1/p' <<< "$answer")"
 }
 
-# Gives guest $1 the address $2 on its one network card: nobody answers to DHCP on the bridge, and what is set past systemd-networkd it
-# takes away again. In /run: the guest's files stay as they were.
+# Gives guest $1 the address $2 on its one network card. There is no DHCP server on the bridge, and systemd-networkd would remove an
+# address that it does not know. The setting is in /run, so that the guest's files stay unchanged.
 debian_address() {
     debian_run "$1" 900 "mkdir -p /run/systemd/network && printf '[Match]\nName=en*\n[Network]\nAddress=$2/24\n' > /run/systemd/network/10-test.network && networkctl reload && \
         for i in \$(seq 6000); do ip addr | grep -q 'inet $2/' && exit 0; sleep 0.1; done; ip addr; exit 1"
@@ -142,7 +142,7 @@ debian_address() {
 # --- Steps
 
 steps=0
-# Runs the function or command $3... as step $2 of guest $1, and says what came of it in one line.
+# Runs the function or command $3... as step $2 of guest $1, and prints its result in one line.
 step() {
     local who=$1 what=$2 start result="" status=0
     shift 2
@@ -158,8 +158,8 @@ await() {
     local end=$((SECONDS + $1))
     shift
     until "$@"; do
-        [ $SECONDS -lt $end ] || { result="not within its time: $*: ${result:-}"; return 1; }
-        sleep 0.2 # nothing tells when the broker has noticed
+        [ $SECONDS -lt $end ] || { result="did not happen in time: $*: ${result:-}"; return 1; }
+        sleep 0.2 # there is no event for the broker's state
     done
 }
 
@@ -179,7 +179,7 @@ boot() {
     debian_run "$1" 600 "mkdir -p /mnt/test && mount -o ro /dev/vdb /mnt/test" || { result=$(cat "$work/answer.$1"); return 1; }
 }
 
-# Runs program $3 in guest $1, which must come over carrier $2 and be right. Nothing but the installed package tells it where its vGPU is.
+# Runs program $3 in guest $1; it must pass, over carrier $2. Only the installed package gives it the vGPU's place.
 run_program() {
     local guest=$1 carrier=$2 name=$3 status=0
     shift 3

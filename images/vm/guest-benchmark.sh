@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# What `images/vm/guest-test --benchmark` measures, with its functions; images/vm-benchmark runs it.
+# The measurements of `images/vm/guest-test --benchmark`, with its functions; images/vm-benchmark runs them.
 
-# The seconds that the command "$@" takes.
+# Prints the duration of the command "$@" in seconds.
 seconds_of() {
     local start
     start=$(date +%s.%N)
@@ -9,12 +9,12 @@ seconds_of() {
     awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f\n", b - a }'
 }
 
-# Of numbers, a line each: their median, least and most, times $1.
+# Prints median, minimum and maximum of the numbers on standard input, one per line, times $1.
 summary() {
     sort -n | awk -v factor="$1" '{ v[NR] = $1 * factor } END { printf "%.4g (%.4g to %.4g, %d times)", v[int((NR + 1) / 2)], v[1], v[NR], NR }'
 }
 
-# A line of the table: what $1 is, of the seconds that the command $3... prints, times $2.
+# Prints the table's line $1: statistics of the seconds that the command $3... prints, times $2.
 row() {
     local label=$1 factor=$2 figure
     shift 2
@@ -22,7 +22,7 @@ row() {
     printf '%-46s %s\n' "$label" "$figure"
 }
 
-# A domain's start alone, without its processors: $2 times.
+# Measures the start of a paused domain, $2 times.
 starts() {
     local i
     for ((i = 0; i < $2; i++)); do
@@ -51,7 +51,7 @@ hot_plugs() {
 # Figures of hawser_benchmark as lines `NAME UNIT VALUE` in the file $1, from its output on standard input.
 figures() {
     sed -n 's/.*"name": "\([^"]*\)", "unit": "\([^"]*\)", "value": \([^,}]*\).*/\1 \2 \3/p' > "$1"
-    [ -s "$1" ] || die "hawser_benchmark has told nothing for $1"
+    [ -s "$1" ] || die "hawser_benchmark printed nothing for $1"
 }
 
 parts="calls copies rates --max 8 --budget 250 --warm-up 500"
@@ -67,7 +67,7 @@ on_host() {
 
 measure() {
     local repeat=${HAWSER_REPEAT:-5}
-    # As a process of this host reaches it.
+    # The region's path for a process of this host.
     # shellcheck disable=SC2034 # common.sh's
     guest=127.0.0.1:7654
     debian_domain alpha "$alpha" q35 "$(metadata "name='alpha' memory='256M' region='64M'")" "$(shmem "$alpha" 64)" > "$work/alpha.xml"

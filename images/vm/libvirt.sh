@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2154 # variables of the sourcing script
-# Shell functions for tests with libvirt: a libvirtd of one's own in private namespaces, a second one as another host, and guests that
-# are told by a serial port what to do. Sourced by bash, after vm.sh where guests are booted; the sourcing script sets `root` and `work`,
-# and defines `say`, `die` and `skip`. Nothing of the machine's own libvirt is touched, and all processes end with the script.
+# Shell functions for tests with libvirt: a libvirtd in private namespaces, a second one as another host, and guests that take commands
+# from a serial port. Sourced by bash, after vm.sh if guests boot; the sourcing script sets `root` and `work`,
+# and defines `say`, `die` and `skip`. The machine's own libvirt stays untouched, and all processes end with the script.
 #
-#   libvirt_check                    skips, with the reason, where this cannot work
+#   libvirt_check                    skips with a reason if the machine lacks a requirement
 #   libvirt_private COMMAND ...      runs COMMAND as the first process of private namespaces (mounts, network, processes, host name)
-#   libvirt_host HOST [UUID]         prepares a host, in there; the first one is the namespace itself, each further one has mounts
-#                                    of its own, so its own /etc/libvirt, /run and /dev/shm, and shares network and processes
-#   libvirt_start | libvirt_stop [SIGNAL] | libvirt_restart [SIGNAL]   its daemon; domains run on
+#   libvirt_host HOST [UUID]         prepares a host. The first is the namespace itself. Each further host has its own mounts,
+#                                    thus its own /etc/libvirt, /run and /dev/shm; it shares network and processes
+#   libvirt_start | libvirt_stop [SIGNAL] | libvirt_restart [SIGNAL]   its daemon; domains keep running
 #   v ARGUMENTS                      virsh
-#   libvirt_hook HOST                gives it the hook of hawserd, before its daemon is started
-#   on HOST COMMAND ...              any of these at another host (`on two v list`), or a program in its mounts
+#   libvirt_hook HOST                installs hawserd's hook, before its daemon starts
+#   on HOST COMMAND ...              any of these for another host (`on two v list`), or a program in its mounts
 #   $work/HOST/etc                   is its /etc/libvirt (hooks in hooks/qemu.d); $work/HOST/log its /var/log/libvirt
 
 declare -A libvirt_holder=() libvirt_pid=()
@@ -18,7 +18,7 @@ libvirt_first='' libvirt_here=''
 
 libvirt_check() {
     local program
-    [ "$(id -u)" = 0 ] || skip "libvirt is tested by root alone"
+    [ "$(id -u)" = 0 ] || skip "tests of libvirt need root"
     for program in libvirtd virsh:libvirt-clients unshare:util-linux nsenter:util-linux ip:iproute2; do
         command -v "${program%:*}" > /dev/null ||
             skip "${program%:*} is not there: install $([ "$program" = libvirtd ] && echo libvirt-daemon-system || echo "${program#*:}")"
@@ -27,7 +27,7 @@ libvirt_check() {
         skip "private namespaces are not permitted here"
 }
 
-# The process tree below ends with its first process, and that with whoever has called this.
+# All processes in the namespaces end with their first process, which ends with the caller.
 libvirt_private() {
     unshare --mount --net --uts --pid --fork --kill-child --mount-proc --propagation private "$@"
 }
@@ -35,7 +35,7 @@ libvirt_private() {
 libvirt_host() {
     local host=$1 uuid=${2:-$(cat /proc/sys/kernel/random/uuid)} folder=$work/$1
     mkdir -p "$folder/etc" "$folder/lib" "$folder/log"
-    # What QEMU can do is asked once and kept: that takes ten times as long as all other things that libvirtd does at its start.
+    # The probe of QEMU's capabilities runs once and is cached. It takes ten times as long as the rest of libvirtd's start.
     mkdir -p "$root/images/target/libvirt-cache"
     cp -r /etc/libvirt/. "$folder/etc"
     rm -rf "$folder/etc/hooks" "$folder/etc/qemu" "$folder/etc/storage"
@@ -62,7 +62,7 @@ TEXT
     else
         unshare --mount --uts --propagation private sleep infinity &
         libvirt_holder[$host]=$!
-        # Its namespaces are there when they are not ours any more.
+# The host's namespaces exist when they differ from this process's.
         while [ /proc/self/ns/mnt -ef "/proc/${libvirt_holder[$host]}/ns/mnt" ]; do
             kill -0 "${libvirt_holder[$host]}" || die "no namespaces for the host $host"
         done
@@ -77,7 +77,7 @@ TEXT
     on "$host" mount --bind "$root/images/target/libvirt-cache" /var/cache/libvirt
 }
 
-# A function of this shell runs here with another `libvirt_here`; a program is given the other host's mounts.
+# A function of this shell runs here with another `libvirt_here`; a program runs in the other host's mounts.
 on() {
     local libvirt_here=$1 holder=${libvirt_holder[$1]:-}
     shift
@@ -90,24 +90,24 @@ on() {
 
 libvirt_start() {
     local host=$libvirt_here deadline=$((SECONDS + 600)) holder=${libvirt_holder[$libvirt_here]:-}
-    # The process itself must be the child, so that its id is known here.
+# The daemon itself must be the child, so that its id is known here.
     if [ -z "$holder" ]; then
         libvirtd > "$work/$host/libvirtd.out" 2>&1 < /dev/null &
     else
         nsenter --target "$holder" --mount --uts libvirtd > "$work/$host/libvirtd.out" 2>&1 < /dev/null &
     fi
     libvirt_pid[$host]=$!
-    # Else bash tells of a daemon that a test has killed as if it were news.
+# Otherwise bash prints a message when a test kills the daemon.
     disown "$!"
     until v version > /dev/null 2>&1; do
         kill -0 "${libvirt_pid[$host]}" 2> /dev/null || { libvirt_show; die "libvirtd of $host did not start"; }
         [ $SECONDS -lt $deadline ] || { libvirt_show; die "libvirtd of $host did not answer within 600 s"; }
-        sleep 0.1 # virsh asked too early says so and tells nothing else
+        sleep 0.1 # before the daemon's start virsh only fails
     done
 }
 
-# Gives a host the hook, with more time than its 25 s: an emulating machine that has much else to do may be slow. hawserd's hook.timeout
-# is to be a little less than that, $hook_limit.
+# Installs the hook on a host with a longer limit than 25 s: a busy emulating machine is slow. hawserd's hook.timeout must be a little
+# shorter, $hook_limit.
 hook_limit=590
 libvirt_hook() {
     local folder=$work/$1/hooks/qemu.d
@@ -121,7 +121,7 @@ libvirt_show() {
     tail -n 15 "$work/$libvirt_here/libvirtd.out" "$work/$libvirt_here/log/libvirtd.log" >&2 || true
 }
 
-# Stops the daemon with a signal (TERM by default) and waits for its end; domains run on.
+# Stops the daemon with a signal (TERM by default) and waits for its end; domains keep running.
 libvirt_stop() {
     local pid=${libvirt_pid[$libvirt_here]:-} deadline=$((SECONDS + 300))
     [ -n "$pid" ] || return 0
@@ -138,17 +138,17 @@ libvirt_restart() {
     libvirt_start
 }
 
-# A virsh that has hung would otherwise hold up the whole test.
+# The limit ends a virsh that hangs.
 v() {
     on "$libvirt_here" timeout -k 5 "${virsh_limit:-900}" virsh -q -c qemu:///system "$@"
 }
 
-# --- Guests that libvirt starts. A domain's second serial port is `<serial type='pipe'><source path='$work/guest.NAME'/>`.
+# --- Guests of libvirt. A domain's second serial port is `<serial type='pipe'><source path='$work/guest.NAME'/>`.
 
 declare -A guest_in=() guest_out=() guest_rest=()
 guest_count=0
 
-# Makes the pipes of guest $1 and holds both ends: neither side waits for the other, and they outlive reboots and other QEMUs.
+# Makes the pipes of guest $1 and keeps both ends open. So neither side waits for the other, and the pipes outlive reboots and QEMU.
 guest_open() {
     local in out
     [ -z "${guest_in[$1]:-}" ] || return 0
@@ -183,7 +183,7 @@ guest_line() {
     done
 }
 
-# Waits until guest $1 has booted, within $2 seconds. What it has said before is of no interest.
+# Waits until guest $1 has booted, within $2 seconds. Ignores earlier output.
 guest_await_boot() {
     local line='' end=$((SECONDS + ${2:-600}))
     until [ "$line" = HELLO ]; do
@@ -204,18 +204,18 @@ guest_run() {
             { cat "$work/answer" >&2; guest_show "$name"; die "not done within $limit s in the guest $name: $*"; }
         case $line in
             "$tag "*) return "${line#"$tag "}" ;;
-            HELLO) guest_show "$name"; die "the guest $name has rebooted during: $*" ;;
+            HELLO) guest_show "$name"; die "the guest $name rebooted during: $*" ;;
             ?*) printf '%s\n' "$line" >> "$work/answer" ;;
         esac
     done
 }
 
-# Sends a command whose end guest $1 does not live to tell.
+# Sends a command that ends guest $1, so that there is no answer.
 guest_send() {
     printf 'nobody %s\n' "${*:2}" >&"${guest_in[$1]}"
 }
 
-# Forgets what guest $1 was told and has said: for a domain that was ended and is to be started again.
+# Discards the input and output of guest $1, before a stopped domain starts again.
 guest_forget() {
     local rest
     while IFS= read -r -t 0.01 -u "${guest_out[$1]}" rest; do :; done

@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC1007,SC2015,SC2154 # variables of the sourcing script
-# Shell functions of images/vm/bare-test: a kernel without installing it, an initramfs with what the guest needs, a virtual machine under
-# QEMU's software emulation that is told by a serial port what to do. Sourced by bash; the sourcing script sets `root`, `work` and
+# Shell functions of images/vm/bare-test: a kernel that is not installed, an initramfs with the guest's files, and a virtual machine under
+# QEMU's software emulation that takes commands from a serial port. Sourced by bash; the sourcing script sets `root`, `work` and
 # `kernel_dir`, and defines `say`, `die` and `skip`.
 
 qemu=${HAWSER_QEMU:-qemu-system-x86_64}
 vm_pid= vm_name= vm_count=0 vm_rest=
 
-# Sets `kernel` and `modules` (the folder of its modules): from --kernel, from a run before, or from a Debian package that is unpacked
-# into this build's folder and not installed.
+# Sets `kernel` and `modules` (the folder of its modules): from --kernel, from an earlier run, or from a Debian package that is unpacked
+# into this build's folder without installing it.
 find_kernel() {
     if [ -n "${kernel:-}" ]; then
         [ -r "$kernel" ] || die "the kernel cannot be read: $kernel"
@@ -15,9 +15,9 @@ find_kernel() {
     fi
     if ! compgen -G "$kernel_dir/boot/vmlinuz-*" > /dev/null; then
         command -v apt-get > /dev/null && command -v dpkg > /dev/null ||
-            skip "no guest kernel: give one with --kernel (apt-get, which would fetch Debian's, is not there)"
+            skip "no guest kernel: name one with --kernel (apt-get, which would fetch Debian's, is missing)"
         mkdir -p "$kernel_dir"
-        # One at a time: several parts of a lane may find that there is none.
+# A lock, because several parts of a lane may fetch the kernel at once.
         (
             flock 9
             compgen -G "$kernel_dir/boot/vmlinuz-*" > /dev/null || fetch_kernel 9>&-
@@ -31,19 +31,19 @@ find_kernel() {
 fetch_kernel() {
     local package
     package=$(apt-cache depends linux-image-cloud-amd64 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | sed -n 1p)
-    [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or give one with --kernel"
+    [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or name one with --kernel"
     say "$me: fetching $package"
     mkdir -p "$work/kernel"
-    # A folder that apt's own user may write to, else apt warns.
+# apt warns unless its own user can write to the folder.
     chmod 755 "$work"
     chmod 777 "$work/kernel"
     (cd "$work/kernel" && timeout 900 apt-get -qq -o Acquire::Retries=5 download "$package") > "$work/kernel.log" 2>&1 ||
         skip "no guest kernel: $package cannot be fetched: $(tail -n 1 "$work/kernel.log")"
-    # By renaming, the kernel last: it says that the folder is whole, also after a run that was killed meanwhile.
+# Moved by rename, the kernel last: its presence shows that the folder is complete, even after a killed run.
     dpkg -x "$work/kernel/$package"_*.deb "$work/kernel/tree" && rm -rf "${kernel_dir:?}/lib" "$kernel_dir/new" && mkdir "$kernel_dir/new" &&
         cp -r "$work/kernel/tree/lib" "$work/kernel/tree/boot" "$kernel_dir/new/" &&
         mv "$kernel_dir/new/lib" "$kernel_dir/new/boot" "$kernel_dir/" ||
-        die "the guest's kernel cannot be put into $kernel_dir"
+        die "the guest's kernel cannot be stored in $kernel_dir"
     rm -rf "$kernel_dir/new" "$work/kernel"
 }
 
@@ -79,7 +79,7 @@ vm_start() {
     vm_name=$1
     shift
     mkfifo "$work/$vm_name.in" "$work/$vm_name.out"
-    # Both ends here as well: neither side waits for the other to open, and no pipe ends when a guest reboots.
+# This process keeps both ends open, so that neither side waits for the other and a reboot does not close a pipe.
     exec 5<> "$work/$vm_name.in" 6<> "$work/$vm_name.out"
     timeout -k 5 "$vm_limit" "$qemu" -nodefaults -no-user-config -display none -machine q35 -accel tcg,thread=multi -smp 2 -m 512 \
         -kernel "$kernel" -initrd "$work/initramfs" \
@@ -128,13 +128,13 @@ vm_run() {
         vm_line $((end - SECONDS)) || { cat "$work/answer" >&2; vm_show; die "not done within $limit s in the guest: $*"; }
         case $line in
             "$tag "*) return "${line#"$tag "}" ;;
-            HELLO) vm_show; die "the virtual machine $vm_name has rebooted during: $*" ;;
+            HELLO) vm_show; die "the virtual machine $vm_name rebooted during: $*" ;;
             ?*) printf '%s\n' "$line" >> "$work/answer" ;;
         esac
     done
 }
 
-# Sends a command whose end the guest does not live to tell.
+# Sends a command that ends the guest, so that there is no answer.
 vm_send() {
     printf 'nobody %s\n' "$*" >&5
 }
@@ -144,14 +144,14 @@ vm_await_end() {
     local end=$((SECONDS + $1))
     while kill -0 "$vm_pid" 2> /dev/null; do
         [ $SECONDS -lt $end ] || { vm_show; die "the virtual machine $vm_name did not end within $1 s"; }
-        sleep 0.1 # of a process that is being waited for, the shell hears only when it is over
+        sleep 0.1 # `wait` has no limit
     done
     wait "$vm_pid" || { vm_show; die "QEMU ended with $?"; }
     vm_pid=
     exec 5>&- 6<&-
 }
 
-# Ends QEMU without a word to the guest.
+# Kills QEMU without a shutdown of the guest.
 vm_kill() {
     [ -n "$vm_pid" ] || return 0
     kill -KILL "$(child_of "$vm_pid")" 2> /dev/null || kill "$vm_pid" 2> /dev/null || true

@@ -1,4 +1,4 @@
-// The page's tests, by name; DashboardIT starts what each needs and runs it: node dashboard.mjs NAME.
+// The tests of the page, by name. DashboardIT starts the processes that each needs and runs: node dashboard.mjs NAME.
 import assert from 'node:assert/strict';
 import {mkdirSync} from 'node:fs';
 import {Wire, checkAccessibility, given, goTo, logIn, until, withPage} from './harness.mjs';
@@ -16,7 +16,7 @@ const tile = (page, label) => page.locator('.tile', {hasText: label}).locator('.
 const dialog = page => page.getByRole('dialog');
 
 async function detailViews(page) {
-    // What the page is told at first may be a second old, and so older than the session.
+    // The page's first picture may be a second old, and so older than the session.
     const sessions = page.locator('#sections a[data-path="sessions"] .count');
     await until('the session on the page', async () => await sessions.textContent() === '1' || sessions.textContent());
     const session = await page.evaluate(async () => (await (await fetch('/api/v1/sessions')).json())[0]);
@@ -25,7 +25,7 @@ async function detailViews(page) {
         ['#/gpus/' + gpu.uuid, 'GPU ' + gpu.index + ' · ' + gpu.name]];
 }
 
-/** Goes to a view by two keys, which must follow each other within 1.5 s: on a machine that is slower, again. */
+/** Opens a view by two keys. The keys must follow each other within 1.5 s, so a slow machine tries again. */
 async function goByKeys(page, keys, heading) {
     const there = page.getByRole('heading', {level: 1, name: heading});
     await until(heading + ' by keys', async () => {
@@ -37,7 +37,7 @@ async function goByKeys(page, keys, heading) {
 }
 
 const tests = {
-    /** Nobody sees anything without a login; a wrong one is told in the server's words; it lasts over a reload. */
+    /** Without a login the page shows nothing. A wrong login shows the server's message; a login survives a reload. */
     async login() {
         await withPage({expected: [401]}, async page => {
             await page.getByRole('heading', {name: 'Sign in to this broker'}).waitFor();
@@ -57,7 +57,7 @@ const tests = {
         });
     },
 
-    /** Numbers of a running program come and change by themselves. */
+    /** The numbers of a running program appear and change without a reload. */
     async live() {
         await withPage({}, async page => {
             await logIn(page);
@@ -81,7 +81,7 @@ const tests = {
         });
     },
 
-    /** A vGPU is made, refused with the broker's reason, changed, opened by a token, and deleted. */
+    /** A vGPU is created, rejected with the broker's reason, changed, opened by a token, and deleted. */
     async vgpus() {
         await withPage({expected: [409]}, async page => {
             await logIn(page);
@@ -101,7 +101,7 @@ const tests = {
             await page.getByRole('heading', {level: 1, name: 'from-page'}).waitFor();
             await page.getByText('0 B / 64.0 MiB').or(page.getByText('0 / 64.0 MiB')).first().waitFor();
 
-            // The broker looks each second: what is made and changed in one is seen as made.
+            // The broker compares each second: a vGPU made and changed within one second appears only as made.
             await page.getByText('vGPU from-page was made', {exact: true}).first().waitFor();
             await page.getByRole('button', {name: 'Change'}).click();
             await dialog(page).getByLabel('Compute share').fill('70');
@@ -137,7 +137,7 @@ const tests = {
         });
     },
 
-    /** A session ends only when that was confirmed. */
+    /** A session ends only after a confirmation. */
     async end() {
         await withPage({}, async page => {
             await logIn(page);
@@ -158,7 +158,7 @@ const tests = {
         });
     },
 
-    /** A guest that is refused is seen as it happens, with the reason that it was told. */
+    /** A rejected guest appears at once, with the reason that it received. */
     async refusals() {
         await withPage({}, async page => {
             await logIn(page);
@@ -168,7 +168,7 @@ const tests = {
         });
     },
 
-    /** Everything by keyboard, and the focus is seen. */
+    /** The whole page works by keyboard, and the focus is visible. */
     async keyboard() {
         await withPage({}, async page => {
             const focused = () => page.evaluate(() => document.activeElement.textContent.trim()
@@ -210,7 +210,7 @@ const tests = {
         });
     },
 
-    /** Nothing is wider than a small phone. */
+    /** No view is wider than a small phone. */
     async phone() {
         await withPage({viewport: {width: 320, height: 640}, hasTouch: true, isMobile: true}, async page => {
             await logIn(page);
@@ -226,7 +226,7 @@ const tests = {
         });
     },
 
-    /** Dark where the system is, and by the switch, which is remembered. */
+    /** The page follows the system's dark scheme and its own switch, whose state it stores. */
     async dark() {
         const brightness = page => page.evaluate(() => getComputedStyle(document.body).backgroundColor
             .match(/[\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0));
@@ -243,7 +243,7 @@ const tests = {
         });
     },
 
-    /** axe finds nothing serious in any view, in both schemes, nor in the dialogs. */
+    /** axe finds no serious fault in any view, in both schemes, nor in the dialogs. */
     async accessibility() {
         for (const colorScheme of ['light', 'dark']) {
             await withPage({colorScheme}, async page => {
@@ -265,7 +265,7 @@ const tests = {
         }
     },
 
-    /** What a viewer may not do is not offered. */
+    /** The page offers a viewer no forbidden action. */
     async viewer() {
         await withPage({}, async page => {
             await logIn(page, given.viewer);
@@ -282,7 +282,7 @@ const tests = {
         });
     },
 
-    /** A broken connection is told, and mended by itself. */
+    /** The page shows a broken connection and reconnects by itself. */
     async reconnect() {
         const wire = new Wire();
         await withPage({http: await wire.open()}, async page => {
@@ -299,7 +299,7 @@ const tests = {
         await wire.cut();
     },
 
-    /** the pictures of how-to/monitoring.md. */
+    /** Takes the README's pictures. */
     async pictures() {
         mkdirSync(given.pictures, {recursive: true});
         const take = async (page, name) => {
@@ -327,7 +327,7 @@ const tests = {
 
 const name = process.argv[2];
 if (!Object.hasOwn(tests, name)) {
-    console.error('dashboard.mjs: one of ' + Object.keys(tests).join(', '));
+    console.error('usage: dashboard.mjs NAME; NAME is one of ' + Object.keys(tests).join(', '));
     process.exit(2);
 }
 await tests[name]();

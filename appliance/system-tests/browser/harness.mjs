@@ -1,21 +1,24 @@
-// A real browser for the page's tests: one with a folder of its own, which tells of every fault of the page.
+// A real browser for the page's tests, with its own profile folder. It reports every fault of the page.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {createServer, connect} from 'node:net';
 import {createRequire} from 'node:module';
 import {chromium} from 'playwright-core';
 
-export const LIMIT_MS = 180000; // far above what any step takes, so that a loaded machine fails no test
+export const LIMIT_MS = 180000; // far longer than any step, so that a loaded machine fails no test
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync'];
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What a test gets: where the broker is, who may log in. */
+/** The test's parameters: the broker's address and the users. */
 export const given = JSON.parse(process.env.HAWSER_BROWSER_TEST || '{}');
 
-/** Opens a browser, runs a test with a page and ends it; fails for faults of the page that the test did not expect. */
+/**
+ * Opens a browser, runs a test with a page and closes the browser; fails on faults of the page that the test did not
+ * expect.
+ */
 export async function withPage(options, test) {
     const {http = given.http, expected = [], ...context} = options;
     const browser = await chromium.launch({executablePath: given.chromium, args: FLAGS, timeout: LIMIT_MS});
@@ -48,7 +51,7 @@ export async function withPage(options, test) {
     assert.deepEqual(faults, []);
 }
 
-/** Logs in with the admin token, or as a user. */
+/** Logs in with the admin token, or as the given user. */
 export async function logIn(page, user = null) {
     if (user) {
         await page.getByLabel('Name', {exact: true}).fill(user.name);
@@ -59,7 +62,7 @@ export async function logIn(page, user = null) {
     await page.locator('#live[data-state="live"]').waitFor();
 }
 
-/** Goes to a view by its address. */
+/** Opens a view by its address. */
 export async function goTo(page, hash, heading) {
     await page.evaluate(to => {
         location.hash = to;
@@ -67,7 +70,7 @@ export async function goTo(page, hash, heading) {
     await page.getByRole('heading', {level: 1, name: heading}).waitFor();
 }
 
-/** Looks until the condition holds; fails with what was seen last. */
+/** Polls until the condition holds; fails with the last observation. */
 export async function until(what, condition) {
     const end = Date.now() + LIMIT_MS;
     let seen;
@@ -78,19 +81,19 @@ export async function until(what, condition) {
         }
         await new Promise(resolve => setTimeout(resolve, 100));
     } while (Date.now() < end);
-    assert.fail(what + ' never came; seen last: ' + seen);
+    assert.fail(what + ' did not happen; last observation: ' + seen);
 }
 
-/** Fails for what axe finds that is serious or worse. */
+/** Fails on axe's findings of impact serious or worse. */
 export async function checkAccessibility(page, where) {
-    await page.evaluate(axeSource); // by the debugger, so the page's policy stays as it is
+    await page.evaluate(axeSource); // through the debugger, so that the page's content policy stays unchanged
     const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ['violations']}));
     const bad = found.violations.filter(one => ['serious', 'critical'].includes(one.impact)).map(one => one.id + ': '
         + one.help + ' ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).slice(0, 3).join(' | '));
     assert.deepEqual(bad, [], where);
 }
 
-/** A way to the broker that can be cut. */
+/** A connection to the broker that a test can cut. */
 export class Wire {
     #sockets = new Set();
 

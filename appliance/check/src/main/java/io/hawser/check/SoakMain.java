@@ -11,7 +11,8 @@ public final class SoakMain {
         usage: hawser-check --soak [--minutes N | --seconds N] [--backend auto|software|nvidia] [--seed N] [--keep]
 
         Starts a broker of its own and runs programs over both carriers. Kills guests, workers and at the end the broker
-        by signal 9. Lets 200 clients connect and vanish at every stage of the handshake. Compares the broker's processes, descriptors, threads, memory, quota and shared memory before and after. Fails on a leak.
+        by signal 9. Lets 200 clients connect and vanish at every stage of the handshake. Compares the broker's
+        processes, descriptors, threads, memory, quota and shared memory before and after. Fails on a leak.
 
           --minutes  duration (default 3)
           --backend  the GPU that the workers open (default auto)

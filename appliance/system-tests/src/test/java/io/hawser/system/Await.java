@@ -4,31 +4,31 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
-/** Waits for conditions that other processes bring about, in bounded time. */
+/** Waits for conditions of other processes, with a limit. */
 final class Await {
-    /** What no step of a test may exceed; far above what any takes, so that a loaded machine does not fail a test. */
+    /** The limit of every step of a test; far longer than any step, so that a loaded machine fails no test. */
     static final Duration LIMIT = Duration.ofSeconds(180);
 
     private static final long LOOK_EVERY_NS = Duration.ofMillis(20).toNanos();
 
-    /** A condition with what is seen instead of it. */
+    /** A condition that describes why it does not hold. */
     interface Condition {
-        /** Empty when it holds, else what is wrong. */
+        /** Empty if the condition holds, else a description of the problem. */
         String problem() throws Exception;
     }
 
     private Await() {
     }
 
-    /** Looks until the condition holds. @throws AssertionError with the last thing seen after the limit. */
+    /** Polls until the condition holds. @throws AssertionError with the last problem after the limit. */
     static void until(String what, Condition condition) {
         until(what, LIMIT, () -> "", condition);
     }
 
     /**
-     * Looks until the condition holds.
+     * Polls until the condition holds.
      *
-     * @param otherwise told when it does not, for diagnosis.
+     * @param otherwise further information for the error.
      * @throws AssertionError after the limit.
      */
     static void until(String what, Duration limit, Supplier<String> otherwise, Condition condition) {

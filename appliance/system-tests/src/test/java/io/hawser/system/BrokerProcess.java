@@ -23,25 +23,25 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * A broker as a process, with the software GPU, a state folder of its own and ports that nobody chose. Ends with its
- * workers when closed.
+ * A broker as a process, with the software GPU, its own state folder and ports that the kernel chooses. Closing it ends
+ * the broker and its workers.
  */
 final class BrokerProcess implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration HTTP_LIMIT = Duration.ofSeconds(60);
     private static final Duration DUMP_LIMIT = Duration.ofSeconds(10);
     private static final Duration START_LIMIT = Duration.ofSeconds(300);
-    private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
+    private static final String DUMP_END = "JNI global refs"; // begins the last lines of an OpenJDK dump
     private static final long REGION_MEBIBYTES = 256;
     private static final int REGION_SLOTS = 16;
-    // The words of a session that a defect ended; those of Netty and Quarkus for an exception without a handler.
+    // The worker's text for a session that a defect ended; the texts of Netty and Quarkus for unhandled exceptions.
     private static final Pattern DEFECT = Pattern.compile(
         "internal error|a task raised an exception|an exception was thrown by|failed, error id",
         Pattern.CASE_INSENSITIVE);
-    private static final String WARM_UP = "HAWSER_WARM_UP"; // a worker's
+    private static final String WARM_UP = "HAWSER_WARM_UP"; // read by workers
     /**
-     * Settings with which each worker starts as one does for which a guest waits: ready sooner, its first calls slower.
-     * For classes with many sessions; the others have workers as they are kept ready.
+     * Settings with which each worker starts as if a guest were waiting: it is ready sooner, and its first calls are
+     * slower. For classes with many sessions; other classes use workers as the pool keeps them.
      */
     static final Map<String, String> AWAITED_WORKERS = Map.of("hawser.worker.environment", "PATH,TMPDIR," + WARM_UP);
 
@@ -50,7 +50,7 @@ final class BrokerProcess implements AutoCloseable {
     private final Path log;
     private final Process process;
     private final RegionFile region;
-    private final long logBegin; // earlier brokers of this name have written to the same file
+    private final long logBegin; // earlier brokers of this name wrote to the same file
     private boolean isDefectExpected;
     private boolean dumped;
     private String guest;
@@ -68,30 +68,34 @@ final class BrokerProcess implements AutoCloseable {
         this.logBegin = logBegin;
     }
 
-    /** Starts one with a region of its own and waits until a worker is ready or, without a pool, until it answers. */
+    /**
+     * Starts a broker with its own region. Waits until a worker is ready or, without a pool, until the broker answers.
+     */
     static BrokerProcess start(String name, Path stateDir, Map<String, String> settings) throws IOException {
         return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings);
     }
 
-    /** Starts one of an unpacked archive by its launcher. */
+    /** Starts the broker of an unpacked archive by its launcher. */
     static BrokerProcess startInstalled(Path launcher, String name, Path stateDir, Map<String, String> settings)
             throws IOException {
         return start(launcher, name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, null);
     }
 
-    /** Starts one that serves the given region, too. */
+    /** Starts a broker that also serves the given region. */
     static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings)
             throws IOException {
         return start(name, stateDir, region, settings, null);
     }
 
-    /** Starts one whose REST interface has a certificate of these. */
+    /** Starts a broker whose REST interface uses a certificate of this authority. */
     static BrokerProcess start(String name, Path stateDir, Map<String, String> settings, Certificates trusted)
             throws IOException {
         return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, trusted);
     }
 
-    /** Starts one whose REST interface cannot be asked, since its certificate is no good; it may have no worker yet. */
+    /**
+     * Starts a broker whose REST interface is unusable, because its certificate is invalid. It may have no worker yet.
+     */
     static BrokerProcess startUnasked(String name, Path stateDir, Map<String, String> settings) throws IOException {
         return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, null);
     }
@@ -108,13 +112,13 @@ final class BrokerProcess implements AutoCloseable {
         List<String> command = new ArrayList<>();
         command.addAll(List.of(launcher.toString(), "-Dhawser.listen.port=0", "-Dhawser.http.port=0",
             "-Dhawser.state-dir=" + stateDir, "-Dhawser.gpu.backend=software",
-            // A machine that does much else at the same time is slow, not wrong.
+            // A long limit: on a busy machine a slow start is not a failure.
             "-Dhawser.worker.start-timeout=240s", "-Dhawser.listen.handshake-timeout=60s"));
         region.settings("tests").forEach((key, value) -> command.add("-D" + key + "=" + value));
         settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
-        builder.environment().put(WARM_UP, "off"); // passed on with AWAITED_WORKERS alone
+        builder.environment().put(WARM_UP, "off"); // workers receive it only with AWAITED_WORKERS
         long logBegin = Files.exists(log) ? Files.size(log) : 0;
         Process process = builder.start();
         BrokerProcess broker = new BrokerProcess(stateDir, log, logBegin, process, region, trusted);
@@ -123,7 +127,7 @@ final class BrokerProcess implements AutoCloseable {
             boolean hasPool = asked && !"0".equals(settings.get("hawser.worker.pool-size"));
             broker.awaitStart(hasPool);
         } catch (AssertionError e) {
-            broker.expectDefect(); // the first failure is the one to be told
+            broker.expectDefect(); // reports the first failure only
             broker.close();
             throw e;
         }
@@ -150,7 +154,7 @@ final class BrokerProcess implements AutoCloseable {
         });
     }
 
-    /** Its process id. */
+    /** The broker's process id. */
     long pid() {
         return process.pid();
     }
@@ -185,32 +189,32 @@ final class BrokerProcess implements AutoCloseable {
         return stateDir.resolve("default.token");
     }
 
-    /** Its state folder. */
+    /** The broker's state folder. */
     Path stateDir() {
         return stateDir;
     }
 
-    /** The region that it serves. */
+    /** The region that the broker serves. */
     RegionFile region() {
         return region;
     }
 
-    /** The broker itself as the REST interface shows it. */
+    /** The broker's properties in the REST interface. */
     JsonNode info() throws IOException, InterruptedException {
         return JSON.readTree(call("GET", "/api/v1/broker", 200));
     }
 
-    /** The sessions as the REST interface shows them. */
+    /** The sessions in the REST interface. */
     JsonNode sessions() throws IOException, InterruptedException {
         return JSON.readTree(call("GET", "/api/v1/sessions", 200));
     }
 
-    /** The GPUs as the REST interface shows them. */
+    /** The GPUs in the REST interface. */
     JsonNode gpus() throws IOException, InterruptedException {
         return JSON.readTree(call("GET", "/api/v1/gpus", 200));
     }
 
-    /** A vGPU as the REST interface shows it. */
+    /** A vGPU in the REST interface. */
     JsonNode vgpu(String name) throws IOException, InterruptedException {
         return JSON.readTree(call("GET", "/api/v1/vgpus/" + name, 200));
     }
@@ -220,14 +224,14 @@ final class BrokerProcess implements AutoCloseable {
         call("DELETE", "/api/v1/sessions/" + session, 204);
     }
 
-    /** The sum of the metrics whose line begins with the name; 0 when there is none. */
+    /** The sum of the metrics whose line begins with the name; 0 if there are none. */
     double metric(String name) throws IOException, InterruptedException {
         return call("GET", "/q/metrics", 200).lines()
             .filter(line -> line.startsWith(name) && !line.startsWith("#"))
             .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1))).sum();
     }
 
-    /** Makes something by the REST interface, and answers with what was made. */
+    /** Creates an object by the REST interface, and returns it. */
     JsonNode create(String path, JsonNode wanted) throws IOException, InterruptedException {
         return JSON.readTree(call("POST", path, wanted.toString(), 201));
     }
@@ -254,7 +258,10 @@ final class BrokerProcess implements AutoCloseable {
         return response.body();
     }
 
-    /** What its threads do, once: by a signal, which a JVM answers whose threads hang. Without virtual threads. */
+    /**
+     * The stack traces of the broker's threads, once. A signal requests them, which works even with hanging threads.
+     * Does not include virtual threads.
+     */
     private String threadDump() throws IOException, InterruptedException {
         if (dumped) {
             return ", again";
@@ -272,7 +279,7 @@ final class BrokerProcess implements AutoCloseable {
         return "; threads of the broker:\n" + said;
     }
 
-    /** Waits until there is no session and no worker that serves one: nothing of a guest is left. */
+    /** Waits until there is no session and no assigned worker: then nothing of a guest is left. */
     void awaitIdle() {
         Await.until("the end of all sessions", Await.LIMIT, this::logEnd, () -> {
             JsonNode sessions = sessions();
@@ -289,12 +296,15 @@ final class BrokerProcess implements AutoCloseable {
             () -> metric("hawser_workers{state=\"ready\"}") >= 1 ? "" : "none is ready");
     }
 
-    /** A test provokes a defect of the broker or a worker on purpose: its log may tell of one. */
+    /** The test provokes a defect of the broker or a worker on purpose, so the log may report one. */
     void expectDefect() {
         isDefectExpected = true;
     }
 
-    /** Lines of its log that tell of a defect of it or of a worker: a session that ends so is one by definition. */
+    /**
+     * The lines of the log that report a defect of the broker or of a worker, such as a session that ended by an
+     * internal error.
+     */
     private List<String> defects() {
         try (InputStream from = Files.newInputStream(log)) {
             from.skipNBytes(logBegin);
@@ -305,13 +315,13 @@ final class BrokerProcess implements AutoCloseable {
         }
     }
 
-    /** Kills it without notice. */
+    /** Kills the broker by SIGKILL. */
     void kill() {
         process.toHandle().destroyForcibly();
-        Await.until("the end of the killed broker", () -> process.isAlive() ? "it lives" : "");
+        Await.until("the end of the killed broker", () -> process.isAlive() ? "it still runs" : "");
     }
 
-    /** The end of its log. */
+    /** The end of the broker's log. */
     String logEnd() {
         try {
             List<String> lines = Files.readAllLines(log);
@@ -341,7 +351,7 @@ final class BrokerProcess implements AutoCloseable {
         region.delete();
         List<String> defects = isDefectExpected ? List.of() : defects();
         if (!defects.isEmpty()) {
-            throw new AssertionError("the log of the broker tells of defects: " + log + ":\n"
+            throw new AssertionError("the broker's log reports defects: " + log + ":\n"
                 + String.join("\n", defects));
         }
     }

@@ -15,14 +15,14 @@ import java.util.stream.Stream;
 /** The tests of {@code appliance/system-tests/browser}, each a process with a headless Chromium of its own. */
 final class Browser {
     private static final Path FOLDER = Chain.ROOT.resolve("appliance/system-tests/browser");
-    /** All steps of a test together; each has its own limit. */
+    /** The limit of a whole test; each step has its own limit. */
     private static final long LIMIT_S = 1200;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Browser() {
     }
 
-    /** What is missing for them; empty when nothing is. */
+    /** The missing parts for these tests; empty if there are none. */
     static String missing() {
         if (chromium().isEmpty()) {
             return "chromium is not installed (apt-get install chromium)";
@@ -36,13 +36,13 @@ final class Browser {
         return "";
     }
 
-    /** What every test is given. */
+    /** The parameters of every test. */
     static ObjectNode given(BrokerProcess broker) throws IOException {
         return JSON.createObjectNode().put("http", broker.http()).put("adminToken", broker.adminToken())
             .put("chromium", chromium().orElseThrow().toString());
     }
 
-    /** Runs a test of dashboard.mjs; fails with what it said. */
+    /** Runs a test of dashboard.mjs; fails with its output. */
     static void run(String test, ObjectNode given) throws IOException, InterruptedException {
         Files.createDirectories(Chain.OUTPUT);
         Path output = Chain.OUTPUT.resolve("browser-" + test + ".log");

@@ -2,7 +2,7 @@ package io.hawser.system;
 
 import java.util.Map;
 
-/** How a guest program reaches its worker. */
+/** The way of a guest program to its worker. */
 enum Carrier {
     /** The broker's port, with a token. */
     TCP("tcp"),
@@ -15,17 +15,17 @@ enum Carrier {
         this.inStatistics = inStatistics;
     }
 
-    /** As statistics and REST name it. */
+    /** The name in statistics and REST. */
     String inStatistics() {
         return inStatistics;
     }
 
-    /** The other one. */
+    /** The other carrier. */
     Carrier other() {
         return this == TCP ? SHM : TCP;
     }
 
-    /** The variables with which a guest uses this carrier and no other. */
+    /** The variables with which a guest uses only this carrier. */
     Map<String, String> environment(BrokerProcess broker) {
         return switch (this) {
             case TCP -> Map.of("HAWSER_CARRIER", "tcp", "HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN_FILE",

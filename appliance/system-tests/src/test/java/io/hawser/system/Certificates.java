@@ -12,11 +12,11 @@ import java.security.cert.CertificateFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** An authority of a test's own, and certificates of it, made by the openssl command. */
+/** A test's own authority, and certificates of it, made by the openssl command. */
 final class Certificates {
     private final Path folder;
 
-    /** Makes the authority; skips the test where there is no openssl command. */
+    /** Makes the authority; skips the test if there is no openssl command. */
     Certificates(Path folder) throws Exception {
         this.folder = Files.createDirectories(folder);
         assumeTrue(run("openssl version >/dev/null 2>&1"), "skipped: there is no openssl command");
@@ -32,8 +32,8 @@ final class Certificates {
     /**
      * Makes a certificate and its key: {@code NAME.pem} and {@code NAME.key}.
      *
-     * @param names as openssl has them: {@code DNS:localhost,IP:127.0.0.1}.
-     * @param days it is good for; -1 for one that is over.
+     * @param names in openssl's format: {@code DNS:localhost,IP:127.0.0.1}.
+     * @param days of validity; -1 for an expired certificate.
      */
     Path certificate(String name, String names, int days) throws Exception {
         must("openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt -out " + name + ".key && "
@@ -49,7 +49,7 @@ final class Certificates {
         return folder.resolve(name + ".key");
     }
 
-    /** Trusts the authority and nobody else. */
+    /** Trusts only this authority. */
     SSLContext trusting() {
         try {
             return makeTrusting();

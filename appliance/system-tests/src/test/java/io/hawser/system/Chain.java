@@ -7,13 +7,13 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Where the parts of the chain are in the build. */
+/** The places of all parts in the build. */
 final class Chain {
     static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
-    /** Programs that a test starts for its own purpose; they do not check a result by themselves. */
+    /** Programs that tests start for other purposes; they do not check a result by themselves. */
     private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_cudart", "hawser_benchmark");
 
-    /** Starts the packaged broker as a user does, on the runtime and with the caches that the build has made. */
+    /** Starts the packaged broker as a user does, on the runtime and with the caches of the build. */
     static final Path LAUNCHER = ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker");
     static final Path LIBRARIES = ROOT.resolve("guest-agent/interposer/target/lib");
     static final Path PROGRAMS = ROOT.resolve("appliance/programs/target/bin");
@@ -23,12 +23,12 @@ final class Chain {
     private Chain() {
     }
 
-    /** Names of the driver programs, which are built everywhere. */
+    /** Names of the driver programs; every build has them. */
     static List<String> driverPrograms() {
         return programs().stream().filter(name -> name.startsWith("drv_")).toList();
     }
 
-    /** Names of the programs that nvcc built; empty where there is no nvcc. */
+    /** Names of the programs that nvcc built; empty without nvcc. */
     static List<String> cudaPrograms() {
         return programs().stream().filter(name -> !name.startsWith("drv_")).toList();
     }

@@ -33,7 +33,7 @@ class DashboardIT {
     private static Path stateDir;
     private static BrokerProcess broker;
 
-    /** For the class's condition: an assumption in {@link #startBroker} would report no test at all. */
+    /** Condition of the class: an assumption in {@link #startBroker} would report no test at all. */
     static boolean hasBrowser() {
         return Browser.missing().isEmpty();
     }
@@ -115,7 +115,7 @@ class DashboardIT {
         Browser.run("refusals", given());
     }
 
-    /** Only asked for: {@code -Dhawser.pictures=FOLDER} takes the pictures of how-to/monitoring.md. */
+    /** Runs only on request: {@code -Dhawser.pictures=FOLDER} takes the README's screenshots. */
     @Test
     void shouldTakePicturesWhenAsked() throws Exception {
         String folder = System.getProperty("hawser.pictures", "");

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The archive, unpacked into an empty folder, with nothing of Java on the PATH. */
+/** The archive, unpacked into an empty folder, without any Java on the PATH. */
 class DistributionIT {
     private static final Path TARGET = Path.of(System.getProperty("hawser.root", "../..")).resolve("appliance/target");
     private static final long LIMIT_S = 900;
@@ -36,7 +36,7 @@ class DistributionIT {
     private static Path archive;
     private static Path home;
 
-    /** What an ended command has left. */
+    /** The result of a command. */
     private record Ended(int exit, String out, String err) { }
 
     @BeforeAll
@@ -56,7 +56,7 @@ class DistributionIT {
     }
 
     private static Process start(List<String> command, Path out, Path err) throws IOException {
-        // Folders with just what the launchers call, so that no java of the machine can be found.
+        // The folders contain only the programs that the launchers call, so they cannot find the machine's java.
         Path bin = Files.createDirectories(Chain.OUTPUT.resolve("path"));
         for (String name : List.of("sh", "uname", "dirname", "readlink", "sed", "cat", "tar", "xz")) {
             Files.deleteIfExists(bin.resolve(name));
@@ -85,7 +85,7 @@ class DistributionIT {
         return run(command);
     }
 
-    /** What runs of hawser-check have left behind. */
+    /** The files that runs of hawser-check left behind. */
     private static Set<Path> leftovers() throws IOException {
         Set<Path> found = new HashSet<>();
         for (String place : List.of("/dev/shm", "/tmp")) {
@@ -116,7 +116,7 @@ class DistributionIT {
             || entry.endsWith(".so") && !entry.contains("x86_64") && !entry.contains("linux-amd64");
     }
 
-    /** The archive's folder is another than the build's, and its files have other times than when they were made. */
+    /** The archive's folder differs from the build's, and its files have other times than in the build. */
     @Test
     void shouldStartFromTheCachesInTheArchive(@TempDir Path stateDir) throws Exception {
         try (BrokerProcess broker = BrokerProcess.startInstalled(home.resolve("bin/hawser-broker"), "installed",
@@ -144,19 +144,19 @@ class DistributionIT {
         assertTrue(check.out().contains("shared memory: /dev/shm"), check::toString);
     }
 
-    /** A broker on the bundled runtime, and programs through it over both carriers, compared and measured. */
+    /** A broker on the bundled runtime, and programs over both carriers, compared and measured. */
     @Test
     void shouldAcceptItself() throws Exception {
         Set<Path> before = leftovers();
         Path json = folder.resolve("results.json");
-        // Few programs: ProgramsIT has run them all over both carriers.
+        // A few programs suffice: ProgramsIT runs them all over both carriers.
         Ended check = launch("hawser-check", "--quick", "--programs", "drv_vector_add,drv_printf,drv_mapped_memory",
             "--backend", "software", "--json", json.toString());
         assertEquals(0, check.exit(), check::toString);
         assertTrue(check.out().contains("All agree."), check::toString);
         JsonNode results = JSON.readTree(json.toFile());
         assertTrue(results.path("agree").asBoolean(), results::toString);
-        assertFalse(results.path("nativeMissing").asText().isEmpty(), "the software GPU is no native one");
+        assertFalse(results.path("nativeMissing").asText().isEmpty(), "the software GPU cannot run natively");
         for (JsonNode program : results.path("programs")) {
             boolean needsRegion = program.path("name").asText().equals("drv_mapped_memory");
             assertEquals("right", program.at("/shm/verdict").asText(), program::toString);
@@ -185,16 +185,16 @@ class DistributionIT {
                     throw new AssertionError("it ended: " + Files.readString(err));
                 }
                 String said = Files.readString(err);
-                return said.contains("programs in 2 ways") ? "" : "it has said: " + said;
+                return said.contains("programs in 2 ways") ? "" : "its output: " + said;
             });
             List<ProcessHandle> all = check.descendants().toList();
             assertFalse(all.isEmpty(), "a broker, its workers and a program");
             check.destroy();
             assertTrue(check.waitFor(LIMIT_S, TimeUnit.SECONDS), "it ends");
-            assertEquals(143, check.exitValue(), () -> "128 + SIGTERM, as Java has it");
+            assertEquals(143, check.exitValue(), () -> "128 + SIGTERM, Java's exit code");
             Await.until("the end of all that it has started",
                 () -> all.stream().filter(ProcessHandle::isAlive).map(ProcessHandle::pid).toList().isEmpty() ? ""
-                    : "some live");
+                    : "some still run");
             assertEquals(before, leftovers());
         } finally {
             check.destroyForcibly();

@@ -22,7 +22,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What faults do over either carrier: the error of a lost device, one line on stderr, no harm to anyone else. */
+/**
+ * The effects of faults over either carrier: the error of a lost device, one line on stderr, no effect on other
+ * sessions.
+ */
 class FaultsIT {
     private static final int EXIT_LOST = 3;
 
@@ -57,7 +60,7 @@ class FaultsIT {
         return program;
     }
 
-    /** The program saw an error of CUDA's, said so, and the library gave one line with the reason. */
+    /** The program received and reported an error of CUDA, and the library printed one line with the reason. */
     private static void assertLost(GuestProgram.Result result) {
         assertEquals(EXIT_LOST, result.exit(), result::toString);
         assertTrue(result.out().lines().anyMatch(line -> line.startsWith("ERROR ")), result::toString);
@@ -106,7 +109,7 @@ class FaultsIT {
 
     @Test
     void shouldAnswerNoDeviceWhenTheBrokerIsSilent() throws Exception {
-        // A port that accepts and says nothing: the wait is bounded by HAWSER_CONNECT_TIMEOUT_MS.
+        // A port that accepts and never answers: HAWSER_CONNECT_TIMEOUT_MS limits the wait.
         try (ServerSocket silent = new ServerSocket(0, 5, InetAddress.getLoopbackAddress());
             GuestProgram program = GuestProgram.start(Map.of("HAWSER_BROKER", "127.0.0.1:" + silent.getLocalPort(),
                 "HAWSER_TOKEN_FILE", broker.tokenFile().toString(), "HAWSER_CONNECT_TIMEOUT_MS", "500"),
@@ -132,7 +135,7 @@ class FaultsIT {
 
     @Test
     void shouldAnswerNoDeviceForARegionThatNobodyServes() throws Exception {
-        // As a device shows it before a broker has formatted it.
+        // A device looks like this before a broker has formatted it.
         Path zeros = Files.write(folder.resolve("zeros"), new byte[1 << 20]);
         try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION",
             zeros.toString(), "HAWSER_CONNECT_TIMEOUT_MS", "500"), "drv_vector_add")) {
@@ -154,7 +157,7 @@ class FaultsIT {
             for (GuestProgram program : List.of(busy, busyShm)) {
                 assertLost(program.await());
             }
-            // The region is still there, and nobody serves it.
+            // The region still exists, but no broker serves it.
             try (GuestProgram program = GuestProgram.start(killed, Carrier.SHM, "drv_vector_add")) {
                 assertRefused(program.await());
             }
@@ -162,7 +165,7 @@ class FaultsIT {
                 program.release();
                 assertLost(program.await());
             }
-            // The file stays for the broker that comes next, as it does where an administrator has made it.
+            // The file stays for the next broker, as if an administrator had made it.
             try (BrokerProcess again = BrokerProcess.start("restarted", state, region,
                 Map.of("hawser.listen.port", Integer.toString(port)))) {
                 assertEquals(port, again.guestPort());
@@ -270,7 +273,7 @@ class FaultsIT {
             GuestProgram.Result result = program.await().assertPassed().assertOver(carrier);
             JsonNode counters = result.counters().getFirst();
             assertTrue(counters.path("calls").asLong() >= 12000, counters::toString);
-            // 12,000 launches and copies that need no answer: the program waits for set-up and the end, no more.
+            // 12,000 launches and copies that need no answer: the program waits only for its set-up and its end.
             assertTrue(counters.path("round_trips").asLong() < 60, counters::toString);
         }
         broker.awaitIdle();

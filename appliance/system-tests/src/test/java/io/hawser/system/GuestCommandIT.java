@@ -37,7 +37,7 @@ class GuestCommandIT {
     static void startBroker() throws Exception {
         broker = BrokerProcess.start("guest-command", stateDir.resolve("broker"), Map.of(
             "hawser.vgpus.default.memory-bytes", Long.toString(QUOTA)));
-        // In the region it is shown from time to time, first before the broker knows of its GPU.
+        // A region shows the GPU periodically, and at first before the broker knows it.
         for (Carrier carrier : Carrier.values()) {
             Await.until("the GPU to be shown over " + carrier, () -> {
                 Ended shown = run(carrier.environment(broker), "smi", "--json");

@@ -19,7 +19,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** A CUDA program as a guest process. Its output goes to files of {@link Chain#OUTPUT}. */
 final class GuestProgram implements AutoCloseable {
-    /** A program that hangs ends the test, not the build. */
+    /** The limit of a program: a hanging program ends the test, not the build. */
     private static final Duration LIMIT = Duration.ofSeconds(600);
     private static final AtomicInteger COUNT = new AtomicInteger();
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -38,16 +38,16 @@ final class GuestProgram implements AutoCloseable {
         this.process = process;
     }
 
-    /** How a program ended. */
+    /** The result of a program. */
     record Result(String name, int exit, String out, String err, Path statistics) {
-        /** Exit 0 and a PASS line. */
+        /** Checks that the program exited with 0 and printed a PASS line. */
         Result assertPassed() {
             assertEquals(0, exit, this::toString);
             assertTrue(out.lines().anyMatch(line -> line.startsWith("PASS " + name + ": ")), this::toString);
             return this;
         }
 
-        /** Lines on stderr that the guest libraries wrote. */
+        /** The lines of the guest libraries on stderr. */
         List<String> hawserLines() {
             return err.lines().filter(line -> line.startsWith("hawser: ")).toList();
         }
@@ -63,7 +63,7 @@ final class GuestProgram implements AutoCloseable {
             return counters;
         }
 
-        /** It had a session, and all its sessions were over this carrier. */
+        /** Checks that the program had a session, and that all its sessions used this carrier. */
         Result assertOver(Carrier carrier) throws IOException {
             List<JsonNode> counters = counters();
             assertFalse(counters.isEmpty(), "HAWSER_STATS wrote nothing");
@@ -85,7 +85,7 @@ final class GuestProgram implements AutoCloseable {
         return start(carrier.environment(broker), name, arguments);
     }
 
-    /** Starts a program with these variables and nothing else that concerns Hawser or the loader. */
+    /** Starts a program with these variables and no others that concern Hawser or the loader. */
     static GuestProgram start(Map<String, String> variables, String name, String... arguments) throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path base = Chain.OUTPUT.resolve("%03d-%s".formatted(COUNT.incrementAndGet(), name));
@@ -96,12 +96,12 @@ final class GuestProgram implements AutoCloseable {
         Map<String, String> environment = new HashMap<>(variables);
         environment.put("PATH", "/usr/bin:/bin");
         environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
-        // A loaded machine may take long to start a worker; the tests of silence set their own.
+        // A loaded machine may take long to start a worker; tests with a silent broker set their own limit.
         environment.putIfAbsent("HAWSER_CONNECT_TIMEOUT_MS", "60000");
-        // No configuration of the machine may take part.
+        // The machine's configuration must not take part.
         environment.putIfAbsent("HAWSER_CONFIG", "/dev/null");
         Path statistics = base.resolveSibling(base.getFileName() + ".stats");
-        Files.deleteIfExists(statistics); // an earlier run's: a guest adds its lines to what is there
+        Files.deleteIfExists(statistics); // from an earlier run, to which a guest would append
         environment.put("HAWSER_STATS", statistics.toString());
         builder.environment().clear();
         builder.environment().putAll(environment);
@@ -110,7 +110,7 @@ final class GuestProgram implements AutoCloseable {
         return new GuestProgram(name, base, builder.start());
     }
 
-    /** Waits for its end; kills it after the limit, which is a failure. */
+    /** Waits for the program's end; kills it after the limit, which is a failure. */
     Result await() throws IOException, InterruptedException {
         if (!process.waitFor(LIMIT.toMillis(), TimeUnit.MILLISECONDS)) {
             process.descendants().forEach(ProcessHandle::destroyForcibly);
@@ -123,23 +123,23 @@ final class GuestProgram implements AutoCloseable {
 
     /** Waits for a line of its output that begins with the word. */
     void awaitLine(String word) {
-        Await.until(name + " to say " + word, Await.LIMIT, this::text, () -> {
+        Await.until(name + " to print " + word, Await.LIMIT, this::text, () -> {
             if (Files.readString(out).lines().anyMatch(line -> line.startsWith(word))) {
                 return "";
             }
-            return process.isAlive() ? "it has not" : "it ended with " + process.exitValue();
+            return process.isAlive() ? "no such line yet" : "it ended with " + process.exitValue();
         });
     }
 
-    /** Lets a {@code hold} program come to its end. */
+    /** Lets a {@code hold} program end. */
     void release() throws IOException {
         process.getOutputStream().close();
     }
 
-    /** Kills it without notice, and waits until it is dead: until then it has its locks, and its slot of a region. */
+    /** Kills it by SIGKILL and waits for its end: until then it holds its locks and its slot of a region. */
     void kill() {
         process.destroyForcibly();
-        Await.until("the end of the killed " + name, () -> process.isAlive() ? "it lives" : "");
+        Await.until("the end of the killed " + name, () -> process.isAlive() ? "it still runs" : "");
     }
 
     long pid() {

@@ -23,14 +23,14 @@ final class Hawserctl {
     private final Path home;
     private final Map<String, String> environment;
 
-    /** How a command ended, and what it said. */
+    /** The result of a command. */
     record Ended(List<String> command, int exitCode, String out, String err) {
-        /** It did what it was told. */
+        /** Checks that the command succeeded. */
         Ended assertDone() {
             return assertExit(0);
         }
 
-        /** It ended like this; failures are told in one line on stderr, and nothing on stdout. */
+        /** Checks the exit code. A failure prints one line on stderr and nothing on stdout. */
         Ended assertExit(int expected) {
             assertEquals(expected, exitCode, this::toString);
             if (expected != 0) {
@@ -40,18 +40,18 @@ final class Hawserctl {
             return this;
         }
 
-        /** It said this on stderr. */
+        /** Checks that stderr contains the text. */
         Ended assertSays(String text) {
             assertTrue(err.contains(text), this::toString);
             return this;
         }
 
-        /** What it printed as JSON. */
+        /** Its output, parsed as JSON. */
         JsonNode json() throws IOException {
             return JSON.readTree(out);
         }
 
-        /** The cells of the row that begins with these; columns are apart by two blanks or more. */
+        /** The cells of the row that begins with these; two blanks or more separate the columns. */
         List<String> row(String... beginning) {
             return out.lines().map(line -> List.of(line.strip().split("\\s{2,}")))
                 .filter(cells -> cells.size() >= beginning.length
@@ -60,17 +60,13 @@ final class Hawserctl {
         }
     }
 
-    /**
-     * As a user with this home.
-     *
-     * @param environment that it has beside what any program has.
-     */
+    /** @param environment of the command, in addition to every program's variables. */
     Hawserctl(Path home, Map<String, String> environment) {
         this.home = home;
         this.environment = environment;
     }
 
-    /** Starts it; its output goes to the files. */
+    /** Starts the command with its output in files. */
     Process start(Path out, Path err, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(LAUNCHER.toString()));
         command.addAll(List.of(arguments));
@@ -83,7 +79,7 @@ final class Hawserctl {
             .redirectOutput(out.toFile()).redirectError(err.toFile()).start();
     }
 
-    /** Runs it; arguments with blanks are given by themselves, others in one string. */
+    /** Runs the command; the string is split at blanks, further arguments are not. */
     Ended run(String line, String... more) throws IOException, InterruptedException {
         List<String> arguments = new ArrayList<>(List.of(line.split(" ")));
         arguments.addAll(List.of(more));

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** {@code hawserctl} with a real broker: what it shows, does and refuses, and how it ends. */
+/** {@code hawserctl} with a real broker: its output, its actions, its errors and its exit codes. */
 class HawserctlIT {
     private static final int REFUSED = 1;
     private static final int USAGE = 2;
@@ -159,7 +159,7 @@ class HawserctlIT {
         assertEquals(1610612736, admin.run("gpus --json").json().get(0).path("reservedBytes").asLong());
         JsonNode changed = admin.run("vgpus change one --share 70 --owner none --json").assertDone().json();
         assertEquals(70, changed.path("computeShare").asInt());
-        assertEquals(3L << 29, changed.path("memoryBytes").asLong(), "what is not given stays");
+        assertEquals(3L << 29, changed.path("memoryBytes").asLong(), "omitted properties stay unchanged");
         admin.run("vgpus create one").assertExit(REFUSED).assertSays("refused: ");
         admin.run("vgpus create two --memory 900T").assertExit(REFUSED).assertSays("totalBytes=");
         admin.run("vgpus show two").assertExit(NOT_FOUND);
@@ -192,7 +192,7 @@ class HawserctlIT {
             admin.run("vgpus delete theirs").assertExit(REFUSED).assertSays("session");
             admin.run("tokens revoke theirs " + key).assertDone();
             Await.until("the end of the token's session", () -> admin.run("sessions --json").json().isEmpty() ? ""
-                : "it is there");
+                : "it still exists");
         }
         admin.run("tokens revoke theirs " + key).assertExit(NOT_FOUND);
         admin.run("tokens list none").assertExit(NOT_FOUND);
@@ -206,7 +206,7 @@ class HawserctlIT {
         try {
             admin.run("vgpus create seen").assertDone();
             Await.until("the event of a vGPU",
-                () -> Files.readString(out).contains("seen") ? "" : "said so far: " + Files.readString(out));
+                () -> Files.readString(out).contains("seen") ? "" : "output so far: " + Files.readString(out));
             admin.run("vgpus delete seen").assertDone();
         } finally {
             follow.destroy();
@@ -224,7 +224,7 @@ class HawserctlIT {
     void shouldShowThePictureOfNow() throws Exception {
         try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold")) {
             program.awaitLine("READY");
-            // Who begins to watch is given the broker's last picture, which may be older than the session.
+            // A new watcher first receives the broker's last picture, which may be older than the session.
             Await.until("a picture with the session", () -> {
                 Hawserctl.Ended top = admin.run("top -n 1 --json").assertDone();
                 return top.json().path("picture").path("sessions").size() == 1 ? "" : top.out();

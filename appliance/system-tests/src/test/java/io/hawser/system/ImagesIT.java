@@ -9,10 +9,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Device code that one session has sent need not be sent by the next of the same vGPU. */
+/** Device code that one session has sent is not sent again by the next session of the same vGPU. */
 class ImagesIT {
     private static final int IMAGE_KIB = 2048;
-    private static final long IMAGES_BYTES = (IMAGE_KIB + IMAGE_KIB / 2) * 1024L; // of drv_large_image
+    private static final long IMAGES_BYTES = (IMAGE_KIB + IMAGE_KIB / 2) * 1024L; // sizes of drv_large_image
     private static final long SMALL_BYTES = 64 * 1024;
     private static final int MAX_SESSIONS = 30;
 
@@ -35,7 +35,7 @@ class ImagesIT {
         try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"), Map.of())) {
             long first = sentBy(broker, carrier);
             assertTrue(first > IMAGES_BYTES, "bytes=" + first);
-            // The broker is given an image beside the session, whose end does not wait for it.
+            // The broker receives an image independently of the session, whose end does not wait for it.
             long last = first;
             for (int i = 0; last >= SMALL_BYTES && i < MAX_SESSIONS; i++) {
                 last = sentBy(broker, carrier);

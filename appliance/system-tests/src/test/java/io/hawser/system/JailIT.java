@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A worker with a guest, looked at from outside; ProgramsIT shows that programs run in the same jail. */
+/** The process of a worker with a guest, examined from outside. ProgramsIT shows that programs run in the same jail. */
 class JailIT {
     private static final long FIRST_USER = 1_900_000_000L;
     private static final int USERS = 65536;
@@ -39,7 +39,7 @@ class JailIT {
         return status(Path.of("/proc/self")).get("CapEff").startsWith("000001ff");
     }
 
-    /** Every thread of the worker, those that the JVM and the GPU have made since included. */
+    /** Checks every thread of the worker, including threads that the JVM and the GPU have started later. */
     private static void assertAllThreadsJailed(Path worker, boolean ownUser) throws IOException {
         int threads = 0;
         try (Stream<Path> tasks = Files.list(worker.resolve("task"))) {
@@ -51,7 +51,7 @@ class JailIT {
                     if (Files.exists(task)) {
                         throw e;
                     }
-                    continue; // a thread that has ended meanwhile, before its file was opened or before it was read
+                    continue; // the thread ended before its file was opened or read
                 }
                 threads++;
                 assertEquals(FILTER, status.get("Seccomp"), status::toString);

@@ -28,9 +28,9 @@ import org.junit.jupiter.api.io.TempDir;
 /** Every test program, alone over each carrier and several at once, with one broker. */
 class ProgramsIT {
     private static final int UNSUPPORTED = 77;
-    /** Programs that ask for what is refused, which the guest library names once on stderr. */
+    /** Programs that use an unsupported function; the guest library names it once on stderr. */
     private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors", "refused_kernels");
-    /** The same for one carrier: kernels see host memory in a region alone, which may fill. */
+    /** The same for one carrier: kernels can use host memory only in a region, which may be full. */
     private static final Map<Carrier, Set<String>> REFUSED_OVER =
         Map.of(Carrier.TCP, Set.of("pointer_attributes", "pinned_sums"), Carrier.SHM, Set.of("drv_heap_full"));
 
@@ -96,7 +96,7 @@ class ProgramsIT {
             "drv_vector_add", "drv_callbacks");
         List<GuestProgram> programs = new ArrayList<>();
         try {
-            // In turns over either carrier: the sessions share the broker and nothing else.
+            // Alternates the carriers: the sessions share only the broker.
             for (int i = 0; i < names.size(); i++) {
                 programs.add(GuestProgram.start(broker, carrier(i), names.get(i)));
             }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** One quota for all sessions of a vGPU, whatever they allocate and however they end. */
+/** One quota for all sessions of a vGPU, for all kinds of allocation and all ends of sessions. */
 class QuotaIT {
     private static final long MEBIBYTE = 1L << 20;
     private static final long QUOTA_MEBIBYTES = 128;
@@ -62,7 +62,7 @@ class QuotaIT {
         throw new AssertionError("no session of process " + program.pid());
     }
 
-    /** A guest that looks at an empty GPU of the quota's size sees all of it: the ledger is zero to the byte. */
+    /** A guest that finds the whole quota free proves that the ledger is zero to the byte. */
     private static void assertNothingIsHeld(Carrier carrier) throws Exception {
         broker.awaitIdle();
         assertEquals(0, broker.vgpu("default").path("usedBytes").asLong(-1), "as REST shows the ledger");
@@ -122,13 +122,13 @@ class QuotaIT {
                 for (GuestProgram guest : guests) {
                     guest.awaitLine("READY");
                 }
-                // Each of them may have given back all that it had in the moment of a look.
-                Await.until("memory that is held", () -> heldBytes() > 0 ? "" : "none");
+                // At the moment of a poll each session may have freed all its memory.
+                Await.until("allocated memory", () -> heldBytes() > 0 ? "" : "none");
                 guests.get(0).kill();
                 long worker = session(guests.get(1)).path("workerPid").asLong();
                 assertTrue(ProcessHandle.of(worker).orElseThrow().destroyForcibly(), "the worker is killed");
                 assertLost(guests.get(1));
-                assertLost(guests.get(2)); // by its own kernel
+                assertLost(guests.get(2)); // its own kernel ended it
                 broker.end(session(guests.get(3)).path("id").asText());
                 assertLost(guests.get(3));
                 guests.get(4).release();

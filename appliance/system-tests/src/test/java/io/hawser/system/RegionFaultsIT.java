@@ -16,10 +16,10 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What can go wrong in a region alone: its slots run out, its guest writes where it should not, its processes die. */
+/** Faults that only a region can have: all slots in use, a guest that writes to wrong places, dying processes. */
 class RegionFaultsIT {
     private static final int SLOTS = 3;
-    /** Of the guest's page of a slot, as region.yaml places it. */
+    /** Offset in the guest's page of a slot, from region.yaml. */
     private static final long COMMAND_TAIL = 512;
     /** Longer than any ring. */
     private static final long BEYOND = 1L << 40;
@@ -44,11 +44,11 @@ class RegionFaultsIT {
     @AfterEach
     void nothingIsLeft() {
         broker.awaitIdle();
-        // Slot after slot is given back when its worker is gone.
+        // A slot becomes free after its worker has ended.
         Await.until("all slots to be free", () -> {
             for (int slot = 0; slot < SLOTS; slot++) {
                 if (!broker.region().isFree(slot)) {
-                    return "slot " + slot + " is not";
+                    return "slot " + slot + " is not free";
                 }
             }
             return "";
@@ -88,7 +88,7 @@ class RegionFaultsIT {
 
     @Test
     void shouldGiveThePinnedMemoryOfADeadProcessToOthers() throws Exception {
-        // More than half of the heap, so that two processes cannot have it at the same time.
+        // More than half of the heap, so that two processes cannot hold it at the same time.
         for (int i = 0; i < 3; i++) {
             try (GuestProgram program = hold("--idle", "1", "--pinned", "6")) {
                 program.kill();
@@ -98,7 +98,7 @@ class RegionFaultsIT {
         try (GuestProgram program = hold("--pinned", "6")) {
             program.release();
             GuestProgram.Result result = program.await().assertPassed();
-            assertEquals(List.of(), result.hawserLines(), "no line says that the heap was full");
+            assertEquals(List.of(), result.hawserLines(), "the guest library reported no full heap");
         }
     }
 
@@ -130,7 +130,7 @@ class RegionFaultsIT {
             overTcp.awaitLine("READY");
             RegionFile region = broker.region();
             long page = region.guestPage(region.slotOf(noisy.pid()));
-            // The guest's page, the host's, which is only memory that the guest can write, too, and both rings.
+            // The guest's page, the host's page, which the guest can also write, and both rings.
             byte[] noise = new byte[4096];
             for (int i = 0; i < 200; i++) {
                 random.nextBytes(noise);

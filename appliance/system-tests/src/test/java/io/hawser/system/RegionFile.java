@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A region that a broker makes in /dev/shm, seen from outside as a hostile guest would see it: a file. What it reads
- * and writes are the offsets of region.yaml.
+ * A region that a broker makes in /dev/shm, accessed as a file, as a hostile guest could. The offsets are those of
+ * region.yaml.
  *
  * @param path of the file.
  * @param mebibytes its size.
@@ -27,11 +27,11 @@ record RegionFile(Path path, long mebibytes, int slots) {
     private static final long GUEST_PID = 8;
     private static final int PAGE_BYTES = 4096;
 
-    /** A name that nobody uses, and a size that a container's small /dev/shm can hold, too. */
+    /** A region with an unused name, and a size that also fits a container's small /dev/shm. */
     static RegionFile unused(long mebibytes, int slots) {
         try {
             long usable = Files.getFileStore(FOLDER).getUsableSpace() >> 20;
-            // What does not fit is noticed only when it is touched, by a signal that ends the process.
+            // A full /dev/shm is noticed only on access, by a fatal signal.
             return new RegionFile(
                 FOLDER.resolve("hawser-system-%d-%d".formatted(ProcessHandle.current().pid(), COUNT.incrementAndGet())),
                 Math.min(mebibytes, usable / 3), slots);
@@ -40,7 +40,7 @@ record RegionFile(Path path, long mebibytes, int slots) {
         }
     }
 
-    /** The broker's settings for it, as the region {@code name}. */
+    /** The broker's settings for this region, under the given name. */
     Map<String, String> settings(String name) {
         String prefix = "hawser.regions." + name + ".";
         return Map.of(prefix + "path", path.toString(), prefix + "size",
@@ -62,7 +62,7 @@ record RegionFile(Path path, long mebibytes, int slots) {
         throw new AssertionError("no slot of " + path + " is of process " + pid);
     }
 
-    /** Whether nothing of a guest is in a slot. */
+    /** Whether a slot contains nothing of a guest. */
     boolean isFree(int slot) throws IOException {
         return number(guestPage(slot)) == 0 && number(guestPage(slot) + PAGE_BYTES) == 0;
     }

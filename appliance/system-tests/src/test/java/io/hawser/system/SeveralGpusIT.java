@@ -18,10 +18,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Guests of a vGPU that has all GPUs of a machine with three, which the software GPU pretends to be. */
+/** Guests of a vGPU that has all GPUs of a machine with three, which the software GPU simulates. */
 class SeveralGpusIT {
     private static final String DEVICES = "3";
-    private static final int NO_GPU = 1; // how a program ends that finds none
+    private static final int NO_GPU = 1; // exit code of a program without a GPU
 
     @TempDir
     private static Path stateDir;

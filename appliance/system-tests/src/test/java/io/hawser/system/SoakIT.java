@@ -9,7 +9,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The short form of {@code appliance/soak}: one round to get warm, one to compare, the broker killed at the end. */
+/** The short form of {@code appliance/soak}: one round to warm up, one to compare; at the end the broker is killed. */
 class SoakIT {
     private static final Path LAUNCHER = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath()
         .normalize().resolve("appliance/check/src/main/sh/hawser-check");

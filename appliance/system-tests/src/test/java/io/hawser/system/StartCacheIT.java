@@ -11,7 +11,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A JVM that rejects its cache starts all the same, only slower: its memory map shows whether the cache is in use. */
+/** A JVM that rejects its cache still starts, only slower. Its memory map shows whether it uses the cache. */
 class StartCacheIT {
     @TempDir
     private Path stateDir;
@@ -20,7 +20,7 @@ class StartCacheIT {
         return Files.readString(Path.of("/proc/" + pid + "/maps"));
     }
 
-    /** Workers without a jail, whose maps a test without root may read. */
+    /** Workers without a jail, so that a test without root can read their maps. */
     static Map<String, String> settings() {
         return Map.of("hawser.worker.pool-size", "1", "hawser.worker.jail", "off");
     }

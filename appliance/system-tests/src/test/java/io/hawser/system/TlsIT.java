@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Real guests that come by TLS: what runs, whom they refuse, and what each says when the other speaks otherwise. */
+/** Real guests over TLS: running programs, rejected certificates, and the messages for a peer without TLS. */
 @EnabledIf(value = "hasOpenssl", disabledReason = "this machine has no libssl.so.3 or libssl.so.1.1")
 class TlsIT {
     @TempDir
@@ -43,7 +43,7 @@ class TlsIT {
             "hawser.tls.key", key.toString());
     }
 
-    /** For the class's condition: an assumption in {@link #startBroker} would report no test at all. */
+    /** Condition of the class: an assumption in {@link #startBroker} would report no test at all. */
     static boolean hasOpenssl() throws IOException, InterruptedException {
         Process cache = new ProcessBuilder("sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p").start();
         String libraries = new String(cache.getInputStream().readAllBytes());
@@ -136,7 +136,7 @@ class TlsIT {
         Path expired = certificates.certificate("renewed", "IP:127.0.0.1", -1);
         Path used = Files.copy(expired, folder.resolve("used.pem"));
         Path usedKey = Files.copy(certificates.key("renewed"), folder.resolve("used.key"));
-        // The REST interface has the same certificate, so that only the guest is asked.
+        // The REST interface uses the same certificate, so the test uses only the guest port.
         try (BrokerProcess old = BrokerProcess.startUnasked("tls-expired", folder.resolve("tls-expired"),
             Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate", used.toString(), "hawser.tls.key",
                 usedKey.toString(), "hawser.tls.reload-period", "1s"))) {

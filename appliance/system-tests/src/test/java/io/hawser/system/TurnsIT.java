@@ -13,16 +13,16 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * vGPUs that want the software GPU at the same time. What is compared is the GPU time that sessions have had, over
- * seconds, and loosely: the exact proportions are tested with a clock that is simulated. What a worker says of itself
- * is half a second old, and older where the machine does much else.
+ * vGPUs that use the software GPU at the same time. The tests compare the sessions' GPU time over seconds, with wide
+ * margins; other tests check the exact proportions with a simulated clock. A worker's statistics are half a second old,
+ * and older on a busy machine.
  */
 class TurnsIT {
     private static final long ENOUGH_MS = 4000;
-    /** Where two run beside each other, the time of both counts whole in their statistics. */
+    /** While two kernels run side by side, the statistics count the full time of both. */
     private static final String LONG_GRACE = "2s";
 
-    /** What two sessions have had of the GPU, of one look. */
+    /** The GPU time of two sessions at one moment. */
     private record GpuTime(long largeMs, long smallMs) { }
 
     @TempDir
@@ -36,7 +36,7 @@ class TurnsIT {
         settings.putAll(small.settings("small"));
         settings.putAll(Map.of("hawser.regions.large.vgpu", "large", "hawser.regions.small.vgpu", "small",
             "hawser.vgpus.large.compute-share", "80", "hawser.vgpus.small.compute-share", "20",
-            // Long turns: what a loaded machine takes to wake a process up must not count for much.
+            // Long turns, so that a loaded machine's wake-up time hardly counts.
             "hawser.turns.quantum", "200ms", "hawser.turns.grace", grace));
         broker = BrokerProcess.start("turns", stateDir.resolve("broker"), settings);
     }
@@ -50,7 +50,7 @@ class TurnsIT {
         small.delete();
     }
 
-    /** A program that launches kernels far longer than a call as fast as they are done, until it is killed. */
+    /** A program that launches long kernels, one after the other, until it is killed. */
     private static GuestProgram flood(RegionFile region, String... arguments) throws IOException {
         GuestProgram program = GuestProgram.start(
             Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION", region.path().toString()), "tenant",
@@ -99,10 +99,10 @@ class TurnsIT {
     void shouldGiveTimeByWeight() throws Exception {
         startBroker(LONG_GRACE);
         try (GuestProgram one = flood(large); GuestProgram other = flood(small)) {
-            awaitMore("large", "waitedMs", 500); // both are under way
+            awaitMore("large", "waitedMs", 500); // both sessions are running
             awaitMore("small", "waitedMs", 500);
             GpuTime before = gpuTime();
-            // The longer it takes the less a turn more or less counts, and how old the figures are.
+            // The longer the measurement, the less a single turn and the age of the figures count.
             Await.until("GPU time of about 4 to 1", () -> {
                 GpuTime now = gpuTime();
                 long largeMs = now.largeMs() - before.largeMs();
@@ -128,12 +128,12 @@ class TurnsIT {
             signal("KILL", worker);
             Await.until("the end of the killed session", () -> broker.sessions().size() == 1 ? ""
                 : broker.sessions().toString());
-            // What its worker has said last may be of the time before.
-            Await.until("work that waits for nobody", () -> {
+            // The worker's last statistics may still describe the time before.
+            Await.until("work without waiting", () -> {
                 long waited = statistic("small", "waitedMs");
                 awaitMore("small", "kernels", 20);
                 long more = statistic("small", "waitedMs") - waited;
-                return more == 0 ? "" : "alone, it has waited for " + more + " ms";
+                return more == 0 ? "" : "without a competitor it has waited for " + more + " ms";
             });
             left.kill();
             lost.kill();
@@ -143,7 +143,7 @@ class TurnsIT {
 
     @Test
     void shouldLetOthersWorkBesideKernelsOfSeconds() throws Exception {
-        startBroker("100ms"); // of which each launch beside such a kernel takes one
+        startBroker("100ms"); // each launch beside such a kernel waits this long
         try (GuestProgram greedy = flood(large, "--blocks", "1", "--bodies", "2000000", "--depth", "8", "--seconds",
                 "600")) {
             Await.until("its long kernels", () -> statistic("large", "gpuTimeMs") > 1000 ? "" : "none yet");
