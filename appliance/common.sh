@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables of the sourcing script
-# Shell functions of appliance/demo, appliance/benchmark and images/vm-test: building what is missing, starting a broker. Sourced by
+# Shell functions of appliance/demo, appliance/benchmark and images/vm-test: building missing parts, starting a broker. Sourced by
 # bash; the sourcing script sets `root` and `me`.
 
-# shellcheck disable=SC1091 # known at run time
+# shellcheck disable=SC1091 # path known only at run time
 . "$root/appliance/defects.sh"
 
 say() { printf '%s\n' "$*" >&2; }
@@ -15,7 +15,7 @@ libraries=$root/guest-agent/interposer/target/lib
 bin=$root/appliance/programs/target/bin
 stamp=$root/appliance/target/built-from
 
-# What the sources are: the commit and everything that differs from it. Without git, the newest source file.
+# Identifies the sources by the commit and all differences from it; without git by the newest source file.
 sources_state() {
     if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
         { git -C "$root" rev-parse HEAD
@@ -26,7 +26,7 @@ sources_state() {
     fi
 }
 
-# A line a module while Maven works, its output in a file.
+# Runs Maven; prints one line per module, with the whole output in a file.
 build_all() {
     local log=$root/appliance/target/build.log state=$1
     mkdir -p "$root/appliance/target"
@@ -41,7 +41,7 @@ build_all() {
     printf '%s\n' "$state" > "$stamp"
 }
 
-# Builds unless all is there and nothing changed since; "0" as the argument only checks that it is there.
+# Builds unless a build of the present sources exists; the argument "0" only checks that a build exists.
 ensure_built() {
     local state
     if [ "$1" = 1 ]; then
@@ -50,7 +50,7 @@ ensure_built() {
             build_all "$state"
         fi
     fi
-    is_built || die "something is not built: run ./mvnw verify, or this without --no-build"
+    is_built || die "a part is not built: run ./mvnw verify, or this without --no-build"
 }
 
 is_built() {
@@ -59,11 +59,11 @@ is_built() {
 }
 
 # Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
-# $1.log, which must tell of no defect of a broker before it.
+# $1.log, which must report no defect of an earlier broker.
 start_broker() {
     local state_dir=$1 deadline
     shift
-    [ ! -e "$state_dir.log" ] || no_defects "$state_dir.log" >&2 || die "the broker's log tells of a defect"
+    [ ! -e "$state_dir.log" ] || no_defects "$state_dir.log" >&2 || die "the broker's log reports a defect"
     "$launcher" -Dhawser.listen.port=0 -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" \
         -Dhawser.worker.start-timeout=240s "$@" \
         > "$state_dir.log" 2>&1 < /dev/null &
@@ -72,7 +72,7 @@ start_broker() {
     until [ -s "$state_dir/endpoints.json" ]; do
         kill -0 "$broker_pid" 2>/dev/null || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start"; }
         [ $SECONDS -lt $deadline ] || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start within 300 s"; }
-        sleep 0.1 # the shell has nothing better to wait for a file
+        sleep 0.1 # the shell cannot wait for a file otherwise
     done
     guest=$(sed -n 's/.*"guest":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")
     http=$(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")
@@ -85,8 +85,8 @@ stop_broker() {
     broker_pid=
 }
 
-# Chooses a region of at most $1 MiB that nobody uses, and sets `region` to its file and `region_flags` to the broker's flags for it.
-# What a container's small /dev/shm cannot hold would be noticed only when it is touched, by a signal that ends the process.
+# Chooses an unused region of at most $1 MiB, and sets `region` to its file and `region_flags` to the broker's flags for it.
+# A full /dev/shm, which is small in containers, is noticed only on access, by a fatal signal.
 choose_region() {
     local usable
     usable=$(df --output=avail --block-size=1M /dev/shm | tail -n 1)
@@ -110,7 +110,7 @@ as_guest() {
         HAWSER_CONFIG=/dev/null HAWSER_CONNECT_TIMEOUT_MS=600000 HAWSER_STATS="$statistics" "$@"
 }
 
-# The body that the broker's REST interface answers to GET $2, with the token of the state folder $1. Without curl: bash can do this.
+# Prints the body of the REST interface's answer to GET $2, with the token of the state folder $1. Needs only bash, not curl.
 rest_get() {
     local address=${http#http://}
     (
@@ -121,7 +121,7 @@ rest_get() {
     )
 }
 
-# The children of a process, a line each.
+# Lists the children of a process, one per line.
 children_of() {
     local status
     for status in /proc/[0-9]*/status; do
@@ -132,5 +132,5 @@ children_of() {
     done
 }
 
-# The first child of a process. All are read: a writer whose reader has gone fails, and so would its caller.
+# Prints the first child of a process. Reads all lines, because a writer into a closed pipe fails, and so would the caller.
 child_of() { children_of "$1" | sed -n 1p; }

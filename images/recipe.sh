@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC1007,SC2016,SC2154
 # Shell functions of the image recipes images/guest/make and images/gpu-domain/make. Sourced by bash; the sourcing script sets `root`
-# and `me`, and the recipe's variables: `kind`, `kernel_package`, `packages` (array), `modules` (what the initial RAM disk must have),
+# and `me`, and the recipe's variables: `kind`, `kernel_package`, `packages` (array), `modules` (of the initial RAM disk),
 # `releases`, `size`.
 
 say() { printf '%s\n' "$*" >&2; }
@@ -11,15 +11,15 @@ recipe_options() {
   --out FILE          the image (images/target/$kind-RELEASE.img); FILE.vmlinuz, FILE.initrd and FILE.packages lie beside it
   --release NAME      Debian's release: ${releases// /, } (bookworm)
   --size SIZE         of the image, which is sparse: 2G, 800M ($size)
-  --package FILE.deb  a package of your own to install, with what it depends on; as often as needed
+  --package FILE.deb  a local package to install, with its dependencies; can be repeated
   --include A,B       further packages of Debian
   --components A,B    sections of Debian's archive (main)
-  --mirror URL        where Debian's packages are (that of this machine's apt); one with a date in its address gives
+  --mirror URL        Debian's archive (that of this machine's apt); one with a date in its address gives
                       the same packages again, with --no-updates
-  --no-updates        the release itself, without its updates and security updates
-  --cache FOLDER      where fetched packages are kept (images/target/debs)
+  --no-updates        the release without its updates and security updates
+  --cache FOLDER      folder of fetched packages (images/target/debs)
 
-The same packages and options give the same bytes; SOURCE_DATE_EPOCH is the date of everything in the image (the date of the last commit).
+The same packages and options give the same bytes; SOURCE_DATE_EPOCH is the date of all files in the image (the date of the last commit).
 Needs root, and the Debian packages mmdebstrap and e2fsprogs.
 TEXT
 }
@@ -49,38 +49,38 @@ recipe_arguments() {
         shift
     done
     case " $releases " in *" $release "*) ;; *) die "no such release for this image: $release (there are: $releases)" ;; esac
-    # Debian's own archive among what this machine's apt knows, which may be of another distribution.
+# Debian's archive among apt's archives; this machine may run another distribution.
     mirror=${mirror:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null | sed -n 's#/debian/*$#/debian#p' | sed -n 1p)}
-    [ -n "$mirror" ] || die "this machine's apt names no archive of Debian: give one with --mirror"
-    [[ $size =~ ^[1-9][0-9]*[MG]$ ]] || die "a size is a number with M or G: $size"
+    [ -n "$mirror" ] || die "this machine's apt names no archive of Debian: name one with --mirror"
+    [[ $size =~ ^[1-9][0-9]*[MG]$ ]] || die "a size must be a number with M or G: $size"
     out=${out:-$root/images/target/$kind-$release.img}
     local file
     for file in "${own[@]}"; do
-        [[ -r $file && $file = *.deb ]] || die "not a package that can be read: $file"
+        [[ -r $file && $file = *.deb ]] || die "the package cannot be read: $file"
     done
-    [ "$(id -u)" = 0 ] || die "an image is made as root"
+    [ "$(id -u)" = 0 ] || die "root is needed to make an image"
     for file in mmdebstrap mke2fs debugfs unshare; do
-        command -v $file > /dev/null || die "$file is not there: install mmdebstrap and e2fsprogs"
+        command -v $file > /dev/null || die "$file is missing: install mmdebstrap and e2fsprogs"
     done
 }
 
-# Makes the image. What is in it: Debian's packages, those of --package, and the files of images/KIND/tree.
+# Makes the image from Debian's packages, the packages of --package, and the files of images/KIND/tree.
 recipe_make() {
     local started=$SECONDS work uuid
-    # Only for the time of this function: the image's files pass through a tmpfs, whose folders list in the order in which they were
-    # filled; that order is the image's, and a disk's own would differ from one run to the next.
+# The image's files pass through a tmpfs that exists only during this function. A tmpfs lists a folder in the order of creation, which
+    # becomes the image's order; the order on a disk would differ between runs.
     if [ -z "${HAWSER_RECIPE_INSIDE:-}" ]; then
         exec env HAWSER_RECIPE_INSIDE=1 unshare -m --propagation private -- "$0" "$@"
     fi
     recipe_arguments "$@"
-    # Of the last commit, so that an image of a commit can be made again; 2026 where there is no git.
+# The date of the last commit makes the image of a commit reproducible; without git the date is in 2026.
     export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2> /dev/null || echo 1767225600)}
     mkdir -p "$(dirname "$out")" "$cache/$release"
-    # A lock: two recipes that fill one cache would copy halves of each other's files.
+# A lock: two recipes that fill one cache would copy each other's incomplete files.
     exec 7> "$cache/$release.lock"
     flock 7
     work=$(mktemp -d "${TMPDIR:-/tmp}/hawser-image.XXXXXX")
-    # shellcheck disable=SC2064 # the folder as it is named now
+# shellcheck disable=SC2064 # expands the folder's name now
     trap "umount -q '$work/files' || true; rm -rf '$work'" EXIT
     mkdir "$work/files" "$work/debs"
     local file
@@ -88,21 +88,21 @@ recipe_make() {
         cp "$file" "$work/debs/"
     done
     say "$me: Debian $release, $(date -u -d "@$SOURCE_DATE_EPOCH" +%F), output in $out.log"
-    recipe_bootstrap "$work" > "$out.log" 2>&1 || { tail -n 25 "$out.log" >&2; die "mmdebstrap has failed; its output is in $out.log"; }
+    recipe_bootstrap "$work" > "$out.log" 2>&1 || { tail -n 25 "$out.log" >&2; die "mmdebstrap failed; its output is in $out.log"; }
     mount -t tmpfs -o size=8G,mode=755 image "$work/files"
     tar -C "$work/files" --xattrs --xattrs-include='*' --numeric-owner -xpf "$work/files.tar"
     rm "$work/files.tar"
     cp "$work/files/boot/"vmlinuz-* "$out.vmlinuz"
     cp "$work/files/boot/"initrd.img-* "$out.initrd"
     chroot "$work/files" dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' > "$out.packages"
-    # Fixed by what is in the image: file system and hashes of its folders have random ids else.
+# Derived from the image's contents: by default the ids of the file system and of its folders' hashes are random.
     uuid=$(cat "$out.packages" - <<< "$kind $SOURCE_DATE_EPOCH" | sha256sum |
         sed 's/^\(.\{8\}\)\(.\{4\}\).\(.\{3\}\).\(.\{3\}\)\(.\{12\}\).*/\1-\2-4\3-8\4-\5/')
     rm -f "$out"
     truncate -s "$size" "$out"
     E2FSPROGS_FAKE_TIME=$SOURCE_DATE_EPOCH mke2fs -q -t ext4 -F -L hawser-root -U "$uuid" -m 1 -O '^metadata_csum_seed' \
         -E "hash_seed=$uuid,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0" -d "$work/files" "$out" >> "$out.log" 2>&1 ||
-        { tail -n 5 "$out.log" >&2; die "mke2fs has failed: is --size $size enough? $(du -sm "$work/files" | cut -f 1) MiB of files"; }
+        { tail -n 5 "$out.log" >&2; die "mke2fs failed: is --size $size enough? $(du -sm "$work/files" | cut -f 1) MiB of files"; }
     recipe_dates
     umount "$work/files"
     rm -rf "$work"
@@ -110,7 +110,7 @@ recipe_make() {
     say "$me: $out: $(du -m "$out" | cut -f 1) MiB of $size, $(wc -l < "$out.packages") packages, $((SECONDS - started)) s"
 }
 
-# Runs mmdebstrap; the files are $1/files.tar then.
+# Runs mmdebstrap, which makes $1/files.tar.
 recipe_bootstrap() {
     local work=$1 all=("${packages[@]}" "$kernel_package") suites=() with
     with=$(IFS=,; printf '%s' "${all[*]}")${include:+,$include}
@@ -118,7 +118,7 @@ recipe_bootstrap() {
     if [ "$updates" = 1 ]; then
         suites+=("deb $mirror $release-updates ${components//,/ }" "deb ${mirror%/debian*}/debian-security $release-security ${components//,/ }")
     fi
-    # In single quotes, $1 is mmdebstrap's: the image's folder.
+# In single quotes $1 is mmdebstrap's argument, the image's folder.
     timeout -k 10 3600 mmdebstrap --mode=root --variant=minbase --format=tar --include="$with" \
         --aptopt='Acquire::Retries "5"' --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
         --aptopt='Acquire::Check-Valid-Until "false"' \
@@ -146,12 +146,12 @@ recipe_bootstrap() {
         "$release" "$work/files.tar" "${suites[@]}" && rm -f "$cache/$release/lock"
 }
 
-# Gives all files of the image one date of change and access: mke2fs takes over when its input was made and read, which is now.
+# Sets one date of change and access for all files of the image; mke2fs copies these dates from its input, where they are today's.
 recipe_dates() {
     local inodes
     inodes=$(debugfs -R 'stats -h' "$out" 2> /dev/null | sed -n 's/^Inode count: *//p')
     [ -n "$inodes" ] || die "debugfs does not read the image $out"
-    # Those in use lie at the front, one after the other: what mke2fs has numbered.
+# mke2fs numbers the used inodes consecutively from the first on.
     inodes=$((inodes - $(debugfs -R 'stats -h' "$out" 2> /dev/null | sed -n 's/^Free inodes: *//p')))
     for ((inode = 2; inode <= inodes; inode++)); do
         printf 'sif <%d> atime @%d\nsif <%d> ctime @%d\n' $inode "$SOURCE_DATE_EPOCH" $inode "$SOURCE_DATE_EPOCH"

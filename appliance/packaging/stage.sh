@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # root is the sourcing script's
 # Shell functions of the scripts that lay out packages. Sourced by bash; the sourcing script sets `root`.
 
-# Tree $1 gets manual page $2, compressed as packages have it.
+# Adds manual page $2 to tree $1, compressed as in packages.
 put_manual() {
     local section=${2##*.}
     install -d "$1/usr/share/man/man$section"
@@ -9,7 +9,7 @@ put_manual() {
     chmod 644 "$1/usr/share/man/man$section/$(basename "$2").gz"
 }
 
-# Tree $1 gets what belongs to each package $2: licence (from file $3), changes; $4 is its version, $5 its maintainer.
+# Adds the licence (file $3) and the changes of package $2 to tree $1; $4 is its version, $5 its maintainer.
 put_documents() {
     local folder=$1/usr/share/doc/$2
     install -D -m 644 "$3" "$folder/copyright"
@@ -21,8 +21,8 @@ put_documents() {
     chmod 644 "$folder"/*
 }
 
-# Tree $1 as archive $2 for a Debian package: units and rules lie in /lib there, where also a Debian 11 without a merged /usr looks. One
-# time and one order, so that the same sources give the same package.
+# Packs tree $1 as archive $2 for a Debian package. Units and rules are in /lib, where also a Debian 11 without a merged /usr finds them.
+# Fixed times and a fixed order make the package reproducible.
 make_deb_tar() {
     tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@"${SOURCE_DATE_EPOCH:-1767225600}" \
         --transform 's,^\./usr/lib/\(systemd/\|udev/\),./lib/\1,;s,^\./usr/lib/\(systemd\|udev\)$,./lib/\1,' \

@@ -150,7 +150,7 @@ step() {
     "$@" || status=$?
     [ $status = 0 ] || die "$who: $what: failed${result:+: $result}"
     steps=$((steps + 1))
-    printf '%-6s %-58s %6s s  %s\n' "$who" "$what" "$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')" "$result"
+    printf '%-6s %-72s %6s s  %s\n' "$who" "$what" "$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')" "$result"
 }
 
 # Waits within $1 seconds until the command $2... succeeds.

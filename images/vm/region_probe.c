@@ -1,5 +1,5 @@
-/* Looks for Hawser's region as any guest could, without the guest libraries: walks the PCI devices in sysfs, maps BAR2 of each ivshmem
- * device and checks the header. Prints a line for each device; exit 0 if one of them is a region that a broker serves. */
+/* Finds Hawser's region without the guest libraries, as any guest could: reads the PCI devices in sysfs, maps BAR2 of each ivshmem
+ * device and checks the header. Prints a line for each device; exit 0 if a broker serves one of them as a region. */
 #define _GNU_SOURCE
 #include "hws_region.h"
 
@@ -16,7 +16,7 @@
 
 #define DEVICES "/sys/bus/pci/devices"
 
-/* A number from a sysfs file such as "0x1af4"; -1 when there is none. */
+/* A number from a sysfs file such as "0x1af4"; -1 if there is none. */
 static long read_number(const char *device, const char *name) {
     char path[512], text[64] = "";
     snprintf(path, sizeof(path), DEVICES "/%s/%s", device, name);
@@ -29,7 +29,7 @@ static long read_number(const char *device, const char *name) {
     return read ? strtol(text, NULL, 0) : -1;
 }
 
-/* Without this the device answers no access to its memory: no driver has enabled it. */
+/* Enables the device's memory, because no driver has done so. */
 static void enable(const char *device) {
     char path[512];
     snprintf(path, sizeof(path), DEVICES "/%s/enable", device);
@@ -42,7 +42,7 @@ static void enable(const char *device) {
     }
 }
 
-/* Whether the broker counts its beat up within three times the period that the layout promises. */
+/* Whether the broker increments its heartbeat within three times the period of the layout. */
 static int beats(const volatile uint64_t *beat) {
     uint64_t first = __atomic_load_n(beat, __ATOMIC_ACQUIRE);
     for (int i = 0; i < 30; i++) {
@@ -73,7 +73,7 @@ static int look_at(const char *device) {
     hws_region_header_t *header = base;
     uint64_t magic = __atomic_load_n(&header->magic, __ATOMIC_ACQUIRE);
     if (magic != HWS_REGION_MAGIC) {
-        printf("%s: BAR2 of %lld bytes is no region: it begins with %#llx\n", device, (long long) status.st_size,
+        printf("%s: BAR2 of %lld bytes is not a region: it begins with %#llx\n", device, (long long) status.st_size,
             (unsigned long long) magic);
         return 0;
     }
@@ -85,7 +85,7 @@ static int look_at(const char *device) {
     if (!good) {
         printf("%s: of another layout, or longer than its BAR2 of %lld bytes\n", device, (long long) status.st_size);
     } else if (!beats(&header->host_beat)) {
-        printf("%s: nobody serves it: its beat stands still\n", device);
+        printf("%s: no broker serves it: its heartbeat does not change\n", device);
         good = 0;
     }
     munmap(base, HWS_PAGE_BYTES);
