@@ -1,10 +1,10 @@
-/* A network link that takes time, for kernels without netem: carries packets between two tun devices and keeps each for
- * as long as its direction takes.
+/* A network link with a delay, for kernels without netem: carries packets between two tun devices, and delays each by
+ * the given time.
  *
  *   delay_line NAME_A NAME_B MICROSECONDS
  *
- * Makes both devices in its own network namespace, prints READY, and carries until it is ended; the caller moves one of
- * them to where it belongs. What comes when a queue is full is dropped, as a router does. */
+ * Makes both devices in its own network namespace, prints READY, and runs until it is killed. The caller moves one
+ * device to its destination. A full queue drops packets, as a router's does. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ typedef struct packet {
 
 typedef struct direction {
     int from, to;
-    unsigned head, tail; /* taken, put */
+    unsigned head, tail; /* number of packets taken and added */
     packet_t *packets;
 } direction_t;
 
@@ -60,7 +60,7 @@ static int64_t now_ns(void) {
     return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Takes in all that is there. */
+/* Reads all available packets. */
 static void take(direction_t *direction, int64_t delay_ns) {
     unsigned char dropped[MAX_PACKET_BYTES];
     for (;;) {
@@ -81,14 +81,14 @@ static void take(direction_t *direction, int64_t delay_ns) {
     }
 }
 
-/* Gives out what is due. Returns when the next is, or INT64_MAX. */
+/* Writes all due packets. Returns the time of the next, or INT64_MAX. */
 static int64_t give(direction_t *direction) {
     while (direction->head != direction->tail) {
         packet_t *packet = &direction->packets[direction->head % MAX_PACKETS];
         if (packet->due_ns > now_ns()) {
             return packet->due_ns;
         }
-        /* Lost where the other side is down or full: TCP sends it again. */
+        /* A packet is lost if the other side is down or full; TCP sends it again. */
         if (write(direction->to, packet->content, (size_t) packet->bytes) < 0 && errno == EINTR) {
             continue;
         }
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     if (there.packets == NULL || back.packets == NULL) {
         fail("no memory for packets");
     }
-    prctl(PR_SET_TIMERSLACK, 1000ul); /* 50 us otherwise, half of the shortest delay that is asked for */
+    prctl(PR_SET_TIMERSLACK, 1000ul); /* the default of 50 us is half of the shortest delay in use */
     printf("READY\n");
     fflush(stdout);
     for (;;) {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What appliance/remote-test does in its namespaces. Sourced by bash; the sourcing script sets root, work, me, name,
+# The steps of appliance/remote-test in its namespaces. Sourced by bash; the sourcing script sets root, work, me, name,
 # broker_address, tls_port, http_port, backend and defines say and die.
 # shellcheck disable=SC1007,SC2012,SC2015,SC2034,SC2086,SC2154
 
@@ -8,9 +8,8 @@ declare -A host_pid=()
 programs=(drv_vector_add drv_large_copies drv_pageable_copies drv_threads drv_callbacks drv_streams_events drv_graphs)
 state=$work/state
 
-# Runs the function $3... as step $2 of machine $1, and says what came of it in one line; `result` is what the function
-# has to add.
-# Not as part of a condition, so that each command of it that fails ends the test.
+# Runs the function $3... as step $2 of machine $1, and prints its result in one line; the function sets `result`.
+# The call is not part of a condition, so that each failing command ends the test.
 step() {
     local start
     current="$1: $2"
@@ -23,7 +22,7 @@ step() {
     current=
 }
 
-# Names the step that has failed, with the end of the broker's log.
+# Reports the failed step, with the end of the broker's log.
 finish() {
     local status=$?
     if [ $status != 0 ] && [ -n "$current" ]; then
@@ -38,14 +37,14 @@ await() {
     shift 2
     deadline=$((SECONDS + limit))
     until "$@"; do
-        [ $SECONDS -lt $deadline ] || { result="$what: not within $limit s${result:+ ($result)}"; return 1; }
-        sleep 0.1 # nothing better to wait for in a shell
+        [ $SECONDS -lt $deadline ] || { result="$what: did not happen within $limit s${result:+ ($result)}"; return 1; }
+        sleep 0.1 # a shell cannot wait for these states otherwise
     done
 }
 
 # ---- network ----
 
-# The broker's machine with a bridge; start_host puts each host on it.
+# Makes the broker's machine with a bridge; start_host connects each host to it.
 make_network() {
     ip link set lo up
     ip link add br0 type bridge
@@ -55,7 +54,7 @@ make_network() {
 
 # ---- certificates ----
 
-# Makes NAME.key and NAME.pem for the names $3, good for $4 days, signed by the authority $1.
+# Makes NAME.key and NAME.pem for the names $3, valid for $4 days, signed by the authority $1.
 make_certificate() {
     local authority=$1 file=$2 names=$3 days=$4
     (
@@ -65,7 +64,7 @@ make_certificate() {
         openssl req -new -key "$file.key" -subj "/CN=$file" |
             openssl x509 -req -CA "$authority.pem" -CAkey "$authority.key" -CAcreateserial -days "$days" \
                 -extfile "$file.ext" -out "$file.pem"
-    ) > "$work/openssl.log" 2>&1 || { cat "$work/openssl.log" >&2; die "openssl has not made $file"; }
+    ) > "$work/openssl.log" 2>&1 || { cat "$work/openssl.log" >&2; die "openssl did not make $file"; }
 }
 
 make_authority() {
@@ -73,7 +72,7 @@ make_authority() {
         cd "$work"
         openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt -out "$1.key"
         openssl req -x509 -new -key "$1.key" -subj "/CN=$1 of $me" -days 30 -out "$1.pem"
-    ) > "$work/openssl.log" 2>&1 || { cat "$work/openssl.log" >&2; die "openssl has not made $1"; }
+    ) > "$work/openssl.log" 2>&1 || { cat "$work/openssl.log" >&2; die "openssl did not make $1"; }
 }
 
 make_certificates() {
@@ -86,7 +85,7 @@ make_certificates() {
     install -m 644 "$work/good.pem" "$work/server.pem"
 }
 
-# Gives the broker another certificate; key and certificate change one after the other, as they do for an operator.
+# Replaces the broker's certificate. Key and certificate change one after the other, as with an operator.
 use_certificate() {
     cp "$work/$1.key" "$work/server.key"
     cp "$work/$1.pem" "$work/server.pem"
@@ -99,17 +98,16 @@ unpack() {
     tar -xf "$1" -C "$work/machines"
     folders=("$work"/machines/hawser-*)
     package=${folders[0]}
-    [ -x "$package/bin/hawser-broker" ] || die "no distribution: $1"
+    [ -x "$package/bin/hawser-broker" ] || die "there is no distribution: $1"
     if [ -x "$package/lib/programs/vector_add" ]; then
         programs+=(vector_add matrix_mul reduction nbody)
     else
-        say "$me: nvcc not found when building: only programs over the Driver API are run"
+        say "$me: nvcc not found when building: only programs of the Driver API run"
     fi
 }
 
 start_remote_broker() {
-    # Readers of the operator's machine are none of the test's: the file of the state folder says where the broker
-    # is, and who it is.
+# The test takes address and credentials from the state folder, not from this machine's settings of hawserctl.
     "$package/bin/hawser-broker" -Dhawser.listen.host=127.0.0.1 -Dhawser.listen.tls-host=$broker_address \
         -Dhawser.listen.tls-port=$tls_port -Dhawser.http.host=$name -Dhawser.http.port=$http_port \
         -Dhawser.state-dir="$state" \
@@ -127,10 +125,10 @@ broker_answers() {
         ctl gpus --json > "$work/gpus.json" 2> "$work/gpus.err" && grep -q '"uuid"' "$work/gpus.json"
 }
 
-# hawserctl on the broker's machine, by its state folder; the certificate is looked at there, too.
+# hawserctl on the broker's machine, by the state folder; it verifies the certificate there, too.
 ctl() { HAWSERCTL_STATE_DIR=$state HAWSERCTL_CA_FILE=$work/ca.pem HOME=$work timeout 300 "$package/bin/hawserctl" "$@"; }
 
-# A number of a JSON document of ctl.
+# Prints a number from a JSON document of ctl.
 number() { sed -n "s/.*\"$1\"[[:space:]]*:[[:space:]]*\(-\{0,1\}[0-9][0-9]*\).*/\1/p" | sed -n 1p; }
 
 make_vgpus() {
@@ -142,7 +140,7 @@ make_vgpus() {
         ctl tokens create $vgpu --note "$me" --expires 1d --out "$work/$vgpu.token" > "$work/token.out"
         ! grep -qF -e "$(cut -d. -f2 "$work/$vgpu.token")" "$work/token.out" ||
             { result="hawserctl printed the secret"; return 1; }
-        [ "$(stat -c %a "$work/$vgpu.token")" = 600 ] || { result="the token's file can be read by others"; return 1; }
+        [ "$(stat -c %a "$work/$vgpu.token")" = 600 ] || { result="other users can read the token's file"; return 1; }
     done
     ctl vgpus show a > "$work/answer"
     grep -q 'host-a.example' "$work/answer" || { result=$(cat "$work/answer"); return 1; }
@@ -150,7 +148,7 @@ make_vgpus() {
 
 descriptors() { ls "/proc/$broker_pid/fd" | wc -l; }
 workers() { pgrep -P "$broker_pid" | wc -l; }
-# How many connections there are to the port of TLS.
+# Prints the number of connections to the TLS port.
 connections() { ss -Htn state established "( sport = :$tls_port )" | wc -l; }
 is_idle() {
     ctl sessions list --json > "$work/sessions.json" &&
@@ -162,7 +160,7 @@ baseline() {
     workers_before=$(workers)
     descriptors_before=$(descriptors)
 }
-# A worker that is there may still have to open what the broker's descriptors are counted with.
+# Waits for a full pool: the start of a worker changes the number of the broker's descriptors.
 pool_full() {
     ctl broker --json > "$work/broker.json" && [ "$(workers)" -ge 2 ] &&
         [ "$(number starting < "$work/broker.json")" = 0 ] && [ "$(number assigned < "$work/broker.json")" = 0 ] &&
@@ -171,13 +169,13 @@ pool_full() {
 
 # ---- hosts ----
 
-# Copies the file $2 to $3 in the folder $1, with the libraries that it needs but for ours.
+# Copies the file $2 to $3 in the folder $1, with its libraries except Hawser's.
 put_with_libraries() {
     install -D "$2" "$1$3"
     put_libraries "$1" "$2"
 }
 
-# Copies into the folder $1 the libraries that the file $2 needs, but for ours.
+# Copies into the folder $1 the libraries of the file $2, except Hawser's.
 put_libraries() {
     local tree=$1 file=$2 library
     while read -r library; do
@@ -187,8 +185,8 @@ put_libraries() {
         grep -v -e libcuda -e libcudart)
 }
 
-# The file system of a host: what a guest's machine has, the files of the guest's package with the libraries switched on
-# as its script does, programs, hawserctl, and settings.
+# Makes the file system of a host: basic files, the files of the guest's package with the libraries enabled as by its
+# script, programs, hawserctl, and settings.
 make_tree() {
     local tree=$1 host=$2 file library
     mkdir -p "$tree"/{bin,dev,proc,tmp,etc/hawser,run,root,opt/ctl/lib,opt/ctl/bin,opt/ctl/runtime,home/user}
@@ -215,7 +213,7 @@ make_tree() {
     cp "$package/lib/find-java" "$tree/opt/ctl/lib/"
     cp -r "$package/lib/ctl" "$tree/opt/ctl/lib/"
     cp "$package/bin/hawserctl" "$tree/opt/ctl/bin/"
-    put_with_libraries "$tree" "$package/runtime/bin/java" /tmp/java # its C libraries; the runtime itself is bound
+    put_with_libraries "$tree" "$package/runtime/bin/java" /tmp/java # only for its C libraries; the runtime is bind-mounted
     put_with_libraries "$tree" "$package/runtime/lib/server/libjvm.so" /tmp/libjvm.so
     put_with_libraries "$tree" "$(command -v script)" /bin/script
     rm -f "$tree/tmp/java" "$tree/tmp/libjvm.so"
@@ -241,9 +239,9 @@ TOML
     chmod 640 "$tree"/etc/hawser/*.toml
 }
 
-# What the host's first process does in its new namespaces before it waits for its end: its own root, and nothing
-# else to be seen.
-# shellcheck disable=SC2016 # expanded there
+# The host's first process enters its own root in new namespaces, where nothing else is visible, and then waits for
+# its end.
+# shellcheck disable=SC2016 # expanded by the host's shell
 init='
     tree=$1
     for node in null zero random urandom tty; do
@@ -290,7 +288,7 @@ in_net() {
     nsenter -t "${host_pid[$host]}" -n "$@"
 }
 
-# Runs a command in host $1 as root, with the variables that come before it.
+# Runs a command in host $1 as root, with the variables before it.
 as_root() {
     local host=$1
     shift
@@ -298,7 +296,7 @@ as_root() {
         /bin/busybox env -i PATH=/opt/bin:/bin:/opt/ctl/bin HOME=/root "$@"
 }
 
-# The same as the user whom the group video lets read the settings.
+# The same as a user in the group video, which can read the settings.
 as_user() {
     local host=$1
     shift
@@ -314,17 +312,17 @@ check_isolation() {
     : > /dev/shm/of-the-brokers-machine
     as_root "$1" test ! -e /dev/shm/of-the-brokers-machine || { result="/dev/shm is shared"; return 1; }
     rm /dev/shm/of-the-brokers-machine
-    as_root "$1" test ! -e "$state/endpoints.json" || { result="the broker's state folder is in reach"; return 1; }
+    as_root "$1" test ! -e "$state/endpoints.json" || { result="the broker's state folder is reachable"; return 1; }
     as_root "$1" ps > "$work/answer"
     grep -q sleep "$work/answer" || { result="ps shows nothing"; return 1; }
-    ! grep -q java "$work/answer" || { result="the broker's processes are in reach"; return 1; }
-    reaches "$1" $tls_port || { result="the port of TLS is not in reach"; return 1; }
-    ! reaches "$1" 7654 || { result="the plain port is in reach"; return 1; }
+    ! grep -q java "$work/answer" || { result="the broker's processes are visible"; return 1; }
+    reaches "$1" $tls_port || { result="the TLS port is not reachable"; return 1; }
+    ! reaches "$1" 7654 || { result="the plain port is reachable"; return 1; }
 }
 
-# ---- what hosts do ----
+# ---- programs on hosts ----
 
-# Runs program $2 with variables $3...; it must be right and have come by TLS. Sets `round_trips`.
+# Runs program $2 with variables $3...; it must pass over TLS. Sets `round_trips`.
 run_program() {
     local host=$1 program=$2 status=0
     shift 2
@@ -336,14 +334,14 @@ run_program() {
         return 1
     fi
     if ! grep -q '"carrier":"tls"' "$stats" || grep -qv '"carrier":"tls"' "$stats"; then
-        result="not by TLS: $(cat "$stats")"
+        result="not over TLS: $(cat "$stats")"
         return 1
     fi
     round_trips=$(grep -o '"round_trips":[0-9]*' "$stats" | awk -F: '{ sum += $2 } END { print sum + 0 }')
     result="$round_trips round trips; $(sed -n "s/^PASS $program: //p" "$work/answer")"
 }
 
-# A program with the variables $3... must end with CUDA_ERROR_NO_DEVICE, after one line of Hawser that says $2.
+# Runs a program with the variables $3...; it must end with CUDA_ERROR_NO_DEVICE, after one line of Hawser that contains $2.
 refused() {
     local host=$1 reason=$2 status=0
     shift 2
@@ -363,7 +361,7 @@ check_doctor() {
     result=$(sed -n 's/^ok *TCP: //p' "$work/answer")
 }
 
-# hawser smi of host $1 must show a GPU of $2 MiB, with the variables $3...
+# Runs hawser smi on host $1 with the variables $3...; it must show a GPU of $2 MiB.
 check_smi() {
     local host=$1 mib=$2
     shift 2
@@ -372,18 +370,17 @@ check_smi() {
     grep -q "$((mib << 20))" "$work/answer" || { result="not $mib MiB: $(cat "$work/answer")"; return 1; }
 }
 
-# With the libraries switched off a program finds none of its own, and `hawser run` brings them.
+# With the libraries disabled a program finds no CUDA; `hawser run` provides it.
 check_hawser_run() {
     switch_libraries off "$1"
-    ! as_user "$1" timeout 60 drv_vector_add > "$work/answer" 2>&1 || { result="switched off, and found"; return 1; }
+    ! as_user "$1" timeout 60 drv_vector_add > "$work/answer" 2>&1 || { result="the program found the disabled libraries"; return 1; }
     grep -q 'libcuda.so.1' "$work/answer" || { result=$(cat "$work/answer"); return 1; }
     as_user "$1" HAWSER_CONNECT_TIMEOUT_MS=300000 timeout 600 hawser run drv_vector_add > "$work/answer" 2>&1 && grep -q '^PASS' "$work/answer" ||
         { result=$(cat "$work/answer"); return 1; }
     switch_libraries on "$1"
 }
 
-# As an administrator of host $2 does, and the package's script at its installation; a host here has no ldconfig of its
-# own.
+# Enables or disables the libraries as the package's script does; the host has no ldconfig of its own.
 switch_libraries() {
     local tree=$work/machines/host-$2
     "$tree/usr/bin/hawser" libraries "$1" --root "$tree" > "$work/answer" 2>&1 ||
@@ -399,7 +396,7 @@ check_settings_mode() {
     result=$(grep '^hawser' "$work/answer")
 }
 
-# Starts `hold` in host $1 with variables and arguments $2..., and waits until it has its session. hold_end lets it end.
+# Starts `hold` on host $1 with variables and arguments $2..., and waits until it has its session. hold_end ends it.
 hold_start() {
     local host=$1
     shift
@@ -414,7 +411,7 @@ hold_start() {
 
 hold_close() { eval "exec {hold_$1}>&-"; }
 
-# Lets the hold of host $1, process $2, end: it must have been right.
+# Ends the hold of host $1, process $2; it must exit with 0.
 hold_end() {
     hold_close "$1"
     local status=0
@@ -423,7 +420,7 @@ hold_end() {
         { result="hold: $status: $(cat "$work/hold-$1.out")"; return 1; }
 }
 
-# The hold of host $1, process $2, must end by itself within $3 seconds, because the device is lost.
+# Waits for the end of the hold of host $1, process $2, within $3 seconds; it must report a lost device.
 hold_lost() {
     local status=0
     await "$3" "the program's end" eval "! kill -0 $2 2> /dev/null" ||
@@ -447,7 +444,7 @@ check_session_shown() {
     await 300 "no session" is_idle
 }
 
-# ---- certificates over and renewed ----
+# ---- expired and renewed certificates ----
 
 shown_certificate() {
     openssl s_client -connect $broker_address:$tls_port < /dev/null 2> /dev/null |
@@ -466,7 +463,7 @@ check_renewal() {
     await 300 "the certificate to be read" shows renewed
     run_program a drv_vector_add
     hold_end b "$held"
-    result="a session went on through both changes"
+    result="a session continued through both changes"
 }
 
 # ---- quotas ----
@@ -514,7 +511,7 @@ check_cut() {
     local guest_s=$((SECONDS - start))
     await 300 "the session's end at the broker" is_idle
     local broker_s=$((SECONDS - start))
-    # Also one that only waits for an answer, and one that says nothing, are told.
+# A program that waits for an answer, and an idle program, must also notice the cut.
     ip link set veth-a up
     await 300 "the link" reaches a $tls_port
     hold_start a hold --idle 1
@@ -528,7 +525,7 @@ check_cut() {
     local status=0
     wait "$held" || status=$?
     [ $status = 3 ] ||
-        { result="an idle program went on without its session: $status: $(cat "$work/hold-a.out")"; return 1; }
+        { result="an idle program continued without its session: $status: $(cat "$work/hold-a.out")"; return 1; }
     await 300 "the link" reaches a $tls_port
     run_program a drv_vector_add
     result="program ended after $guest_s s, broker's session after $broker_s s, an idle one after $idle_s s"
@@ -545,17 +542,17 @@ delay_begin() {
     ip link set near netns "${host_pid[a]}"
     ip link set far mtu 1500 txqueuelen 8192 up
     in_net a ip link set near mtu 1500 txqueuelen 8192 up
-    # The addresses stay; only the way between them is another.
+# The addresses stay; only the path between them changes.
     ip route add 10.77.0.11/32 dev far src $broker_address
     in_net a ip route add $broker_address/32 dev near src 10.77.0.11
 }
 
 delay_end() {
-    kill "$delay_pid" && wait "$delay_pid" || true # takes its devices, and with them the routes, away
+    kill "$delay_pid" && wait "$delay_pid" || true # this removes its devices and their routes
 }
 
-# The time that a program takes with a link of $1 us each way, and that all of its waiting is in its count of round
-# trips.
+# Runs programs over a link of $1 us each way, and checks that their number of round trips accounts for all of their
+# waiting.
 check_delay() {
     local delay_us=$1 program text= start seconds least
     if [ "$delay_us" != 0 ]; then
@@ -569,8 +566,7 @@ check_delay() {
         [ -e "$work/$program.trips" ] || echo "$round_trips" > "$work/$program.trips"
         [ "$(cat "$work/$program.trips")" = "$round_trips" ] ||
             { result="$program: $round_trips round trips, $(cat "$work/$program.trips") without delay"; return 1; }
-        # Each of them waits for the link, there and back: a program that was faster has miscounted, or the link does
-        # not delay.
+# Each round trip waits for the link twice. A faster program has miscounted, or the link has no delay.
         least=$(awk -v n="$round_trips" -v us="$delay_us" 'BEGIN { print n * 2 * us / 1000000 }')
         awk -v s="$seconds" -v least="$least" 'BEGIN { exit !(s >= least) }' ||
             { result="$program took $seconds s for $round_trips round trips, which take $least s at least"; return 1; }
@@ -580,7 +576,7 @@ check_delay() {
     result=${text%; }
 }
 
-# ---- hawserctl from afar ----
+# ---- hawserctl on a remote host ----
 
 remote_ctl() {
     local host=$1
@@ -600,7 +596,7 @@ check_hawserctl() {
             { result=$(cat "$work/answer"); return 1; }
     done
     local operator=(hawserctl --ca-file /etc/hawser/ca.pem --user operator --password-file /root/operator.password)
-    # The users' file is read again while the broker runs.
+# The broker reads a changed users' file while it runs.
     await 300 "the user to be known" knows "$host" "${operator[@]}" || { result+=": $(cat "$work/answer")"; return 1; }
     grep -q operator "$work/answer" || { result=$(cat "$work/answer"); return 1; }
     remote_ctl "$host" "${operator[@]}" vgpus > "$work/answer" 2>&1 && grep -q '^a  *' "$work/answer" ||
@@ -608,8 +604,8 @@ check_hawserctl() {
     remote_ctl "$host" "${operator[@]}" vgpus change b --share 60 > "$work/answer" 2>&1 ||
         { result=$(cat "$work/answer"); return 1; }
     [ "$(ctl vgpus show b --json | number computeShare)" = 60 ] ||
-        { result="the share is as it was: $(ctl vgpus show b)"; return 1; }
-    # Whoever is not the broker gets nothing, and says why.
+        { result="the share did not change: $(ctl vgpus show b)"; return 1; }
+# hawserctl sends nothing to a server that is not the broker, and prints the reason.
     expect_ctl 3 "trust" "$host" hawserctl --ca-file /etc/hawser/stranger.pem --user operator \
         --password-file /root/operator.password vgpus
     expect_ctl 3 "trust" "$host" hawserctl --user operator --password-file /root/operator.password vgpus
@@ -618,7 +614,7 @@ check_hawserctl() {
         --password-file /root/operator.password vgpus
     expect_ctl 4 "" "$host" "${operator[@]}" audit
     expect_ctl 3 "" "$host" HAWSERCTL_URL=http://$name:$http_port "${operator[@]}" vgpus
-    # A login, which needs no password afterwards, and the file of settings.
+# A login, after which no password is needed, and the settings file.
     mkdir -p "$tree/root/.config/hawser"
     printf 'url = "https://%s:%s"\nca-file = "/etc/hawser/ca.pem"\n' $name $http_port \
         > "$tree/root/.config/hawser/ctl.toml"
@@ -629,7 +625,7 @@ check_hawserctl() {
     expect_ctl 4 "" "$host" hawserctl gpus
 }
 
-# hawserctl with $4... in host $3 must end with $1 and say $2.
+# Runs hawserctl with $4... on host $3; it must exit with $1 and print $2.
 expect_ctl() {
     local code=$1 reason=$2 host=$3 status=0
     shift 3
@@ -643,7 +639,7 @@ check_audit() {
         > "$work/answer" 2>&1 ||
         { result=$(cat "$work/answer"); return 1; }
     grep -q 'operator.*10\.77\.0\.11\|10\.77\.0\.11.*operator' "$work/answer" ||
-        { result="the change of b's share is not there: $(cat "$work/answer")"; return 1; }
+        { result="the change of b's share is missing: $(cat "$work/answer")"; return 1; }
     local secret
     for secret in a.token b.token short.token; do
         ! grep -qF -e "$(cut -d. -f2 "$work/$secret")" "$work/answer" ||
@@ -654,7 +650,7 @@ check_audit() {
     result="$(wc -l < "$work/answer") lines"
 }
 
-# With a session that works: a broker where nothing changes sends nothing.
+# With a working session, because a broker without changes sends nothing.
 check_top() {
     local status=0 held
     hold_start b hold
@@ -664,7 +660,7 @@ check_top() {
         hawserctl --ca-file /etc/hawser/ca.pem --user operator --password-file /root/operator.password top -n 2
         printf "\nstatus %d\n" $?' /dev/null > "$work/top.out" 2>&1 < /dev/null || status=$?
     [ $status = 0 ] && grep -q '^status 0' "$work/top.out" || { result="$status: $(cat -v "$work/top.out")"; return 1; }
-    # The other screen at first, the normal one at the end, the cursor again; no line longer than the window.
+# The alternate screen at first, the normal screen and the cursor at the end; no line longer than the window.
     grep -q $'\033\[?1049h' "$work/top.out" && grep -q $'\033\[?25h\033\[?1049l' "$work/top.out" ||
         { result="$(cat -v "$work/top.out")"; return 1; }
     [ "$(grep -o $'\033\[H' "$work/top.out" | wc -l)" = 2 ] ||
@@ -691,7 +687,7 @@ check_broker_restart() {
     check_smi b 256
     await 300 "no session" is_idle
     baseline
-    result="vGPUs and tokens as before"
+    result="vGPUs and tokens are unchanged"
 }
 
 is_as_before() { [ "$(workers)" -le "$workers_before" ] && [ "$(descriptors)" -le $((descriptors_before + 4)) ]; }
@@ -713,8 +709,8 @@ check_nothing_left() {
     [ -z "$(find /dev/shm -mindepth 1)" ] || { result="left in /dev/shm: $(ls /dev/shm)"; return 1; }
     kill "$broker_pid"
     wait "$broker_pid" 2> /dev/null || true
-    [ ! -e "$state/endpoints.json" ] || { result="the broker has left endpoints.json"; return 1; }
-    # That of all brokers before it, too.
+    [ ! -e "$state/endpoints.json" ] || { result="the broker left endpoints.json behind"; return 1; }
+# The log of all brokers of this run.
     local defects
-    defects=$(no_defects "$state.log") || { result="the broker's log tells of a defect: $defects"; return 1; }
+    defects=$(no_defects "$state.log") || { result="the broker's log reports a defect: $defects"; return 1; }
 }
