@@ -49,7 +49,7 @@ recipe_arguments() {
         shift
     done
     case " $releases " in *" $release "*) ;; *) die "no such release for this image: $release (there are: $releases)" ;; esac
-# Debian's archive among apt's archives; this machine may run another distribution.
+    # Debian's archive among apt's archives; this machine may run another distribution.
     mirror=${mirror:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null | sed -n 's#/debian/*$#/debian#p' | sed -n 1p)}
     [ -n "$mirror" ] || die "this machine's apt names no archive of Debian: name one with --mirror"
     [[ $size =~ ^[1-9][0-9]*[MG]$ ]] || die "a size must be a number with M or G: $size"
@@ -67,20 +67,20 @@ recipe_arguments() {
 # Makes the image from Debian's packages, the packages of --package, and the files of images/KIND/tree.
 recipe_make() {
     local started=$SECONDS work uuid
-# The image's files pass through a tmpfs that exists only during this function. A tmpfs lists a folder in the order of creation, which
+    # The image's files pass through a tmpfs that exists only during this function. A tmpfs lists a folder in the order of creation, which
     # becomes the image's order; the order on a disk would differ between runs.
     if [ -z "${HAWSER_RECIPE_INSIDE:-}" ]; then
         exec env HAWSER_RECIPE_INSIDE=1 unshare -m --propagation private -- "$0" "$@"
     fi
     recipe_arguments "$@"
-# The date of the last commit makes the image of a commit reproducible; without git the date is in 2026.
+    # The date of the last commit makes the image of a commit reproducible; without git the date is in 2026.
     export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2> /dev/null || echo 1767225600)}
     mkdir -p "$(dirname "$out")" "$cache/$release"
-# A lock: two recipes that fill one cache would copy each other's incomplete files.
+    # A lock: two recipes that fill one cache would copy each other's incomplete files.
     exec 7> "$cache/$release.lock"
     flock 7
     work=$(mktemp -d "${TMPDIR:-/tmp}/hawser-image.XXXXXX")
-# shellcheck disable=SC2064 # expands the folder's name now
+    # shellcheck disable=SC2064 # expands the folder's name now
     trap "umount -q '$work/files' || true; rm -rf '$work'" EXIT
     mkdir "$work/files" "$work/debs"
     local file
@@ -95,7 +95,7 @@ recipe_make() {
     cp "$work/files/boot/"vmlinuz-* "$out.vmlinuz"
     cp "$work/files/boot/"initrd.img-* "$out.initrd"
     chroot "$work/files" dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' > "$out.packages"
-# Derived from the image's contents: by default the ids of the file system and of its folders' hashes are random.
+    # Derived from the image's contents: by default the ids of the file system and of its folders' hashes are random.
     uuid=$(cat "$out.packages" - <<< "$kind $SOURCE_DATE_EPOCH" | sha256sum |
         sed 's/^\(.\{8\}\)\(.\{4\}\).\(.\{3\}\).\(.\{3\}\)\(.\{12\}\).*/\1-\2-4\3-8\4-\5/')
     rm -f "$out"
@@ -118,7 +118,7 @@ recipe_bootstrap() {
     if [ "$updates" = 1 ]; then
         suites+=("deb $mirror $release-updates ${components//,/ }" "deb ${mirror%/debian*}/debian-security $release-security ${components//,/ }")
     fi
-# In single quotes $1 is mmdebstrap's argument, the image's folder.
+    # In single quotes $1 is mmdebstrap's argument, the image's folder.
     timeout -k 10 3600 mmdebstrap --mode=root --variant=minbase --format=tar --include="$with" \
         --aptopt='Acquire::Retries "5"' --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
         --aptopt='Acquire::Check-Valid-Until "false"' \
@@ -151,7 +151,7 @@ recipe_dates() {
     local inodes
     inodes=$(debugfs -R 'stats -h' "$out" 2> /dev/null | sed -n 's/^Inode count: *//p')
     [ -n "$inodes" ] || die "debugfs does not read the image $out"
-# mke2fs numbers the used inodes consecutively from the first on.
+    # mke2fs numbers the used inodes consecutively from the first on.
     inodes=$((inodes - $(debugfs -R 'stats -h' "$out" 2> /dev/null | sed -n 's/^Free inodes: *//p')))
     for ((inode = 2; inode <= inodes; inode++)); do
         printf 'sif <%d> atime @%d\nsif <%d> ctime @%d\n' $inode "$SOURCE_DATE_EPOCH" $inode "$SOURCE_DATE_EPOCH"

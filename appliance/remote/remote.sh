@@ -107,7 +107,7 @@ unpack() {
 }
 
 start_remote_broker() {
-# The test takes address and credentials from the state folder, not from this machine's settings of hawserctl.
+    # The test takes address and credentials from the state folder, not from this machine's settings of hawserctl.
     "$package/bin/hawser-broker" -Dhawser.listen.host=127.0.0.1 -Dhawser.listen.tls-host=$broker_address \
         -Dhawser.listen.tls-port=$tls_port -Dhawser.http.host=$name -Dhawser.http.port=$http_port \
         -Dhawser.state-dir="$state" \
@@ -511,7 +511,7 @@ check_cut() {
     local guest_s=$((SECONDS - start))
     await 300 "the session's end at the broker" is_idle
     local broker_s=$((SECONDS - start))
-# A program that waits for an answer, and an idle program, must also notice the cut.
+    # A program that waits for an answer, and an idle program, must also notice the cut.
     ip link set veth-a up
     await 300 "the link" reaches a $tls_port
     hold_start a hold --idle 1
@@ -542,7 +542,7 @@ delay_begin() {
     ip link set near netns "${host_pid[a]}"
     ip link set far mtu 1500 txqueuelen 8192 up
     in_net a ip link set near mtu 1500 txqueuelen 8192 up
-# The addresses stay; only the path between them changes.
+    # The addresses stay; only the path between them changes.
     ip route add 10.77.0.11/32 dev far src $broker_address
     in_net a ip route add $broker_address/32 dev near src 10.77.0.11
 }
@@ -566,7 +566,7 @@ check_delay() {
         [ -e "$work/$program.trips" ] || echo "$round_trips" > "$work/$program.trips"
         [ "$(cat "$work/$program.trips")" = "$round_trips" ] ||
             { result="$program: $round_trips round trips, $(cat "$work/$program.trips") without delay"; return 1; }
-# Each round trip waits for the link twice. A faster program has miscounted, or the link has no delay.
+        # Each round trip waits for the link twice. A faster program has miscounted, or the link has no delay.
         least=$(awk -v n="$round_trips" -v us="$delay_us" 'BEGIN { print n * 2 * us / 1000000 }')
         awk -v s="$seconds" -v least="$least" 'BEGIN { exit !(s >= least) }' ||
             { result="$program took $seconds s for $round_trips round trips, which take $least s at least"; return 1; }
@@ -596,7 +596,7 @@ check_hawserctl() {
             { result=$(cat "$work/answer"); return 1; }
     done
     local operator=(hawserctl --ca-file /etc/hawser/ca.pem --user operator --password-file /root/operator.password)
-# The broker reads a changed users' file while it runs.
+    # The broker reads a changed users' file while it runs.
     await 300 "the user to be known" knows "$host" "${operator[@]}" || { result+=": $(cat "$work/answer")"; return 1; }
     grep -q operator "$work/answer" || { result=$(cat "$work/answer"); return 1; }
     remote_ctl "$host" "${operator[@]}" vgpus > "$work/answer" 2>&1 && grep -q '^a  *' "$work/answer" ||
@@ -605,7 +605,7 @@ check_hawserctl() {
         { result=$(cat "$work/answer"); return 1; }
     [ "$(ctl vgpus show b --json | number computeShare)" = 60 ] ||
         { result="the share did not change: $(ctl vgpus show b)"; return 1; }
-# hawserctl sends nothing to a server that is not the broker, and prints the reason.
+    # hawserctl sends nothing to a server that is not the broker, and prints the reason.
     expect_ctl 3 "trust" "$host" hawserctl --ca-file /etc/hawser/stranger.pem --user operator \
         --password-file /root/operator.password vgpus
     expect_ctl 3 "trust" "$host" hawserctl --user operator --password-file /root/operator.password vgpus
@@ -614,7 +614,7 @@ check_hawserctl() {
         --password-file /root/operator.password vgpus
     expect_ctl 4 "" "$host" "${operator[@]}" audit
     expect_ctl 3 "" "$host" HAWSERCTL_URL=http://$name:$http_port "${operator[@]}" vgpus
-# A login, after which no password is needed, and the settings file.
+    # A login, after which no password is needed, and the settings file.
     mkdir -p "$tree/root/.config/hawser"
     printf 'url = "https://%s:%s"\nca-file = "/etc/hawser/ca.pem"\n' $name $http_port \
         > "$tree/root/.config/hawser/ctl.toml"
@@ -660,7 +660,7 @@ check_top() {
         hawserctl --ca-file /etc/hawser/ca.pem --user operator --password-file /root/operator.password top -n 2
         printf "\nstatus %d\n" $?' /dev/null > "$work/top.out" 2>&1 < /dev/null || status=$?
     [ $status = 0 ] && grep -q '^status 0' "$work/top.out" || { result="$status: $(cat -v "$work/top.out")"; return 1; }
-# The alternate screen at first, the normal screen and the cursor at the end; no line longer than the window.
+    # The alternate screen at first, the normal screen and the cursor at the end; no line longer than the window.
     grep -q $'\033\[?1049h' "$work/top.out" && grep -q $'\033\[?25h\033\[?1049l' "$work/top.out" ||
         { result="$(cat -v "$work/top.out")"; return 1; }
     [ "$(grep -o $'\033\[H' "$work/top.out" | wc -l)" = 2 ] ||
@@ -710,7 +710,7 @@ check_nothing_left() {
     kill "$broker_pid"
     wait "$broker_pid" 2> /dev/null || true
     [ ! -e "$state/endpoints.json" ] || { result="the broker left endpoints.json behind"; return 1; }
-# The log of all brokers of this run.
+    # The log of all brokers of this run.
     local defects
     defects=$(no_defects "$state.log") || { result="the broker's log reports a defect: $defects"; return 1; }
 }

@@ -110,7 +110,7 @@ debian_run() {
     local name=$1 limit=$2 end=$((SECONDS + $2)) pid answer
     shift 2
     : > "$work/answer.$name"
-# In base64, which needs no quoting in JSON.
+    # In base64, which needs no quoting in JSON.
     answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec\",\"arguments\":{\"path\":\"/bin/sh\",\"arg\":[\"-c\",\
 \"echo $(printf '%s' "$*" | base64 -w 0) | base64 -d > /run/command.\$\$; exec sh /run/command.\$\$ 2>&1 < /dev/null\"],\
 \"capture-output\":true,\"env\":[\"PATH=/usr/sbin:/usr/bin:/sbin:/bin\",\"HOME=/root\"]}}" 2>&1) ||

@@ -62,7 +62,7 @@ TEXT
     else
         unshare --mount --uts --propagation private sleep infinity &
         libvirt_holder[$host]=$!
-# The host's namespaces exist when they differ from this process's.
+        # The host's namespaces exist when they differ from this process's.
         while [ /proc/self/ns/mnt -ef "/proc/${libvirt_holder[$host]}/ns/mnt" ]; do
             kill -0 "${libvirt_holder[$host]}" || die "no namespaces for the host $host"
         done
@@ -90,14 +90,14 @@ on() {
 
 libvirt_start() {
     local host=$libvirt_here deadline=$((SECONDS + 600)) holder=${libvirt_holder[$libvirt_here]:-}
-# The daemon itself must be the child, so that its id is known here.
+    # The daemon itself must be the child, so that its id is known here.
     if [ -z "$holder" ]; then
         libvirtd > "$work/$host/libvirtd.out" 2>&1 < /dev/null &
     else
         nsenter --target "$holder" --mount --uts libvirtd > "$work/$host/libvirtd.out" 2>&1 < /dev/null &
     fi
     libvirt_pid[$host]=$!
-# Otherwise bash prints a message when a test kills the daemon.
+    # Otherwise bash prints a message when a test kills the daemon.
     disown "$!"
     until v version > /dev/null 2>&1; do
         kill -0 "${libvirt_pid[$host]}" 2> /dev/null || { libvirt_show; die "libvirtd of $host did not start"; }

@@ -17,7 +17,7 @@ find_kernel() {
         command -v apt-get > /dev/null && command -v dpkg > /dev/null ||
             skip "no guest kernel: name one with --kernel (apt-get, which would fetch Debian's, is missing)"
         mkdir -p "$kernel_dir"
-# A lock, because several parts of a lane may fetch the kernel at once.
+        # A lock, because several parts of a lane may fetch the kernel at once.
         (
             flock 9
             compgen -G "$kernel_dir/boot/vmlinuz-*" > /dev/null || fetch_kernel 9>&-
@@ -34,12 +34,12 @@ fetch_kernel() {
     [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or name one with --kernel"
     say "$me: fetching $package"
     mkdir -p "$work/kernel"
-# apt warns unless its own user can write to the folder.
+    # apt warns unless its own user can write to the folder.
     chmod 755 "$work"
     chmod 777 "$work/kernel"
     (cd "$work/kernel" && timeout 900 apt-get -qq -o Acquire::Retries=5 download "$package") > "$work/kernel.log" 2>&1 ||
         skip "no guest kernel: $package cannot be fetched: $(tail -n 1 "$work/kernel.log")"
-# Moved by rename, the kernel last: its presence shows that the folder is complete, even after a killed run.
+    # Moved by rename, the kernel last: its presence shows that the folder is complete, even after a killed run.
     dpkg -x "$work/kernel/$package"_*.deb "$work/kernel/tree" && rm -rf "${kernel_dir:?}/lib" "$kernel_dir/new" && mkdir "$kernel_dir/new" &&
         cp -r "$work/kernel/tree/lib" "$work/kernel/tree/boot" "$kernel_dir/new/" &&
         mv "$kernel_dir/new/lib" "$kernel_dir/new/boot" "$kernel_dir/" ||
@@ -79,7 +79,7 @@ vm_start() {
     vm_name=$1
     shift
     mkfifo "$work/$vm_name.in" "$work/$vm_name.out"
-# This process keeps both ends open, so that neither side waits for the other and a reboot does not close a pipe.
+    # This process keeps both ends open, so that neither side waits for the other and a reboot does not close a pipe.
     exec 5<> "$work/$vm_name.in" 6<> "$work/$vm_name.out"
     timeout -k 5 "$vm_limit" "$qemu" -nodefaults -no-user-config -display none -machine q35 -accel tcg,thread=multi -smp 2 -m 512 \
         -kernel "$kernel" -initrd "$work/initramfs" \

@@ -97,7 +97,7 @@ final class Tenant {
         if (when != null) {
             plugWanted = true;
             plugFailed = null;
-            if (isSeenAfterHooks(when)) {
+            if (isUpToDate(when)) {
                 touch(when); // earlier observations are out of date
             }
         }
