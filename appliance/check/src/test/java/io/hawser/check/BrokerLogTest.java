@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the soak fails by. */
+/** The lines of a broker's log that make the soak fail. */
 class BrokerLogTest {
     @TempDir
     Path folder;
@@ -35,14 +35,14 @@ class BrokerLogTest {
     }
 
     @Test
-    void shouldTakeWhatAGuestCausesForNoDefect() throws IOException {
+    void shouldNotReportErrorsThatAGuestCauses() throws IOException {
         assertEquals(List.of(), defects("WARN  session 3 ended with its worker: worker=5: signal 9",
             "WARN  claim refused: peer=region r slot 2 reason=capacity: the test is over",
             "ERROR a worker failed before it had a session, next start in 250 ms", "region r is over: InternalError"));
     }
 
     @Test
-    void shouldNotTakeALogThatIsMissingForAGoodOne() {
+    void shouldFailWithoutALog() {
         assertThrows(CheckException.class, () -> BrokerLog.defects(folder.resolve("none.log")));
     }
 }

@@ -48,7 +48,7 @@ class NativeCudaTest {
     }
 
     @Test
-    void shouldSeeWhichRuntimeAProgramNeeds() throws IOException {
+    void shouldFindTheRuntimeThatAProgramNeeds() throws IOException {
         Path program = Files.writeString(folder.resolve("p"), "\u0000libm.so.6\u0000libcudart.so.13\u0000");
         assertEquals(Optional.of("libcudart.so.13"), NativeCuda.neededRuntime(program));
         Path other = Files.writeString(folder.resolve("q"), "libcuda.so.1");

@@ -58,13 +58,13 @@ class ProgramResultTest {
     }
 
     @Test
-    void shouldTellWhatTheDeviceItselfLacks() {
+    void shouldReportFeaturesThatTheDeviceLacks() {
         assertEquals(Verdict.NOT_HERE, result(Way.NATIVE, 77, "U", Way.TCP, 77, "U").verdict(Way.TCP));
         assertEquals(Verdict.WRONG, result(Way.NATIVE, 77, "U", Way.TCP, 0, PASS).verdict(Way.TCP));
     }
 
     @Test
-    void shouldTellOtherFeaturesFromTheSame() {
+    void shouldDistinguishRunsWithOtherFeatures() {
         ProgramResult result = result(Way.NATIVE, 0, "# here: managed memory works\n" + PASS, Way.TCP, 0,
             "# here: managed memory refused\n" + PASS);
         assertEquals(Verdict.IN_PART, result.verdict(Way.TCP));
@@ -86,7 +86,7 @@ class ProgramResultTest {
     }
 
     @Test
-    void shouldSayThatAProgramHung() {
+    void shouldReportAHungProgram() {
         ProgramRun hung = new ProgramRun(true, -1, "", "", 120, List.of(), 0, 0);
         ProgramResult result = new ProgramResult("p", Map.of(Way.TCP, hung), "");
         assertEquals(Verdict.HUNG, result.verdict(Way.TCP));

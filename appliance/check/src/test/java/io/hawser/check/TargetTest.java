@@ -34,7 +34,7 @@ class TargetTest {
     }
 
     @Test
-    void shouldNotJudgeWithoutSomethingToJudgeBy() {
+    void shouldNotJudgeWithoutAReference() {
         assertEquals(Optional.empty(), new Target(Kind.AT_MOST_NATIVE_PLUS, 3).isReached(1, NOTHING, NOTHING));
         assertEquals(Optional.empty(), new Target(Kind.AT_LEAST_SOCKET_TIMES, 1).isReached(1, NOTHING, NOTHING));
         assertEquals(Optional.empty(), Target.NONE.isReached(1, OptionalDouble.of(1), OptionalDouble.of(1)));

@@ -105,7 +105,7 @@ class DashboardIT {
     }
 
     @Test
-    void shouldShowWhoWasRefusedAndWhy() throws Exception {
+    void shouldShowRefusedGuestsWithReasons() throws Exception {
         Path wrong = Files.writeString(stateDir.resolve("wrong.token"), "nobody.c2VjcmV0LXRoYXQtbm9ib2R5LWtub3dz");
         Map<String, String> environment = new HashMap<>(Carrier.TCP.environment(broker));
         environment.put("HAWSER_TOKEN_FILE", wrong.toString());

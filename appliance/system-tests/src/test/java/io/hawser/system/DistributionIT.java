@@ -136,7 +136,7 @@ class DistributionIT {
     }
 
     @Test
-    void shouldSayWhatTheMachineHas() throws Exception {
+    void shouldReportTheMachinesParts() throws Exception {
         Ended check = launch("hawser-broker", "--check", "-Dhawser.gpu.backend=software");
         assertEquals(0, check.exit(), check::toString);
         assertTrue(check.out().contains("C library: glibc 2."), check::toString);

@@ -114,7 +114,7 @@ class GuestCommandIT {
     }
 
     @Test
-    void shouldSayWhatIsWrong() throws Exception {
+    void shouldReportEachProblem() throws Exception {
         Map<String, String> wrong = new HashMap<>(Carrier.TCP.environment(broker));
         wrong.remove("HAWSER_TOKEN_FILE");
         wrong.put("HAWSER_TOKEN", "default.wrong");

@@ -103,7 +103,7 @@ class HawserctlIT {
     }
 
     @Test
-    void shouldSayWhoItIsAndWhyItIsNotAllowed() throws Exception {
+    void shouldNameTheRejectedCredentials() throws Exception {
         assertEquals("admin", admin.run("who").assertDone().row("admin.token").get(1));
         Hawserctl nobody = admin.with(Map.of("HAWSERCTL_URL", broker.http()));
         nobody.run("gpus").assertExit(NOT_ALLOWED).assertSays("--token-file");
@@ -137,7 +137,7 @@ class HawserctlIT {
     }
 
     @Test
-    void shouldSayThatNoBrokerAnswers() throws Exception {
+    void shouldReportThatNoBrokerAnswers() throws Exception {
         admin.with(Map.of()).run("gpus").assertExit(NOT_REACHABLE).assertSays("--url or --state-dir");
         admin.run("gpus --state-dir " + folder).assertExit(NOT_REACHABLE).assertSays("no such file");
         admin.run("gpus --url https://" + broker.http().substring("http://".length())).assertExit(NOT_REACHABLE)
@@ -200,7 +200,7 @@ class HawserctlIT {
     }
 
     @Test
-    void shouldShowWhatHappensAsItHappens() throws Exception {
+    void shouldFollowEvents() throws Exception {
         Path out = Files.createTempFile(folder, "follow", "");
         Process follow = admin.start(out, Files.createTempFile(folder, "err", ""), "events", "--follow");
         try {
@@ -221,7 +221,7 @@ class HawserctlIT {
     }
 
     @Test
-    void shouldShowThePictureOfNow() throws Exception {
+    void shouldShowThePresentState() throws Exception {
         try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold")) {
             program.awaitLine("READY");
             // A new watcher first receives the broker's last picture, which may be older than the session.

@@ -46,7 +46,7 @@ class ImagesIT {
 
     @ParameterizedTest
     @EnumSource
-    void shouldKeepNoneWhereTheSettingsSaySo(Carrier carrier) throws Exception {
+    void shouldKeepNoImagesWhenDisabled(Carrier carrier) throws Exception {
         try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"),
                 Map.of("hawser.images.max-size", "0"))) {
             assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);

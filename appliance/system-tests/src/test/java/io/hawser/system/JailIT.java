@@ -111,7 +111,7 @@ class JailIT {
     }
 
     @Test
-    void shouldSayWhenItIsOff() throws Exception {
+    void shouldReportADisabledJail() throws Exception {
         try (BrokerProcess broker = BrokerProcess.start("jail-off", stateDir.resolve("state"),
                 Map.of("hawser.worker.jail", "off"))) {
             assertEquals("off", broker.info().path("jail").asText());

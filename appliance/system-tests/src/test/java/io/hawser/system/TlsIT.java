@@ -154,7 +154,7 @@ class TlsIT {
     }
 
     @Test
-    void shouldSayWhenOneSideSpeaksTlsAndTheOtherDoesNot() throws Exception {
+    void shouldReportAPeerWithoutTls() throws Exception {
         assertRefused(run(environment(broker.guestTls(), null), "drv_vector_add"), "speaks TLS");
         assertRefused(run(environment("tls://" + broker.guest(), certificates.authority()), "drv_vector_add"),
             "does this port speak TLS?");

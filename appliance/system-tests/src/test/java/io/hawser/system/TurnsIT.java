@@ -117,7 +117,7 @@ class TurnsIT {
     }
 
     @Test
-    void shouldGoOnWithoutAWorkerThatIsKilledOrStopped() throws Exception {
+    void shouldContinueAfterAWorkerIsKilledOrStopped() throws Exception {
         startBroker(LONG_GRACE);
         try (GuestProgram lost = flood(large); GuestProgram left = flood(small)) {
             awaitMore("large", "waitedMs", 200);

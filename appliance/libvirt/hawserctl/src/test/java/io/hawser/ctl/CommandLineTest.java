@@ -16,14 +16,14 @@ import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
-/** What can be seen of the command line without a broker. */
+/** The command line without a broker. */
 class CommandLineTest {
     private static final Path MANUAL = Path.of("../../distribution/share/man/man1/hawserctl.1");
 
     @TempDir
     Path folder;
 
-    /** How a command ended, and what it said. */
+    /** The result of a command. */
     private record Ended(int exitCode, String out, String err) { }
 
     private static Ended run(String... args) {
@@ -58,7 +58,7 @@ class CommandLineTest {
     }
 
     @Test
-    void shouldSayThatNoBrokerAnswers() {
+    void shouldReportThatNoBrokerAnswers() {
         Ended ended = run("gpus", "--url", "http://127.0.0.1:1");
         assertEquals(ExitCode.NOT_REACHABLE, ended.exitCode());
         assertEquals("hawserctl: no broker answers at http://127.0.0.1:1: the connection was refused",
@@ -103,7 +103,7 @@ class CommandLineTest {
         Ended script = run("completion", "bash");
         assertEquals(0, script.exitCode());
         Path file = Files.writeString(folder.resolve("completion"), script.out());
-        // compopt says that nobody has pressed a key.
+        // compopt prints an error outside of an interactive completion.
         String asked = "exec 2>/dev/null; source " + file + "; COMP_WORDS=(hawserctl vgpus cr); COMP_CWORD=2; "
             + "COMP_LINE='hawserctl vgpus cr'; COMP_POINT=18; _complete_hawserctl; echo \"${COMPREPLY[@]}\"; "
             + "COMP_WORDS=(hawserctl vgpus create --mem); "
@@ -116,8 +116,8 @@ class CommandLineTest {
     }
 
     @Test
-    void shouldSendOnlyWhatIsGiven() {
-        // Through picocli, as far as a body: what is not given must stay as it is at the broker.
+    void shouldSendOnlyGivenOptions() {
+        // From picocli's arguments to the request's body: omitted properties must stay unchanged at the broker.
         CommandLine line = Hawserctl.commandLine();
         CommandLine.ParseResult parsed = line.parseArgs("vgpus", "change", "a", "--memory", "1.5G", "--carriers",
             "tcp,shm");

@@ -21,7 +21,7 @@ class EventReaderTest {
     }
 
     @Test
-    void shouldNotShowWhatWasCutOff() {
+    void shouldDropAnIncompleteEvent() {
         assertEquals(List.of(), read("event: change\ndata: {}"));
         assertFalse(new EventReader(List.<String>of().iterator()).hasNext());
     }

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What a broker is asked that is to act only while a vGPU is somebody's, and what comes of its answers. */
+/** Requests that name the expected owner of a vGPU, and the reactions to the broker's answers. */
 class ExpectedOwnerTest {
     private final BlockingQueue<String> asked = new LinkedBlockingQueue<>();
     private HttpServer broker;
@@ -70,13 +70,13 @@ class ExpectedOwnerTest {
     }
 
     @Test
-    void shouldNameNoneWhereNoneIsGiven() throws Exception {
+    void shouldSendNoExpectedOwnerUnlessGiven() throws Exception {
         assertAsks("PATCH /api/v1/vgpus/a {\"computeShare\":7}", "vgpus change a --share 7");
         assertAsks("DELETE /api/v1/vgpus/a?force=true", "vgpus delete a --yes --force");
     }
 
     @Test
-    void shouldEndInAWayOfItsOwnWhenItIsAnothers() {
+    void shouldExitWithChangedWhenTheOwnerDiffers() {
         for (String line : new String[] {"vgpus change a --share 7", "vgpus delete a --yes"}) {
             StringWriter err = new StringWriter();
             assertEquals(ExitCode.CHANGED, run(412, err, line + " --expected-owner host:a"));

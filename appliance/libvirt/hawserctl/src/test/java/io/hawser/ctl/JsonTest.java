@@ -15,14 +15,14 @@ class JsonTest {
     }
 
     @Test
-    void shouldRefuseWhatIsNoJson() {
+    void shouldRejectTextThatIsNotJson() {
         for (String text : new String[] {"", "{", "[1,]", "{} {}", "<html>", "{\"a\" 1}"}) {
             assertThrows(IOException.class, () -> Json.read(text), text);
         }
     }
 
     @Test
-    void shouldTakeFieldsThatAreNotThereForEmpty() throws IOException {
+    void shouldReadMissingFieldsAsEmpty() throws IOException {
         Item item = Item.of(Json.read("{\"n\":null,\"l\":[\"a\",\"b\"],\"x\":\"text\"}"));
         assertEquals("", item.text("none"));
         assertEquals("", item.text("n"));

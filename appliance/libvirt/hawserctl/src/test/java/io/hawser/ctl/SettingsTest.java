@@ -53,7 +53,7 @@ class SettingsTest {
     }
 
     @Test
-    void shouldSayThatThereIsNone() {
+    void shouldFailWithoutABroker() {
         assertEquals(ExitCode.NOT_REACHABLE, exitCode(Map.of(), Map.of()));
     }
 
@@ -128,7 +128,7 @@ class SettingsTest {
     }
 
     @Test
-    void shouldRefuseUrlsThatAreNone() {
+    void shouldRejectInvalidUrls() {
         for (String url : new String[] {"ftp://a:1", "http://", "http://a:1/path", "http://u:p@a:1", "http://a:1?q",
             "a b"}) {
             CtlException failure = assertThrows(CtlException.class, () -> endpoint(Map.of("url", url), Map.of()), url);

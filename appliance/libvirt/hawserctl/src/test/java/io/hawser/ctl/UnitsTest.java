@@ -22,7 +22,7 @@ class UnitsTest {
     }
 
     @Test
-    void shouldRefuseWhatIsNoSize() {
+    void shouldRejectInvalidSizes() {
         for (String text : new String[] {"", "G", "-1G", "16X", "1e3", "16G16", "1.5", "9999999P", "0x10", "16 Gbit"}) {
             assertThrows(IllegalArgumentException.class, () -> Units.bytes(text), text);
         }

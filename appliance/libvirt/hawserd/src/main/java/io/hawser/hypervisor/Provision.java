@@ -227,7 +227,7 @@ final class Provision {
         return guests.path(domain).toString();
     }
 
-    /** What happens to a region's file when its domain has lost its share. */
+    /** The fate of a region's file when its domain has lost its share. */
     enum FileFate {
         /** The domain does not run: the file is removed. */
         GOES,

@@ -60,7 +60,7 @@ class DomainXmlTest {
     }
 
     @Test
-    void shouldNameWhatIsWrong() {
+    void shouldNameTheInvalidAttribute() {
         assertTrue(refusal(Xml.vgpu("memry='1G'"), "").contains("no attribute memry"));
         assertTrue(refusal(Xml.vgpu("share='101'"), "").contains("share must be 1 to 100: share=101"));
         assertTrue(refusal(Xml.vgpu("region='48M'"), "").contains("power of two from 4M"));

@@ -119,7 +119,7 @@ class DomainsIT {
     }
 
     @Test
-    void shouldNameVgpusSoThatNobodyLosesOne() throws Exception {
+    void shouldNameVgpusWithoutConflicts() throws Exception {
         broker.ask(c -> c.change("POST", "/api/v1/vgpus", Map.of("name", "web")));
         FakeHypervisor.Machine first = bench.define("web", Driver.QEMU, SHM, 4);
         assertNull(bench.start(first));
@@ -132,7 +132,7 @@ class DomainsIT {
     }
 
     @Test
-    void shouldTellGuestsByTcpWhereTheyGo() throws Exception {
+    void shouldGiveGuestsByTcpTheirSettings() throws Exception {
         FakeHypervisor.Machine xen = bench.define("xen", Driver.XEN, "memory='64M'", 0);
         FakeHypervisor.Machine tcp = bench.define("tcp", Driver.QEMU, "transport='tcp'", 0);
         assertNull(bench.start(xen));
@@ -192,7 +192,7 @@ class DomainsIT {
     }
 
     @Test
-    void shouldTakeBackAnAttachThatTheGuestDoesNotSee() throws Exception {
+    void shouldUndoAnAttachThatTheGuestDoesNotFind() throws Exception {
         FakeHypervisor.Machine machine = bench.define("deaf", Driver.QEMU, "", 0);
         assertNull(bench.start(machine));
         machine.guestWorks = false;
@@ -239,7 +239,7 @@ class DomainsIT {
     }
 
     @Test
-    void shouldStartWithoutABrokerWhatDoesNotRequireIt() throws Exception {
+    void shouldStartDomainsThatDoNotRequireTheirVgpuWithoutABroker() throws Exception {
         FakeHypervisor.Machine must = bench.define("must", Driver.QEMU, SHM, 4);
         FakeHypervisor.Machine may = bench.define("may", Driver.QEMU, SHM + " required='no'", 4);
         FakeHypervisor.Machine runs = bench.define("runs", Driver.QEMU, SHM, 4);
@@ -344,7 +344,7 @@ class DomainsIT {
     }
 
     @Test
-    void shouldHaveAfterAnythingWhatTheRunningDomainsWant() throws Exception {
+    void shouldReachTheWantedStateAfterAnyOperations() throws Exception {
         int operations = Integer.getInteger("hawserd.operations", 1000);
         long seed = Long.getLong("hawserd.seed", System.nanoTime());
         System.out.println("DomainsIT: " + operations + " operations, -Dhawserd.seed=" + seed);

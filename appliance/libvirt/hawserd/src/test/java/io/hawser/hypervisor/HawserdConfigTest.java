@@ -40,7 +40,7 @@ class HawserdConfigTest {
     }
 
     @Test
-    void shouldNameWhatIsWrong() {
+    void shouldNameTheInvalidSetting() {
         for (String line : List.of("nothing = \"x\"", "region.mode = \"9\"", "region.mode = \"0666\"",
             "region.mode = \"0604\"", "socket.path = \"s\"",
             "broker.state-dir = \"x\"", "guest.broker", "region.mode = 0660", "hook.timeout = \"14\"",

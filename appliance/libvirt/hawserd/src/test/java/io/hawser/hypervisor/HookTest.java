@@ -135,7 +135,7 @@ class HookTest {
     }
 
     @Test
-    void shouldRefuseTheStartWhenNobodyAnswers() throws Exception {
+    void shouldRefuseTheStartWhenNobodyListens() throws Exception {
         assertRefusedWhereItCan("hawserd does not answer at " + socket());
     }
 
@@ -152,7 +152,7 @@ class HookTest {
     }
 
     @Test
-    void shouldEndInTimeWhenNobodyAnswersTheQuestion() throws Exception {
+    void shouldEndInTimeWithoutAnAnswer() throws Exception {
         listen(null);
         for (String operation : List.of("prepare", "reconnect", "release")) {
             Ended ended = run(operation, XML, "HAWSER_HOOK_TIMEOUT", "2");
@@ -163,14 +163,14 @@ class HookTest {
     }
 
     @Test
-    void shouldSayWhatADaemonHasSaid() throws Exception {
+    void shouldPrintTheDaemonsReason() throws Exception {
         String body = "{\"error\":\"no \\\"room\\\" on \\\\GPU; 16G of 8G\"}\n";
         listen("HTTP/1.1 409 Conflict\r\nContent-Length: " + body.length() + "\r\nConnection: close\r\n\r\n" + body);
         assertRefusedWhereItCan("hawser: no \"room\" on \\GPU; 16G of 8G");
     }
 
     @Test
-    void shouldNotTakeGarbageForAYes() throws Exception {
+    void shouldRefuseTheStartWhenTheAnswerIsGarbage() throws Exception {
         for (String answer : List.of("garbage\r\n\r\n", "HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n\u0001\u001b[2J"
             + "x".repeat(100_000), "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "")) {
             listen(answer);
@@ -187,7 +187,7 @@ class HookTest {
     }
 
     @Test
-    void shouldAskTheDaemon() throws Exception {
+    void shouldPassTheDaemonsRefusalOn() throws Exception {
         startDaemon();
         assertRefusedWhereItCanByDaemon();
         Ended bad = run("prepare", XML.replace("transport='tcp'", "share='0' transport='tcp'"));
@@ -228,7 +228,7 @@ class HookTest {
     }
 
     @Test
-    void shouldTellWhoStillSendsThatItIsTooMuch() throws Exception {
+    void shouldAnswerAClientThatStillSendsATooLongRequest() throws Exception {
         startDaemon();
         String body = "x".repeat(8 << 20); // more than a socket buffers
         String answer = new UnixHttp(socket()).raw("POST /v1/hooks/qemu/prepare/begin HTTP/1.1\r\nContent-Length: "

@@ -148,7 +148,7 @@ class OwnerRaceTest {
     }
 
     @Test
-    void shouldTellThatAnotherHasChangedIt() throws Exception {
+    void shouldReportAnOwnerThatAnotherHostChanged() throws Exception {
         owners.put("nomad", owner(SOURCE, ""));
         Claim claim = source.shares().readPicture().claim(DOMAIN, SOURCE).orElseThrow();
         owners.put("nomad", owner(DESTINATION, ""));

@@ -29,7 +29,7 @@ class PlacesTest {
     }
 
     @Test
-    void shouldHearTheOthersInTheirOrderAsPlacesBecomeFree() {
+    void shouldServeWaitingConnectionsInOrderAsPlacesBecomeFree() {
         EmbeddedChannel[] guests = enter(5);
         assertEquals(List.of(guests[0], guests[1]), heard);
         guests[2].close(); // it has not waited
@@ -44,7 +44,7 @@ class PlacesTest {
     }
 
     @Test
-    void shouldCloseWhoComesWhenTooManyWait() {
+    void shouldCloseConnectionsBeyondTheWaitingLimit() {
         EmbeddedChannel[] guests = enter(7);
         assertTrue(guests[4].isOpen());
         assertFalse(guests[5].isOpen());
@@ -53,7 +53,7 @@ class PlacesTest {
     }
 
     @Test
-    void shouldHearInTimeWhoWaitsForTooLong() {
+    void shouldServeAConnectionThatHasWaitedForTheWholePatience() {
         EmbeddedChannel[] guests = enter(3);
         guests[2].advanceTimeBy(21, TimeUnit.SECONDS);
         guests[2].runScheduledPendingTasks();
@@ -66,7 +66,7 @@ class PlacesTest {
     }
 
     @Test
-    void shouldTellAHookThatHasWaitedForTooLong() {
+    void shouldAnswerAHookThatHasWaitedForTooLong() {
         Api api = new Api(null, null, null, Duration.ofSeconds(1), 0);
         Api.Answer answer = api.answer(new Api.Request("POST", "/v1/hooks/qemu/prepare/begin", "<domain/>", 0,
             System.nanoTime() - TimeUnit.SECONDS.toNanos(2)), text -> { });

@@ -42,7 +42,7 @@ class ReadinessTest {
     }
 
     @Test
-    void shouldTellSystemdByItsSocket(@TempDir Path folder) throws Exception {
+    void shouldReportReadinessToSystemd(@TempDir Path folder) throws Exception {
         String socket = folder.resolve("notify").toString();
         assertEquals("READY=1", sent(socket, socket));
     }

@@ -67,7 +67,7 @@ class ReconcilerTest {
     }
 
     @Test
-    void shouldNotForgetWhatAHookIsAboutToSay() throws Exception {
+    void shouldKeepATenantThatAHookWaitsFor() throws Exception {
         Reconciler reconciler = daemon.reconciler();
         Tenant before = reconciler.hold(DOMAIN, "nomad", Duration.ofSeconds(Bench.LIMIT_S));
         try (ExecutorService libvirt = Executors.newSingleThreadExecutor()) {

@@ -69,14 +69,14 @@ class GuestAgentTest {
     }
 
     @Test
-    void shouldSayWhenTheGuestsDiskIsFull() {
+    void shouldFailWhenTheGuestsDiskIsFull() {
         Agent agent = new Agent(40_000);
         assertFalse(new GuestAgent(agent).write("/run/hawser/guest.toml", new byte[50_000]));
         assertTrue(agent.closed);
     }
 
     @Test
-    void shouldSayWhenTheAgentRefuses() {
+    void shouldFailWhenTheAgentRefuses() {
         assertFalse(new GuestAgent((command, timeoutS) -> "{\"error\":{\"class\":\"CommandNotFound\"}}")
             .write("/run/hawser/guest.toml", new byte[1]));
     }

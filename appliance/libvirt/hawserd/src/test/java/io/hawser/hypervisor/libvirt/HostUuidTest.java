@@ -30,7 +30,7 @@ class HostUuidTest {
     }
 
     @Test
-    void shouldTakeTheMachinesOwnWhereTheDriverNamesNone() throws Exception {
+    void shouldUseTheMachinesUuidWhenTheDriverReportsNone() throws Exception {
         Path dmi = file("dmi", "4C4C4544-0051-4410-8052-B4C04F4E3132\n");
         Path machine = file("machine", "0123456789abcdef0123456789ABCDEF\n");
         assertEquals("4c4c4544-0051-4410-8052-b4c04f4e3132", HostUuid.of(OF_XEN, List.of(dmi, machine)));
@@ -38,7 +38,7 @@ class HostUuidTest {
     }
 
     @Test
-    void shouldPassOverFirmwareThatNobodyHasSetUp() throws Exception {
+    void shouldSkipUnconfiguredFirmware() throws Exception {
         Path machine = file("machine", "0123456789abcdef0123456789abcdef\n");
         for (String nothing : List.of("00000000-0000-0000-0000-000000000000\n",
             "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF\n",
@@ -49,7 +49,7 @@ class HostUuidTest {
     }
 
     @Test
-    void shouldSayWhereItHasLooked() {
+    void shouldNameTheSearchedFiles() {
         HypervisorException refused = assertThrows(HypervisorException.class,
             () -> HostUuid.of(OF_XEN, List.of(folder.resolve("dmi"), folder.resolve("machine-id"))));
         assertTrue(refused.getMessage().contains(folder + "/dmi and " + folder + "/machine-id"), refused.getMessage());

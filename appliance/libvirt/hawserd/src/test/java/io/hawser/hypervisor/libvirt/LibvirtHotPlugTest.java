@@ -104,7 +104,7 @@ class LibvirtHotPlugTest {
     }
 
     @Test
-    void shouldNotUseAPortThatTakesNothing() {
+    void shouldNotUseAPortWithoutHotPlug() {
         String xml = xml("q35", port(1).replace("<address", "<target chassis='1' hotplug='off'/><address"),
             RESERVED.formatted("128M"));
         assertTrue(refusal(xml).contains("no free pcie-root-port"), refusal(xml));

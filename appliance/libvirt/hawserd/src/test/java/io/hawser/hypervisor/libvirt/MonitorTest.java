@@ -37,7 +37,7 @@ class MonitorTest {
     }
 
     @Test
-    void shouldSayWhatIsNoJson() {
+    void shouldRejectAnswersThatAreNotJson() {
         String whole = answer("", DEVICE.formatted("ua-hawser", 5L));
         for (int length = 0; length < whole.length(); length++) {
             String cut = whole.substring(0, length);

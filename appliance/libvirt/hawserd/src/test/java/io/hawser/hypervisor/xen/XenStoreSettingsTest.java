@@ -68,7 +68,7 @@ class XenStoreSettingsTest {
     }
 
     @Test
-    void shouldRefuseDomainsThatCanHaveNone() {
+    void shouldRejectDomainsWithoutSettings() {
         for (int id : new int[] {-1, 0}) {
             HypervisorException refused = assertThrows(HypervisorException.class,
                 () -> new XenStoreSettings(folder.resolve("none"), LONG).put(id, SETTINGS));
@@ -78,7 +78,7 @@ class XenStoreSettingsTest {
     }
 
     @Test
-    void shouldRefuseACertificateThatDoesNotFitAndTellNoSecret() throws Exception {
+    void shouldRejectATooLongCertificateWithoutPrintingSecrets() throws Exception {
         GuestSettings large = new GuestSettings("tls://10.0.0.1:7656", "id.secret", "x".repeat(5000));
         try (ScriptedXenStored peer = new ScriptedXenStored(folder, willing())) {
             HypervisorException refused = assertThrows(HypervisorException.class,
@@ -92,7 +92,7 @@ class XenStoreSettingsTest {
     }
 
     @Test
-    void shouldRemoveWhatIsThereAndTakeNothingForAnError() throws Exception {
+    void shouldRemoveSettingsAndAcceptMissingOnes() throws Exception {
         for (Function<XenStoreMessage, byte[]> answer : List.of(ok(), error("ENOENT"))) {
             try (ScriptedXenStored peer = new ScriptedXenStored(folder, List.of(answer))) {
                 new XenStoreSettings(peer.socket(), LONG).remove(4);
@@ -102,7 +102,7 @@ class XenStoreSettingsTest {
     }
 
     @Test
-    void shouldSayWhereXenStoreIsNot() {
+    void shouldNameTheMissingSocketOfXenStore() {
         HypervisorException away = assertThrows(HypervisorException.class,
             () -> new XenStoreSettings(folder.resolve("none"), LONG).put(1, SETTINGS));
         assertEquals(Reason.DISCONNECTED, away.reason());

@@ -99,7 +99,7 @@ class XenStoreTest {
     }
 
     @Test
-    void shouldSayWhatIsRefusedAndNotTheValue() throws Exception {
+    void shouldNameTheRefusedRequestWithoutItsValue() throws Exception {
         XenStoreException refused = assertThrows(XenStoreException.class, () -> talk(s -> {
             s.write("/a/token", "id.secret");
             return null;
@@ -118,7 +118,7 @@ class XenStoreTest {
     }
 
     @Test
-    void shouldDoATransactionAgainWhenOthersHaveChangedTheSame() throws Exception {
+    void shouldRepeatATransactionAfterAConflict() throws Exception {
         XenStore[] store = new XenStore[1];
         talk(run(() -> store[0].inTransaction(() -> store[0].write("/a", "1")), store), answer("11\0"), ok(),
             error("EAGAIN"), answer("12\0"), ok(), ok());
@@ -151,7 +151,7 @@ class XenStoreTest {
     }
 
     @Test
-    void shouldRefuseNumbersThatNoTransactionHas() {
+    void shouldRejectInvalidTransactionNumbers() {
         XenStore[] store = new XenStore[1];
         for (String number : List.of("0\0", "\0", "", "x\0", "-1\0", "4294967296\0")) {
             assertThrows(IOException.class,
@@ -227,7 +227,7 @@ class XenStoreTest {
     }
 
     @Test
-    void shouldComeBackAsItWasEncoded() throws Exception {
+    void shouldDecodeItsOwnEncoding() throws Exception {
         Random random = new Random(3);
         for (int round = 0; round < 500; round++) {
             byte[] payload = new byte[random.nextInt(XenStoreMessage.MAX_PAYLOAD_BYTES + 1)];
@@ -246,14 +246,14 @@ class XenStoreTest {
     }
 
     @Test
-    void shouldNotWaitForEver() {
+    void shouldLimitTheWaitForAnAnswer() {
         IOException late = assertThrows(IOException.class,
             () -> talk(Duration.ofMillis(200), s -> s.read("/a"), List.of(request -> null)));
         assertEquals("XenStore does not answer within 200 ms", late.getMessage());
     }
 
     @Test
-    void shouldSayThatNobodyListens() {
+    void shouldFailWhenNobodyListens() {
         assertThrows(IOException.class, () -> XenStore.connect(folder.resolve("none"), LONG));
     }
 
