@@ -15,7 +15,7 @@ put_documents() {
     install -D -m 644 "$3" "$folder/copyright"
     gzip -9nc "$root/CHANGELOG.md" > "$folder/CHANGELOG.md.gz"
     {
-        printf '%s (%s) unstable; urgency=medium\n\n  * Built from its sources; CHANGELOG.md.gz has what is new.\n\n' "$2" "$4"
+        printf '%s (%s) unstable; urgency=medium\n\n  * Built from its sources; CHANGELOG.md.gz lists the changes.\n\n' "$2" "$4"
         printf ' -- %s  %s\n' "$5" "$(LC_ALL=C date -u -R -d @"${SOURCE_DATE_EPOCH:-1767225600}")"
     } | gzip -9nc > "$folder/changelog.gz"
     chmod 644 "$folder"/*

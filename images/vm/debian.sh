@@ -8,7 +8,7 @@ agent_limit=${agent_limit:-3000}
 debian_check() {
     local program
     for program in qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils curl:curl jq:jq; do
-        command -v "${program%:*}" > /dev/null || skip "${program%:*} is not there: install ${program#*:}"
+        command -v "${program%:*}" > /dev/null || skip "${program%:*} is missing: install ${program#*:}"
     done
 }
 
@@ -22,7 +22,7 @@ debian_image() {
         return
     fi
     for program in mmdebstrap mke2fs:e2fsprogs; do
-        command -v "${program%:*}" > /dev/null || skip "${program%:*} is not there: install ${program#*:}"
+        command -v "${program%:*}" > /dev/null || skip "${program%:*} is missing: install ${program#*:}"
     done
     rm -f "$root"/images/target/guest-*.img*
     "$root/images/guest/make" --out "$guest_image" || die "the guest's image could not be made"

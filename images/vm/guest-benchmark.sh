@@ -77,7 +77,7 @@ measure() {
     say "guest-test: booting two guests, installing the package"
     boot_both || die "$result"
     both install_package || die "$result"
-    printf '%-46s %s\n' what "median (least to most, how often)"
+    printf '%-46s %s\n' measurement "median (least to most, repetitions)"
     row "hot-plug by virsh to first kernel, pc, s" 1 hot_plugs "$repeat"
     in_guest alpha shm "$work/figures.vm-shm"
     shut_down alpha || die "$result"

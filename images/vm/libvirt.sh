@@ -21,7 +21,7 @@ libvirt_check() {
     [ "$(id -u)" = 0 ] || skip "tests of libvirt need root"
     for program in libvirtd virsh:libvirt-clients unshare:util-linux nsenter:util-linux ip:iproute2; do
         command -v "${program%:*}" > /dev/null ||
-            skip "${program%:*} is not there: install $([ "$program" = libvirtd ] && echo libvirt-daemon-system || echo "${program#*:}")"
+            skip "${program%:*} is missing: install $([ "$program" = libvirtd ] && echo libvirt-daemon-system || echo "${program#*:}")"
     done
     unshare --mount --net --uts --pid --fork --mount-proc --propagation private mount -t tmpfs none /run 2> /dev/null ||
         skip "private namespaces are not permitted here"

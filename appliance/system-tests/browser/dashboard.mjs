@@ -61,10 +61,10 @@ const tests = {
     async live() {
         await withPage({}, async page => {
             await logIn(page);
-            await until('a rate of calls', async () => number(await tile(page, 'Calls').textContent()) > 0
+            await until('the rate of calls above 0', async () => number(await tile(page, 'Calls').textContent()) > 0
                 || tile(page, 'Calls').textContent());
             const first = await tile(page, 'Calls').textContent();
-            await until('another rate', async () => await tile(page, 'Calls').textContent() !== first || first);
+            await until('a changed rate of calls', async () => await tile(page, 'Calls').textContent() !== first || first);
             const row = page.getByRole('row', {name: new RegExp('· hold')}).first();
             await row.waitFor();
             assert.match(await row.textContent(), /MiB/);
@@ -72,11 +72,11 @@ const tests = {
             await row.getByRole('link', {name: /· hold/}).click();
             await page.getByRole('heading', {level: 1, name: /Session \d+ · hold/}).waitFor();
             const line = page.locator('figure', {hasText: 'round trips'}).locator('path.line').first();
-            await until('a plot', async () => (await line.getAttribute('d')).split('L').length > 3);
+            await until('a plot of several points', async () => (await line.getAttribute('d')).split('L').length > 3);
             const before = await line.getAttribute('d');
-            await until('a plot that goes on', async () => await line.getAttribute('d') !== before);
+            await until('a growing plot', async () => await line.getAttribute('d') !== before);
             await goTo(page, '#/vgpus/default', 'default');
-            await until('history', async () => (await page.locator('figure', {hasText: 'Sessions'}).locator('path.line')
+            await until('the history of sessions', async () => (await page.locator('figure', {hasText: 'Sessions'}).locator('path.line')
                 .getAttribute('d'))?.length > 10);
         });
     },
@@ -116,7 +116,7 @@ const tests = {
             assert.match(secret, /^[^.\s]+\..{20,}$/);
             await dialog(page).getByRole('button', {name: 'Done'}).click();
             await page.getByRole('cell', {name: 'for the test'}).waitFor();
-            assert.ok(!(await page.content()).includes(secret), 'it is shown once');
+            assert.ok(!(await page.content()).includes(secret), 'the page shows the secret only once');
             await page.getByRole('button', {name: /^Revoke token/}).click();
             await dialog(page).getByRole('button', {name: 'Revoke token'}).click();
             await page.getByText('No token opens this vGPU.').waitFor();
@@ -127,7 +127,7 @@ const tests = {
             await page.getByRole('button', {name: 'Delete'}).click();
             await dialog(page).getByRole('button', {name: 'Delete vGPU'}).click();
             await page.getByRole('heading', {level: 1, name: 'vGPUs'}).waitFor();
-            await until('its row to go', async () => await page.getByRole('row', {name: /from-page/}).count() === 0);
+            await until('the end of its row', async () => await page.getByRole('row', {name: /from-page/}).count() === 0);
 
             await goTo(page, '#/audit', 'Audit log');
             await page.getByLabel('Filter: Audit log').fill('from-page');
@@ -152,7 +152,7 @@ const tests = {
             assert.equal(await page.evaluate(async () => (await (await fetch('/api/v1/sessions')).json()).length), 1);
             await button.click();
             await dialog(page).getByRole('button', {name: 'End session'}).click();
-            await until('its row to go', async () => await page.getByRole('button', {name}).count() === 0);
+            await until('the end of its row', async () => await page.getByRole('button', {name}).count() === 0);
             await goTo(page, '#/events', 'Events');
             await page.getByText(new RegExp('Session ' + name.match(/\d+/)[0] + ' ended: ')).waitFor();
         });
@@ -186,7 +186,7 @@ const tests = {
             await page.keyboard.press('Tab');
             assert.equal(await focused(), 'Overview');
             const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outline);
-            assert.match(outline, /solid/, 'the focus is seen: ' + outline);
+            assert.match(outline, /solid/, 'the focus is visible: ' + outline);
             await goByKeys(page, 'gv', 'vGPUs');
             assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the view has the focus');
             await page.keyboard.press('/');
@@ -202,7 +202,7 @@ const tests = {
             }
             await page.keyboard.press('Escape');
             assert.equal(await dialog(page).count(), 0);
-            assert.equal(await focused(), 'New vGPU', 'the focus is where it was');
+            assert.equal(await focused(), 'New vGPU', 'the focus returns to its place');
             await page.keyboard.press('?');
             await dialog(page).getByText('Single keys are shortcuts').waitFor();
             await page.keyboard.press('Escape');
@@ -232,14 +232,14 @@ const tests = {
             .match(/[\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0));
         await withPage({colorScheme: 'dark'}, async page => {
             await logIn(page);
-            assert.ok(await brightness(page) < 150, 'dark as the system');
+            assert.ok(await brightness(page) < 150, 'dark like the system');
             await page.getByRole('button', {name: 'Colours: auto'}).click();
             assert.ok(await brightness(page) > 600, 'light by the switch');
             await page.reload();
             await page.getByRole('button', {name: 'Colours: light'}).click();
             assert.ok(await brightness(page) < 150, 'dark by the switch');
             await page.emulateMedia({colorScheme: 'light'});
-            assert.ok(await brightness(page) < 150, 'the switch stays');
+            assert.ok(await brightness(page) < 150, 'the switch is stored');
         });
     },
 
@@ -292,7 +292,7 @@ const tests = {
             assert.match(await page.locator('#banner').textContent(), /Trying again by itself/);
             await wire.open();
             await page.locator('#live[data-state="live"]').waitFor();
-            await until('the banner to go', async () => await page.locator('#banner').isHidden());
+            await until('the end of the banner', async () => await page.locator('#banner').isHidden());
             await until('live numbers', async () => number(await tile(page, 'Calls').textContent()) > 0
                 || tile(page, 'Calls').textContent());
         });

@@ -34,20 +34,20 @@ final class GuestNetwork {
         if (!named.isEmpty()) {
             return named;
         }
-        String told = shares.guestEndpoint();
-        Matcher matcher = ADDRESS.matcher(told);
+        String reported = shares.guestEndpoint();
+        Matcher matcher = ADDRESS.matcher(reported);
         try {
-            if (matcher.matches() && !told.isEmpty()) {
+            if (matcher.matches() && !reported.isEmpty()) {
                 InetAddress address = InetAddress.getByName(matcher.group(1));
                 if (!address.isAnyLocalAddress() && !address.isLoopbackAddress()) {
-                    return told;
+                    return reported;
                 }
             }
         } catch (UnknownHostException e) {
-            return told; // a name that guests may resolve, although this host cannot
+            return reported; // a name that guests may resolve, although this host cannot
         }
-        throw new ShareException(ShareException.Reason.REFUSED, "guest.broker in hawserd.conf must name the broker as "
-            + "guests reach it by TCP, because the broker reports no network address: " + told);
+        throw new ShareException(ShareException.Reason.REFUSED, "guest.broker in hawserd.conf must be the broker's "
+            + "address for guests by TCP, because the broker reports no network address: " + reported);
     }
 
     /** The certificates by which guests verify the broker; empty without TLS, or if the setting is missing. */

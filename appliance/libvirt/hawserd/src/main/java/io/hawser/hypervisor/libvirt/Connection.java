@@ -129,7 +129,7 @@ final class Connection implements AutoCloseable {
 
     private void run() {
         long pauseMs = FIRST_PAUSE_MS;
-        String told = null;
+        String logged = null;
         while (!closed) {
             Link made = null;
             try {
@@ -140,7 +140,7 @@ final class Connection implements AutoCloseable {
                 LOGGER.log(Level.INFO, "connected to {0}", uri);
                 watcher.connected();
                 pauseMs = FIRST_PAUSE_MS;
-                told = null;
+                logged = null;
                 if (closed) {
                     made.end("hawserd is stopping");
                 }
@@ -150,10 +150,10 @@ final class Connection implements AutoCloseable {
                 }
             } catch (LibvirtException | HypervisorException failed) {
                 away = "cannot connect to " + uri + ": " + failed.getMessage();
-                if (!away.equals(told)) {
+                if (!away.equals(logged)) {
                     LOGGER.log(Level.WARNING, away + "; trying again");
                 }
-                told = away;
+                logged = away;
             } finally {
                 boolean was = link != null;
                 link = null;

@@ -12,7 +12,7 @@ final class Failures {
     /**
      * Translates an error.
      *
-     * @param what the failure in words: "the device cannot be put into domain a".
+     * @param what the failure in words: "the device cannot be added to domain a".
      * @param lost whether the connection has ended.
      */
     static HypervisorException of(String what, LibvirtException failed, boolean lost) {

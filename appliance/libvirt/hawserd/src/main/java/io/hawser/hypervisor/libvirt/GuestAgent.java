@@ -66,7 +66,7 @@ final class GuestAgent {
         try {
             return Json.read(answer) instanceof Map<?, ?> map ? map.get("return") : null;
         } catch (IOException broken) {
-            throw new HypervisorException(Reason.REFUSED, "the guest's agent answers " + command + " with what is no"
+            throw new HypervisorException(Reason.REFUSED, "the guest's agent does not answer " + command + " with"
                 + " JSON: " + answer.substring(0, Math.min(answer.length(), MAX_ERROR_CHARACTERS)), broken);
         }
     }

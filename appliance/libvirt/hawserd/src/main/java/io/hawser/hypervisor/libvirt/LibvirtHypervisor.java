@@ -30,10 +30,10 @@ public final class LibvirtHypervisor implements Hypervisor {
 
     private final List<Connection> connections = new ArrayList<>();
     // One thread, so that events keep libvirt's order; the event loop only fills its queue.
-    private final ExecutorService teller =
-        Executors.newSingleThreadExecutor(Thread.ofPlatform().name("libvirt-teller").daemon().factory());
+    private final ExecutorService publisher =
+        Executors.newSingleThreadExecutor(Thread.ofPlatform().name("libvirt-publisher").daemon().factory());
     private Listener listener;
-    private boolean whole; // teller's thread
+    private boolean whole; // publisher's thread
 
     /**
      * Connects nothing yet.
@@ -48,12 +48,12 @@ public final class LibvirtHypervisor implements Hypervisor {
             connections.add(new Connection(uri, new Events(), new Connection.Watcher() {
                 @Override
                 public void connected() {
-                    tell(LibvirtHypervisor.this::onConnected);
+                    publish(LibvirtHypervisor.this::onConnected);
                 }
 
                 @Override
                 public void disconnected(String reason) {
-                    tell(() -> onDisconnected(reason));
+                    publish(() -> onDisconnected(reason));
                 }
             }));
         }
@@ -93,9 +93,9 @@ public final class LibvirtHypervisor implements Hypervisor {
         onConnected();
     }
 
-    private void tell(Runnable what) {
-        if (!teller.isShutdown()) {
-            teller.execute(what);
+    private void publish(Runnable what) {
+        if (!publisher.isShutdown()) {
+            publisher.execute(what);
         }
     }
 
@@ -279,29 +279,29 @@ public final class LibvirtHypervisor implements Hypervisor {
     @Override
     public void close() {
         connections.forEach(Connection::close);
-        teller.shutdown();
+        publisher.shutdown();
     }
 
     /** Runs in the event loop: puts events into the queue of the reporting thread. */
     private final class Events implements LinkEvents {
         @Override
         public void lifecycle(UUID domain, String name, int event, int detail) {
-            tell(() -> listener.lifecycle(domain, name, Lifecycle.words(event, detail)));
+            publish(() -> listener.lifecycle(domain, name, Lifecycle.words(event, detail)));
         }
 
         @Override
         public void deviceAdded(UUID domain, String alias) {
-            tell(() -> listener.deviceAdded(domain, alias));
+            publish(() -> listener.deviceAdded(domain, alias));
         }
 
         @Override
         public void deviceRemoved(UUID domain, String alias) {
-            tell(() -> listener.deviceRemoved(domain, alias));
+            publish(() -> listener.deviceRemoved(domain, alias));
         }
 
         @Override
         public void metadataChanged(UUID domain, String namespace) {
-            tell(() -> listener.metadataChanged(domain, namespace));
+            publish(() -> listener.metadataChanged(domain, namespace));
         }
     }
 }
