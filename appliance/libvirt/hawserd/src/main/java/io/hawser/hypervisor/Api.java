@@ -109,10 +109,10 @@ final class Api {
         }
         // libvirt holds the domain, and all calls for it, until the hook ends. The limit holds whatever the broker
         // does.
-        Future<Optional<String>> called = threads.submit(() -> hooks.called(parts[3], parts[4], parts[5],
+        Future<Optional<String>> answer = threads.submit(() -> hooks.handle(parts[3], parts[4], parts[5],
             request.body()));
         try {
-            return called.get(leftNs, TimeUnit.NANOSECONDS).map(reason -> Answer.error(409, reason))
+            return answer.get(leftNs, TimeUnit.NANOSECONDS).map(reason -> Answer.error(409, reason))
                 .orElse(new Answer(200, Map.of()));
         } catch (TimeoutException e) {
             return Answer.error(503, "the broker did not answer within " + hookLimit.toSeconds() + " s");

@@ -46,19 +46,19 @@ final class Commands {
             "there is no such domain: " + name));
     }
 
-    private static boolean isLive(DomainView domain, Boolean asked) {
-        if (Boolean.TRUE.equals(asked) && !domain.running()) {
+    private static boolean isLive(DomainView domain, Boolean wanted) {
+        if (Boolean.TRUE.equals(wanted) && !domain.running()) {
             throw new CommandException(CommandException.Kind.REFUSED, "the domain does not run: " + domain.name());
         }
-        return asked == null ? domain.running() : asked;
+        return wanted == null ? domain.running() : wanted;
     }
 
-    private static boolean isConfig(DomainView domain, Boolean asked) {
-        if (Boolean.TRUE.equals(asked) && domain.inactiveXml() == null) {
+    private static boolean isConfig(DomainView domain, Boolean wanted) {
+        if (Boolean.TRUE.equals(wanted) && domain.inactiveXml() == null) {
             throw new CommandException(CommandException.Kind.REFUSED, "the domain is transient and has no definition" 
                 + ": " + domain.name());
         }
-        return asked == null ? domain.inactiveXml() != null : asked;
+        return wanted == null ? domain.inactiveXml() != null : wanted;
     }
 
     /** Gives a domain a vGPU: first the running domain, so that an impossible vGPU never enters the definition. */

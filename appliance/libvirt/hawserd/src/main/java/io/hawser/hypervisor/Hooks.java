@@ -40,7 +40,7 @@ final class Hooks {
      * @param driver {@code qemu} or {@code libxl}.
      * @return why the domain may not start; empty if it may, and for every hook that cannot refuse.
      */
-    Optional<String> called(String driver, String operation, String suboperation, String text) {
+    Optional<String> handle(String driver, String operation, String suboperation, String text) {
         boolean start = operation.equals("prepare") && suboperation.equals("begin");
         try {
             DomainXml xml = DomainXml.parse(text);

@@ -15,23 +15,23 @@ final class Places {
     private final int places;
     private final int maxWaiting;
     private final Duration patience;
-    private final Consumer<Channel> hear;
+    private final Consumer<Channel> serve;
     private final Deque<Channel> waiting = new ArrayDeque<>();
     private int taken;
 
     /**
      * @param patience the longest wait. A connection that has waited that long is read anyway, so that it gets an
      *     error as answer.
-     * @param hear begins to read from a connection.
+     * @param serve begins to read from a connection.
      */
-    Places(int places, int maxWaiting, Duration patience, Consumer<Channel> hear) {
+    Places(int places, int maxWaiting, Duration patience, Consumer<Channel> serve) {
         this.places = places;
         this.maxWaiting = maxWaiting;
         this.patience = patience;
-        this.hear = hear;
+        this.serve = serve;
     }
 
-    /** Takes a new connection. Nothing is read from it before {@code hear}. */
+    /** Takes a new connection. Nothing is read from it before {@code serve}. */
     void enter(Channel guest) {
         if (taken < places) {
             seat(guest);
@@ -39,7 +39,7 @@ final class Places {
             waiting.add(guest);
             var over = guest.eventLoop().schedule(() -> {
                 if (waiting.remove(guest)) {
-                    hear.accept(guest);
+                    serve.accept(guest);
                 }
             }, patience.toNanos(), TimeUnit.NANOSECONDS);
             guest.closeFuture().addListener(closed -> {
@@ -61,6 +61,6 @@ final class Places {
                 seat(next);
             }
         });
-        hear.accept(guest);
+        serve.accept(guest);
     }
 }

@@ -47,8 +47,8 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     private volatile long dueNs; // System.nanoTime() of the next pass without a request
     private volatile boolean closed;
     private volatile String host = "";
-    private String complaint = "";
-    private String brokerComplaint = "";
+    private String libvirtProblem = "";
+    private String brokerProblem = "";
 
     /**
      * How long a state between two others may last before its remains count as left over.
@@ -223,7 +223,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         if (picture != null) {
             picture.claims().stream().filter(c -> c.owner().concerns(host)).forEach(c -> known.add(c.owner().domain()));
         }
-        known.addAll(listed());
+        known.addAll(listTenantsOfFiles());
         known.addAll(lent);
         for (UUID uuid : known) {
             if (closed) {
@@ -246,7 +246,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         return picture != null && !picture.held(uuid, host).isEmpty();
     }
 
-    private Set<UUID> listed() {
+    private Set<UUID> listTenantsOfFiles() {
         Set<UUID> found = new HashSet<>();
         try {
             found.addAll(guests.list());
@@ -260,23 +260,23 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     private Shares.Picture picture() {
         try {
             Shares.Picture picture = shares.readPicture();
-            if (!brokerComplaint.isEmpty()) {
+            if (!brokerProblem.isEmpty()) {
                 Log.info("", "the broker answers again: " + shares.where());
-                brokerComplaint = "";
+                brokerProblem = "";
             }
             return picture;
         } catch (ShareException e) {
-            if (!e.getMessage().equals(brokerComplaint)) {
-                brokerComplaint = e.getMessage();
-                Log.warn("", brokerComplaint);
+            if (!e.getMessage().equals(brokerProblem)) {
+                brokerProblem = e.getMessage();
+                Log.warn("", brokerProblem);
             }
             return null;
         }
     }
 
     private void reportLibvirt(String reason) {
-        if (!reason.equals(complaint)) {
-            complaint = reason;
+        if (!reason.equals(libvirtProblem)) {
+            libvirtProblem = reason;
             if (reason.isEmpty()) {
                 Log.info("", "libvirt answers again");
             } else {
@@ -400,7 +400,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 request(untilNextPass()); // there is no event for the end of a mapping
             }
             if (picture == null) {
-                throw new ShareException(ShareException.Reason.AWAY, brokerComplaint);
+                throw new ShareException(ShareException.Reason.AWAY, brokerProblem);
             }
         }
 
@@ -421,7 +421,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             tenant.busy = true;
             publish(new VgpuStatus(VgpuStatus.State.WAITING, "", "shm", Instant.now(),
                 "for the guest to give the device back", "metadata"), true);
-            slowly(() -> {
+            runSlowly(() -> {
                 hotPlug.unplug(tenant.uuid, timeout(), tenant::setProgress);
                 hypervisor.setMetadata(tenant.uuid, VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
             });
@@ -456,7 +456,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             Claim claim = provision.provide(tenant, wish, Provision.Arrival.PLUG, require());
             tenant.busy = true;
             publish(status(VgpuStatus.State.WAITING, claim.vgpu(), "for the guest to see the device"), true);
-            slowly(() -> hotPlug.plug(tenant.uuid, wish.regionBytes(), timeout(), tenant::setProgress));
+            runSlowly(() -> hotPlug.plug(tenant.uuid, wish.regionBytes(), timeout(), tenant::setProgress));
         }
 
         private void fail(String reason) {
@@ -467,7 +467,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         }
 
         /** Runs an operation that may take long, without the tenant's steps. Another pass follows it. */
-        private void slowly(Runnable step) {
+        private void runSlowly(Runnable step) {
             slow.execute(() -> {
                 String failure = "";
                 try {
@@ -493,7 +493,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
         private Shares.Picture require() throws ShareException {
             if (picture == null) {
-                throw new ShareException(ShareException.Reason.AWAY, brokerComplaint);
+                throw new ShareException(ShareException.Reason.AWAY, brokerProblem);
             }
             return picture;
         }

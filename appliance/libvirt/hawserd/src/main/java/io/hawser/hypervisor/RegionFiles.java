@@ -92,7 +92,7 @@ final class RegionFiles {
                 throw new IOException(folder + " has no room for a region: bytes=" + bytes + " free="
                     + store.getUsableSpace(), e);
             }
-            hand(descriptor);
+            setOwnerAndMode(descriptor);
         } catch (IOException | RuntimeException e) {
             Files.deleteIfExists(path);
             throw e;
@@ -129,14 +129,14 @@ final class RegionFiles {
                 throw new IOException("the file of the device must be as long as the region: " + path + " bytes=" + size
                     + " region=" + bytes);
             }
-            hand(descriptor);
+            setOwnerAndMode(descriptor);
         } finally {
             Descriptors.close(descriptor);
         }
     }
 
     /** Works on the descriptor, because the name may refer to another file by now. */
-    private void hand(int descriptor) throws IOException {
+    private void setOwnerAndMode(int descriptor) throws IOException {
         Path file = of(descriptor);
         Map<String, Object> facts = Files.readAttributes(file, "unix:uid,gid");
         // The mode first: until the owner changes, no other user can replace the file.

@@ -55,12 +55,12 @@ final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> 
             return;
         }
         int uid = ((EpollDomainSocketChannel) context.channel()).peerCredentials().uid();
-        Api.Request asked = new Api.Request(request.method().name(), request.uri(),
+        Api.Request parsed = new Api.Request(request.method().name(), request.uri(),
             request.content().toString(StandardCharsets.UTF_8), uid, arrivedNs);
         boolean lines = request.headers().contains(HttpHeaderNames.ACCEPT, LINES, true);
         context.pipeline().remove(LIMIT);
         try {
-            threads.execute(() -> answer(context, asked, lines));
+            threads.execute(() -> answer(context, parsed, lines));
         } catch (RejectedExecutionException e) {
             whole(context, Api.Answer.error(503, "hawserd is stopping"));
         }

@@ -33,7 +33,7 @@ final class Shares implements AutoCloseable {
     private final Supplier<Endpoint> endpoints;
     private final Duration answerLimit;
     private ApiClient client;
-    private boolean doubted;
+    private boolean isStale;
 
     /**
      * A region of the broker.
@@ -97,7 +97,7 @@ final class Shares implements AutoCloseable {
         for (int attempt = 0;; attempt++) {
             String name = name(domain, domainName, wish, names);
             try {
-                Map<String, Object> body = wishes(wish);
+                Map<String, Object> body = properties(wish);
                 body.put("name", name);
                 body.put("owner", owner(new Claim.Owner(domain, host, "")));
                 Item made = ask(c -> Item.of(c.change("POST", VGPUS, body)));
@@ -130,7 +130,7 @@ final class Shares implements AutoCloseable {
         return taken.contains(first) ? second : first;
     }
 
-    private static Map<String, Object> wishes(Wish wish) {
+    private static Map<String, Object> properties(Wish wish) {
         Map<String, Object> body = new LinkedHashMap<>();
         body.put("memoryBytes", wish.memoryBytes());
         body.put("computeShare", wish.share());
@@ -147,7 +147,7 @@ final class Shares implements AutoCloseable {
 
     /** Changes a vGPU to the wish; its sessions continue. Fails with CHANGED if the owner is no longer the claim's. */
     Claim change(Claim claim, Wish wish) throws ShareException {
-        return patch(claim, wishes(wish));
+        return patch(claim, properties(wish));
     }
 
     /** Writes the new owner of a vGPU. Fails with CHANGED if the owner is no longer the claim's. */
@@ -231,7 +231,7 @@ final class Shares implements AutoCloseable {
         } catch (CtlException e) {
             boolean unknown = e.status() == 401 || e.status() == 403;
             if (e.exitCode() == ExitCode.NOT_REACHABLE || unknown) {
-                doubt(); // its ports, certificates or tokens may have changed
+                markStale(); // its ports, certificates or tokens may have changed
             }
             boolean away = e.status() == 0 || e.status() >= 500 || unknown;
             throw new ShareException(away ? ShareException.Reason.AWAY : e.status() == CHANGED
@@ -242,20 +242,20 @@ final class Shares implements AutoCloseable {
     }
 
     private synchronized ApiClient client() {
-        if (client == null || doubted) {
+        if (client == null || isStale) {
             Endpoint found = endpoints.get();
             // A certificate may have changed under the same name. The old client is not closed: other threads may still
             // use it.
             if (client == null || !found.equals(client.endpoint()) || found.caFile() != null) {
                 client = new ApiClient(found, answerLimit);
             }
-            doubted = false;
+            isStale = false;
         }
         return client;
     }
 
-    private synchronized void doubt() {
-        doubted = true;
+    private synchronized void markStale() {
+        isStale = true;
     }
 
     @Override

@@ -83,12 +83,12 @@ class HookTest {
         Thread.ofPlatform().daemon().start(() -> {
             try {
                 while (true) {
-                    SocketChannel asked = other.accept();
-                    kept.add(asked); // keeps the connection open without an answer
+                    SocketChannel client = other.accept();
+                    kept.add(client); // keeps the connection open without an answer
                     if (answer != null) {
-                        readAll(asked); // a client that still writes might not read the answer
-                        asked.write(ByteBuffer.wrap(answer.getBytes(StandardCharsets.ISO_8859_1)));
-                        asked.close();
+                        readAll(client); // a client that still writes might not read the answer
+                        client.write(ByteBuffer.wrap(answer.getBytes(StandardCharsets.ISO_8859_1)));
+                        client.close();
                     }
                 }
             } catch (IOException e) {
@@ -97,10 +97,10 @@ class HookTest {
         });
     }
 
-    private static void readAll(SocketChannel asked) throws IOException {
+    private static void readAll(SocketChannel client) throws IOException {
         ByteBuffer all = ByteBuffer.allocate(1 << 20);
         while (!StandardCharsets.UTF_8.decode(all.duplicate().flip()).toString().strip().endsWith("</domain>")) {
-            if (asked.read(all) < 0) {
+            if (client.read(all) < 0) {
                 return;
             }
         }

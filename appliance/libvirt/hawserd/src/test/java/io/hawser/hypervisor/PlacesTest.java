@@ -15,8 +15,8 @@ import org.junit.jupiter.api.Test;
 
 /** The order in which waiting connections are served. */
 class PlacesTest {
-    private final List<Channel> heard = new ArrayList<>();
-    private final Places places = new Places(2, 3, Duration.ofSeconds(22), heard::add);
+    private final List<Channel> served = new ArrayList<>();
+    private final Places places = new Places(2, 3, Duration.ofSeconds(22), served::add);
 
     private EmbeddedChannel[] enter(int count) {
         EmbeddedChannel[] guests = new EmbeddedChannel[count];
@@ -31,16 +31,16 @@ class PlacesTest {
     @Test
     void shouldServeWaitingConnectionsInOrderAsPlacesBecomeFree() {
         EmbeddedChannel[] guests = enter(5);
-        assertEquals(List.of(guests[0], guests[1]), heard);
+        assertEquals(List.of(guests[0], guests[1]), served);
         guests[2].close(); // it has not waited
         guests[1].close();
-        assertEquals(List.of(guests[0], guests[1], guests[3]), heard);
+        assertEquals(List.of(guests[0], guests[1], guests[3]), served);
         guests[3].close();
         guests[0].close();
-        assertEquals(List.of(guests[0], guests[1], guests[3], guests[4]), heard);
+        assertEquals(List.of(guests[0], guests[1], guests[3], guests[4]), served);
         assertTrue(guests[4].isOpen());
         EmbeddedChannel next = enter(1)[0];
-        assertEquals(next, heard.getLast(), "a place is free");
+        assertEquals(next, served.getLast(), "a place is free");
     }
 
     @Test
@@ -49,7 +49,7 @@ class PlacesTest {
         assertTrue(guests[4].isOpen());
         assertFalse(guests[5].isOpen());
         assertFalse(guests[6].isOpen());
-        assertEquals(2, heard.size());
+        assertEquals(2, served.size());
     }
 
     @Test
@@ -57,12 +57,12 @@ class PlacesTest {
         EmbeddedChannel[] guests = enter(3);
         guests[2].advanceTimeBy(21, TimeUnit.SECONDS);
         guests[2].runScheduledPendingTasks();
-        assertEquals(2, heard.size());
+        assertEquals(2, served.size());
         guests[2].advanceTimeBy(1, TimeUnit.SECONDS);
         guests[2].runScheduledPendingTasks();
-        assertEquals(guests[2], heard.getLast());
+        assertEquals(guests[2], served.getLast());
         guests[0].close();
-        assertEquals(3, heard.size(), "once");
+        assertEquals(3, served.size(), "once");
     }
 
     @Test

@@ -18,7 +18,7 @@ import java.util.function.Function;
 final class ScriptedXenStored implements AutoCloseable {
     private final ServerSocketChannel server;
     private final Path socket;
-    private final CompletableFuture<List<XenStoreMessage>> asked = new CompletableFuture<>();
+    private final CompletableFuture<List<XenStoreMessage>> recorded = new CompletableFuture<>();
 
     /**
      * Listens.
@@ -37,8 +37,8 @@ final class ScriptedXenStored implements AutoCloseable {
     }
 
     /** The requests, after the conversation's end. */
-    List<XenStoreMessage> asked() throws Exception {
-        return asked.get(120, TimeUnit.SECONDS);
+    List<XenStoreMessage> requests() throws Exception {
+        return recorded.get(120, TimeUnit.SECONDS);
     }
 
     private void serve(List<Function<XenStoreMessage, byte[]>> answers) {
@@ -63,11 +63,11 @@ final class ScriptedXenStored implements AutoCloseable {
                     channel.write(out);
                 }
             }
-            asked.complete(requests);
+            recorded.complete(requests);
         } catch (IOException e) {
-            asked.complete(requests); // the client closed early; the test checks its error
+            recorded.complete(requests); // the client closed early; the test checks its error
         } catch (RuntimeException e) {
-            asked.completeExceptionally(e);
+            recorded.completeExceptionally(e);
         }
     }
 

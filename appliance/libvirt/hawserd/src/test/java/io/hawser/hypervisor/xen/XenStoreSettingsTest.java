@@ -29,8 +29,8 @@ class XenStoreSettingsTest {
     @TempDir
     Path folder;
 
-    private static List<String> told(ScriptedXenStored peer) throws Exception {
-        return peer.asked().stream().map(m -> m.type() + " "
+    private static List<String> requestsOf(ScriptedXenStored peer) throws Exception {
+        return peer.requests().stream().map(m -> m.type() + " "
             + new String(m.payload(), StandardCharsets.UTF_8).replace('\0', '|')).toList();
     }
 
@@ -52,8 +52,9 @@ class XenStoreSettingsTest {
                 "11 " + path + "/broker|", "14 " + path + "/broker|n0|r4|",
                 "11 " + path + "/broker|tls://10.0.0.1:7656",
                 "11 " + path + "/token|", "14 " + path + "/token|n0|r4|", "11 " + path + "/token|id.secret",
-                "11 " + path + "/ca|", "14 " + path + "/ca|n0|r4|", "11 " + path + "/ca|PEM\n", "7 T|"), told(peer));
-            assertTrue(peer.asked().subList(1, 15).stream().allMatch(m -> m.transaction() == 9));
+                "11 " + path + "/ca|", "14 " + path + "/ca|n0|r4|", "11 " + path + "/ca|PEM\n", "7 T|"),
+                requestsOf(peer));
+            assertTrue(peer.requests().subList(1, 15).stream().allMatch(m -> m.transaction() == 9));
         }
     }
 
@@ -63,7 +64,7 @@ class XenStoreSettingsTest {
             HypervisorException refused = assertThrows(HypervisorException.class,
                 () -> new XenStoreSettings(peer.socket(), LONG).put(4, SETTINGS));
             assertEquals(Reason.NO_DOMAIN, refused.reason());
-            assertEquals(List.of("6 |", "2 /local/domain/4/name|", "7 F|"), told(peer));
+            assertEquals(List.of("6 |", "2 /local/domain/4/name|", "7 F|"), requestsOf(peer));
         }
     }
 
@@ -87,7 +88,7 @@ class XenStoreSettingsTest {
             assertTrue(refused.getMessage().contains("/ca, 5034 bytes with the path; at most 4096"),
                 refused.getMessage());
             assertFalse(refused.getMessage().contains("secret"));
-            assertEquals("7 F|", told(peer).getLast());
+            assertEquals("7 F|", requestsOf(peer).getLast());
         }
     }
 
@@ -96,7 +97,7 @@ class XenStoreSettingsTest {
         for (Function<XenStoreMessage, byte[]> answer : List.of(ok(), error("ENOENT"))) {
             try (ScriptedXenStored peer = new ScriptedXenStored(folder, List.of(answer))) {
                 new XenStoreSettings(peer.socket(), LONG).remove(4);
-                assertEquals(List.of("13 /local/domain/4/vm-data/hawser|"), told(peer));
+                assertEquals(List.of("13 /local/domain/4/vm-data/hawser|"), requestsOf(peer));
             }
         }
     }

@@ -36,7 +36,7 @@ class XenStoreTest {
         T with(XenStore store) throws IOException;
     }
 
-    private List<XenStoreMessage> asked;
+    private List<XenStoreMessage> requests;
 
     private <T> T talk(Duration timeout, Talk<T> talk, List<Function<XenStoreMessage, byte[]>> answers)
         throws Exception {
@@ -44,7 +44,7 @@ class XenStoreTest {
             try (XenStore store = XenStore.connect(peer.socket(), timeout)) {
                 return talk.with(store);
             } finally {
-                asked = peer.asked();
+                requests = peer.requests();
             }
         }
     }
@@ -69,10 +69,10 @@ class XenStoreTest {
     @Test
     void shouldReadAValue() throws Exception {
         assertEquals(Optional.of("10.0.0.1:7654"), talk(s -> s.read("/a/b"), answer("10.0.0.1:7654")));
-        assertEquals(1, asked.size());
-        assertEquals(XenStoreMessage.READ, asked.get(0).type());
-        assertEquals(0, asked.get(0).transaction());
-        assertEquals("/a/b\0", payload(asked.get(0)));
+        assertEquals(1, requests.size());
+        assertEquals(XenStoreMessage.READ, requests.get(0).type());
+        assertEquals(0, requests.get(0).transaction());
+        assertEquals("/a/b\0", payload(requests.get(0)));
     }
 
     @Test
@@ -82,7 +82,7 @@ class XenStoreTest {
             s.remove("/a");
             return null;
         }, error("ENOENT"));
-        assertEquals(XenStoreMessage.RM, asked.get(0).type());
+        assertEquals(XenStoreMessage.RM, requests.get(0).type());
     }
 
     @Test
@@ -92,10 +92,10 @@ class XenStoreTest {
             s.permit("/a", 7);
             return null;
         }, ok(), ok());
-        assertEquals(XenStoreMessage.WRITE, asked.get(0).type());
-        assertEquals("/a\0value", payload(asked.get(0)));
-        assertEquals(XenStoreMessage.SET_PERMS, asked.get(1).type());
-        assertEquals("/a\0n0\0r7\0", payload(asked.get(1)));
+        assertEquals(XenStoreMessage.WRITE, requests.get(0).type());
+        assertEquals("/a\0value", payload(requests.get(0)));
+        assertEquals(XenStoreMessage.SET_PERMS, requests.get(1).type());
+        assertEquals("/a\0n0\0r7\0", payload(requests.get(1)));
     }
 
     @Test
@@ -122,8 +122,8 @@ class XenStoreTest {
         XenStore[] store = new XenStore[1];
         talk(run(() -> store[0].inTransaction(() -> store[0].write("/a", "1")), store), answer("11\0"), ok(),
             error("EAGAIN"), answer("12\0"), ok(), ok());
-        assertEquals(List.of(0, 11, 11, 0, 12, 12), asked.stream().map(XenStoreMessage::transaction).toList());
-        assertEquals("T\0", payload(asked.get(5)));
+        assertEquals(List.of(0, 11, 11, 0, 12, 12), requests.stream().map(XenStoreMessage::transaction).toList());
+        assertEquals("T\0", payload(requests.get(5)));
     }
 
     @Test
@@ -145,9 +145,9 @@ class XenStoreTest {
         assertThrows(IllegalStateException.class, () -> talk(run(() -> store[0].inTransaction(() -> {
             throw new IllegalStateException("the work's");
         }), store), answer("11\0"), ok()));
-        assertEquals(XenStoreMessage.TRANSACTION_END, asked.get(1).type());
-        assertEquals(11, asked.get(1).transaction());
-        assertEquals("F\0", payload(asked.get(1)));
+        assertEquals(XenStoreMessage.TRANSACTION_END, requests.get(1).type());
+        assertEquals(11, requests.get(1).transaction());
+        assertEquals("F\0", payload(requests.get(1)));
     }
 
     @Test
