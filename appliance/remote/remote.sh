@@ -160,7 +160,7 @@ baseline() {
     workers_before=$(workers)
     descriptors_before=$(descriptors)
 }
-# Waits for a full pool: the start of a worker changes the number of the broker's descriptors.
+# Whether the pool is full and no worker is starting: a starting worker changes the number of the broker's descriptors.
 pool_full() {
     ctl broker --json > "$work/broker.json" && [ "$(workers)" -ge 2 ] &&
         [ "$(number starting < "$work/broker.json")" = 0 ] && [ "$(number assigned < "$work/broker.json")" = 0 ] &&

@@ -75,7 +75,7 @@ public final class DaemonClient {
             String reason = Problems.of(e);
             boolean denied = reason.toLowerCase(Locale.ROOT).contains("permission denied");
             throw new CtlException(denied ? ExitCode.NOT_ALLOWED : ExitCode.NOT_REACHABLE, denied
-                ? "not allowed to use hawserd at " + socket + ": only root and the group of its settings are"
+                ? "no permission for hawserd at " + socket + ": only root and the group of its settings have it"
                 : "hawserd does not answer at " + socket + ": " + reason);
         }
     }
