@@ -299,7 +299,7 @@ const tests = {
         await wire.cut();
     },
 
-    /** Takes the README's pictures. */
+    /** Takes the pictures of how-to/monitoring.md. */
     async pictures() {
         mkdirSync(given.pictures, {recursive: true});
         const take = async (page, name) => {

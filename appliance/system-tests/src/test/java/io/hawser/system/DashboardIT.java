@@ -115,7 +115,7 @@ class DashboardIT {
         Browser.run("refusals", given());
     }
 
-    /** Runs only on request: {@code -Dhawser.pictures=FOLDER} takes the README's screenshots. */
+    /** Runs only on request: {@code -Dhawser.pictures=FOLDER} takes the pictures of how-to/monitoring.md. */
     @Test
     void shouldTakePicturesWhenAsked() throws Exception {
         String folder = System.getProperty("hawser.pictures", "");
