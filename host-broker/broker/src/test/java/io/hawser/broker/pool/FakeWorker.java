@@ -11,9 +11,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
-import jnr.posix.MsgHdr;
-import jnr.posix.POSIX;
-import jnr.posix.POSIXFactory;
 
 /** A worker process for tests: speaks the control protocol on descriptor 3, and misbehaves as its argument says. */
 public final class FakeWorker {
@@ -21,7 +18,6 @@ public final class FakeWorker {
     /** Followed by a folder: the worker is ready when it has taken a file out of it. */
     public static final String GATED = "gated=";
     private static final int WELCOME_PAYLOAD_BYTES = 40;
-    private static final POSIX POSIX = POSIXFactory.getNativePOSIX();
     private static final String READY = "{\"type\":\"ready\",\"pid\":%d,\"backend\":\"fake\",\"devices\":[{\"name\":"
         + "\"Fake GPU\",\"uuid\":\"u-1\",\"totalBytes\":1073741824,\"pciBusId\":\"0000:01:00.0\","
         + "\"computeCapability\":\"9.0\"}]}";
@@ -170,7 +166,7 @@ public final class FakeWorker {
     private static void echo(int socket) {
         byte[] bytes = new byte[4096];
         while (true) {
-            int count = POSIX.read(socket, bytes, bytes.length);
+            int count = FakeSocket.read(socket, bytes);
             if (count == 0) {
                 return;
             }
@@ -183,7 +179,7 @@ public final class FakeWorker {
                     send("{\"type\":\"lost\",\"result\":700}");
                 }
                 writeAll(socket, back);
-            } else if (POSIX.errno() != jnr.constants.platform.Errno.EAGAIN.intValue()) {
+            } else if (count != FakeSocket.EAGAIN) {
                 return;
             } else {
                 java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);
@@ -195,10 +191,10 @@ public final class FakeWorker {
     private static void writeAll(int socket, byte[] bytes) {
         for (int at = 0; at < bytes.length;) {
             byte[] rest = java.util.Arrays.copyOfRange(bytes, at, bytes.length);
-            int count = POSIX.write(socket, rest, rest.length);
+            int count = FakeSocket.write(socket, rest);
             if (count > 0) {
                 at += count;
-            } else if (POSIX.errno() == jnr.constants.platform.Errno.EAGAIN.intValue()) {
+            } else if (count == FakeSocket.EAGAIN) {
                 java.util.concurrent.locks.LockSupport.parkNanos(100_000);
             } else {
                 return;
@@ -223,13 +219,13 @@ public final class FakeWorker {
     }
 
     private static boolean write(int descriptor, byte[] bytes) {
-        return POSIX.write(descriptor, bytes, bytes.length) == bytes.length;
+        return FakeSocket.write(descriptor, bytes) == bytes.length;
     }
 
     private static boolean read(byte[] into) {
         for (int at = 0; at < into.length;) {
             byte[] rest = new byte[into.length - at];
-            int count = POSIX.read(CONTROL, rest, rest.length);
+            int count = FakeSocket.read(CONTROL, rest);
             if (count <= 0) {
                 return false;
             }
@@ -241,17 +237,11 @@ public final class FakeWorker {
 
     /** A message, or null at the end of the socket; a descriptor that came with it is stored. */
     private static String receive(int[] descriptor) {
-        ByteBuffer head = ByteBuffer.allocateDirect(4).order(ByteOrder.LITTLE_ENDIAN);
-        MsgHdr message = POSIX.allocateMsgHdr();
-        message.setIov(new ByteBuffer[] {head});
-        message.allocateControl(4);
-        if (POSIX.recvmsg(CONTROL, message, 0) != 4) {
+        byte[] head = new byte[4];
+        if (FakeSocket.receive(CONTROL, head, descriptor) != head.length) {
             return null;
         }
-        if (message.getControlLen() > 0) {
-            descriptor[0] = message.getControls()[0].getData().order(ByteOrder.nativeOrder()).getInt(0);
-        }
-        byte[] json = new byte[head.getInt(0)];
+        byte[] json = new byte[ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN).getInt(0)];
         return read(json) ? new String(json, StandardCharsets.UTF_8) : null;
     }
 }
