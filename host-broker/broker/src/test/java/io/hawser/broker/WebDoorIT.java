@@ -12,8 +12,11 @@ import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -28,23 +31,56 @@ class WebDoorIT {
         + "Content-Type: application/json\r\n";
 
     @TempDir
-    Path folder;
+    private static Path sharedFolder;
+    private static RealProcess shared;
+
+    @TempDir
+    private Path ownFolder;
+    private Path folder;
     private RealProcess broker;
     private URI http;
+    private final Map<String, Long> refusedBefore = new HashMap<>();
 
+    /** A broker of the test's own. */
     private void start(String... settings) throws IOException {
+        folder = ownFolder;
+        broker = startIn(ownFolder, settings);
+        http = URI.create(broker.awaitEndpoints().get("http").asText());
+    }
+
+    /** The class's broker with the default settings, for tests that leave no connection and change no state. */
+    private void share() throws IOException {
+        if (shared == null) {
+            shared = startIn(sharedFolder);
+        }
+        folder = sharedFolder;
+        broker = shared;
+        http = URI.create(broker.awaitEndpoints().get("http").asText());
+        for (String reason : List.of("malformed", "pipelined")) {
+            refusedBefore.put(reason, refused(reason));
+        }
+    }
+
+    private static RealProcess startIn(Path folder, String... settings) throws IOException {
         List<String> all = new ArrayList<>(List.of(settings));
         all.add("-Dhawser.worker.command=" + TestBroker.workerCommand("normal"));
         all.add("-Dhawser.worker.pool-size=1");
-        broker = new RealProcess(folder, "broker", folder.resolve("state"), all.toArray(String[]::new));
-        broker.awaitReady();
-        http = URI.create(broker.awaitEndpoints().get("http").asText());
+        RealProcess started = new RealProcess(folder, "broker", folder.resolve("state"), all.toArray(String[]::new));
+        started.awaitReady();
+        return started;
     }
 
     @AfterEach
     void stop() {
-        if (broker != null) {
+        if (broker != null && broker != shared) {
             broker.close();
+        }
+    }
+
+    @AfterAll
+    static void stopShared() {
+        if (shared != null) {
+            shared.close();
         }
     }
 
@@ -65,11 +101,12 @@ class WebDoorIT {
             + "\r\nContent-Type: application/json\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
     }
 
+    /** Connections that the broker has refused for a reason since the test began. */
     private long refused(String reason) {
         String name = "hawser_http_refused_connections_total{reason=\"" + reason + "\"} ";
         return broker.request("GET", "/q/metrics", "", "*/*").body().lines()
             .filter(line -> line.startsWith(name)).mapToLong(line -> (long) Double.parseDouble(
-                line.substring(name.length()))).findFirst().orElseThrow();
+                line.substring(name.length()))).findFirst().orElseThrow() - refusedBefore.getOrDefault(reason, 0L);
     }
 
     private static void close(List<TestClient> clients) throws IOException {
@@ -188,7 +225,7 @@ class WebDoorIT {
 
     @Test
     void shouldQueueFewRequestsOfAConnection() throws Exception {
-        start();
+        share();
         try (TestClient client = client(ATTACKER)) {
             client.send(REQUEST + REQUEST);
             assertEquals(200, client.status());
@@ -206,7 +243,7 @@ class WebDoorIT {
 
     @Test
     void shouldQueueNothingForAPeerThatDoesNotRead() throws Exception {
-        start();
+        share();
         // Answers of 50 KiB and more: the sockets' buffers are full before the broker's memory is.
         String request = "GET /q/openapi HTTP/1.1\r\nHost: broker\r\n\r\n";
         try (TestClient deaf = client(ATTACKER)) {
@@ -219,7 +256,7 @@ class WebDoorIT {
 
     @Test
     void shouldRefuseARequestWhoseLengthHasTwoMeanings() throws Exception {
-        start();
+        share();
         String smuggled = "GET /q/health/live HTTP/1.1\r\nHost: broker\r\n\r\n";
         List<String> ambiguous = List.of("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
             "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -246,7 +283,7 @@ class WebDoorIT {
 
     @Test
     void shouldNotSpeakHttp2() throws Exception {
-        start();
+        share();
         try (TestClient client = client(ATTACKER)) {
             client.send(HEAD + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: "
                 + "AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n");
