@@ -15,14 +15,19 @@ import java.util.zip.ZipFile;
 import java.util.zip.ZipOutputStream;
 
 /**
- * Writes jars again, their entries uncompressed, at one time and without native libraries of other systems: an archive
- * by xz is a third smaller of them so, and a JVM starts a little sooner. {@code make-distribution} runs it from source.
+ * Writes jars again, their entries uncompressed, at one time and without native libraries and constants of other
+ * systems: an archive by xz is a third smaller of them so, and a JVM starts a little sooner. {@code make-distribution}
+ * runs it from source.
  */
 final class RepackJars {
     private static final LocalDateTime TIME = LocalDateTime.of(2026, 1, 1, 0, 0);
     private static final Pattern NATIVE = Pattern.compile(".*\\.(so|dll|dylib|jnilib|a)");
     private static final Pattern OURS = Pattern.compile(
         ".*(x86_64-Linux|linux-amd64|linux-x86_64)/[^/]*\\.so|META-INF/native/lib[a-z_]*_x86_64\\.so");
+
+    // Classes of jnr-constants; it searches the folders linux and fake on x86-64 Linux.
+    private static final Pattern FOREIGN_CONSTANTS = Pattern.compile(
+        "jnr/constants/platform/(?!linux/[^/]*$|fake/)[^/]+/.*");
 
     private RepackJars() {
     }
@@ -46,6 +51,9 @@ final class RepackJars {
                 ZipEntry entry = entries.nextElement();
                 if (!names.add(entry.getName())) {
                     continue; // a few jars have a file twice; the JVM takes the one that ZipFile gives
+                }
+                if (FOREIGN_CONSTANTS.matcher(entry.getName()).matches()) {
+                    continue;
                 }
                 boolean isNative = NATIVE.matcher(entry.getName()).matches();
                 if (isNative && !OURS.matcher(entry.getName()).matches()) {
