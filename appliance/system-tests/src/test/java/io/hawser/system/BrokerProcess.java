@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -38,12 +39,16 @@ final class BrokerProcess implements AutoCloseable {
     private static final Pattern DEFECT = Pattern.compile(
         "internal error|a task raised an exception|an exception was thrown by|failed, error id",
         Pattern.CASE_INSENSITIVE);
+    private static final String POOL_SIZE = "hawser.worker.pool-size";
+    private static final String WORKER_ENVIRONMENT = "hawser.worker.environment";
     private static final String WARM_UP = "HAWSER_WARM_UP"; // read by workers
+    private static final String JVM_OPTIONS = "JDK_JAVA_OPTIONS"; // read by the java command
     /**
      * Settings with which each worker starts as if a guest were waiting: it is ready sooner, and its first calls are
      * slower. For classes with many sessions; other classes use workers as the pool keeps them.
      */
-    static final Map<String, String> AWAITED_WORKERS = Map.of("hawser.worker.environment", "PATH,TMPDIR," + WARM_UP);
+    static final Map<String, String> AWAITED_WORKERS =
+        Map.of(WORKER_ENVIRONMENT, "PATH,TMPDIR," + WARM_UP, POOL_SIZE, "2");
 
     private final HttpClient client;
     private final Path stateDir;
@@ -66,6 +71,16 @@ final class BrokerProcess implements AutoCloseable {
         this.process = process;
         this.region = region;
         this.logBegin = logBegin;
+    }
+
+    /**
+     * The settings with workers whose start takes half the processor time: as {@link #AWAITED_WORKERS}, and without C2.
+     * For classes that test another part than the worker.
+     */
+    static Map<String, String> withQuickWorkers(Map<String, String> settings) {
+        Map<String, String> all = new HashMap<>(settings);
+        all.put(WORKER_ENVIRONMENT, "PATH,TMPDIR," + WARM_UP + "," + JVM_OPTIONS);
+        return all;
     }
 
     /**
@@ -115,16 +130,20 @@ final class BrokerProcess implements AutoCloseable {
             // A long limit: on a busy machine a slow start is not a failure.
             "-Dhawser.worker.start-timeout=240s", "-Dhawser.listen.handshake-timeout=60s"));
         region.settings("tests").forEach((key, value) -> command.add("-D" + key + "=" + value));
-        settings.forEach((key, value) -> command.add("-D" + key + "=" + value));
+        Map<String, String> all = new HashMap<>(settings);
+        all.putIfAbsent(POOL_SIZE, "1"); // few tests need more, and each worker costs a second of processor time
+        all.forEach((key, value) -> command.add("-D" + key + "=" + value));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
-        builder.environment().put(WARM_UP, "off"); // workers receive it only with AWAITED_WORKERS
+        // Workers inherit these only with AWAITED_WORKERS and withQuickWorkers; the broker runs with C1 anyway.
+        builder.environment().put(WARM_UP, "off");
+        builder.environment().put(JVM_OPTIONS, "-XX:TieredStopAtLevel=1");
         long logBegin = Files.exists(log) ? Files.size(log) : 0;
         Process process = builder.start();
         BrokerProcess broker = new BrokerProcess(stateDir, log, logBegin, process, region, trusted);
         try {
             boolean asked = trusted != null || !settings.containsKey("hawser.tls.certificate");
-            boolean hasPool = asked && !"0".equals(settings.get("hawser.worker.pool-size"));
+            boolean hasPool = asked && !"0".equals(all.get(POOL_SIZE));
             broker.awaitStart(hasPool);
         } catch (AssertionError e) {
             broker.expectDefect(); // reports the first failure only

@@ -40,8 +40,8 @@ class DashboardIT {
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("dashboard", stateDir.resolve("broker"), Map.of("hawser.gpu.software.devices", "2",
-            "hawser.worker.pool-size", "1"));
+        broker = BrokerProcess.start("dashboard", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.gpu.software.devices", "2")));
         makeViewer();
     }
 

@@ -35,7 +35,7 @@ class FaultsIT {
 
     @BeforeAll
     static void startBroker() throws IOException {
-        broker = BrokerProcess.start("faults", folder.resolve("faults"), Map.of());
+        broker = BrokerProcess.start("faults", folder.resolve("faults"), BrokerProcess.AWAITED_WORKERS);
     }
 
     @AfterAll

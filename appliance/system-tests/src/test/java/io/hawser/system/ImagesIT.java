@@ -32,7 +32,8 @@ class ImagesIT {
     @ParameterizedTest
     @EnumSource
     void shouldSendAnImageOnce(Carrier carrier) throws Exception {
-        try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"), Map.of())) {
+        try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"),
+                BrokerProcess.withQuickWorkers(Map.of()))) {
             long first = sentBy(broker, carrier);
             assertTrue(first > IMAGES_BYTES, "bytes=" + first);
             // The broker receives an image independently of the session, whose end does not wait for it.
@@ -48,7 +49,7 @@ class ImagesIT {
     @EnumSource
     void shouldKeepNoImagesWhenDisabled(Carrier carrier) throws Exception {
         try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"),
-                Map.of("hawser.images.max-size", "0"))) {
+                BrokerProcess.withQuickWorkers(Map.of("hawser.images.max-size", "0")))) {
             assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);
             assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);
         }

@@ -29,8 +29,8 @@ class QuotaIT {
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("quota", stateDir.resolve("broker"), Map.of(
-            "hawser.vgpus.default.memory-bytes", Long.toString(QUOTA_MEBIBYTES * MEBIBYTE)));
+        broker = BrokerProcess.start("quota", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.vgpus.default.memory-bytes", Long.toString(QUOTA_MEBIBYTES * MEBIBYTE))));
     }
 
     @AfterAll

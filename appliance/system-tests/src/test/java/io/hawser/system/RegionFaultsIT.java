@@ -31,7 +31,7 @@ class RegionFaultsIT {
     @BeforeAll
     static void startBroker() throws IOException {
         broker = BrokerProcess.start("region-faults", folder.resolve("region-faults"), RegionFile.unused(32, SLOTS),
-            Map.of());
+            BrokerProcess.AWAITED_WORKERS);
     }
 
     @AfterAll

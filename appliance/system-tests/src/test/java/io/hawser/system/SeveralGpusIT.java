@@ -29,8 +29,8 @@ class SeveralGpusIT {
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("several-gpus", stateDir.resolve("broker"), Map.of(
-            "hawser.gpu.software.devices", DEVICES, "hawser.vgpus.default.gpus", "all"));
+        broker = BrokerProcess.start("several-gpus", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.gpu.software.devices", DEVICES, "hawser.vgpus.default.gpus", "all")));
     }
 
     @AfterAll

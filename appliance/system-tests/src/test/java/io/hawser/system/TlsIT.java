@@ -39,8 +39,8 @@ class TlsIT {
     }
 
     private static Map<String, String> settings(Path certificate) {
-        return Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate", certificate.toString(),
-            "hawser.tls.key", key.toString());
+        return BrokerProcess.withQuickWorkers(Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate",
+            certificate.toString(), "hawser.tls.key", key.toString()));
     }
 
     /** Condition of the class: an assumption in {@link #startBroker} would report no test at all. */
