@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -30,10 +29,11 @@ class HawserctlIT {
     private static Hawserctl admin;
 
     @BeforeAll
-    static void startBroker() throws IOException {
-        broker = BrokerProcess.start("hawserctl", folder.resolve("state"), Map.of());
+    static void startBroker() throws Exception {
+        broker = BrokerProcess.start("hawserctl", folder.resolve("state"),
+            BrokerProcess.withQuickWorkers(Map.of()));
         admin = new Hawserctl(Files.createDirectories(folder.resolve("home")), Map.of("HAWSERCTL_STATE_DIR",
-            broker.stateDir().toString()));
+            broker.stateDir().toString())).withClassCache(folder.resolve("hawserctl.aot"));
     }
 
     @AfterAll
