@@ -98,6 +98,18 @@ class LauncherIT {
     }
 
     @Test
+    void shouldRefuseToStartWithALimitOfHttpOutOfBounds() throws Exception {
+        Path stateDir = folder.resolve("limits-state");
+        try (RealProcess broker = new RealProcess(folder, "limits", stateDir, "-Dhawser.http.max-per-peer=0")) {
+            assertEquals(1, broker.awaitExit());
+            assertTrue(broker.output().contains("hawser-broker: hawser.http.max-per-peer must be between 1 and "
+                + "2147483647: value=0"), broker.output());
+            assertFalse(broker.output().contains("\tat "), "one line, no stack trace: " + broker.output());
+            assertFalse(Files.exists(stateDir.resolve("broker.mv.db")), "nothing has started");
+        }
+    }
+
+    @Test
     void shouldServeWithTheRealWorker() throws Exception {
         Path workers = Path.of("../worker/target/app");
         assumeTrue(Files.isDirectory(workers), "skipped: the worker is not built: " + workers);

@@ -17,6 +17,7 @@ import io.hawser.broker.model.StartException;
 import io.hawser.broker.rest.Gate;
 import io.hawser.broker.stream.Watch;
 import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.web.HttpLimits;
 import io.hawser.cuda.generated.Description;
 import io.quarkus.runtime.ShutdownEvent;
 import io.quarkus.runtime.StartupEvent;
@@ -65,6 +66,7 @@ public class BrokerLifecycle {
                 LOG.warnf("%s%s", finding.level() == Finding.Level.MISSING ? "MISSING " : "", finding.text());
             }
         }
+        HttpLimits.check(config.http());
         Exposure.check(config).forEach(LOG::warn);
         UsersFile users = users();
         EventFeed feed = new EventFeed(watch.events(), metrics);

@@ -42,20 +42,12 @@ public class WebDoor {
     /**
      * Reads the limits.
      *
-     * @throws StartException when a limit makes no sense; the message names it.
+     * @throws StartException when {@link HttpLimits} rejects a limit.
      */
     @Inject
     public WebDoor(BrokerConfig config, MeterRegistry registry) {
         BrokerConfig.Http http = config.http();
-        atLeastOne("max-per-peer", http.maxPerPeer());
-        atLeastOne("max-head-fields", http.maxHeadFields());
-        atLeastOne("max-head-size", http.maxHeadSize().asLongValue());
-        atLeastOne("max-pipelined", http.maxPipelined());
-        atLeastOne("request-timeout", http.requestTimeout().toMillis());
-        if (http.reservedConnections() < 0 || http.reservedConnections() >= http.maxConnections()) {
-            throw new StartException("hawser.http.reserved-connections must be below hawser.http.max-connections: "
-                + "reserved=" + http.reservedConnections() + " max=" + http.maxConnections());
-        }
+        HttpLimits.check(http);
         requestLimits = new RequestLimits(Math.toIntExact(http.maxHeadSize().asLongValue()), http.maxHeadFields(),
             http.maxPipelined(), http.requestTimeout());
         places = new Places(http.maxConnections(), http.reservedConnections(), http.maxPerPeer());
@@ -69,12 +61,6 @@ public class WebDoor {
             Gauge.builder("hawser.http.connections", places, p -> p.count(standing))
                 .description("Connections to the REST interface")
                 .tag("standing", standing.name().toLowerCase(Locale.ROOT)).register(registry);
-        }
-    }
-
-    private static void atLeastOne(String setting, long value) {
-        if (value < 1 || value > Integer.MAX_VALUE) {
-            throw new StartException("hawser.http." + setting + " must be at least 1: value=" + value);
         }
     }
 

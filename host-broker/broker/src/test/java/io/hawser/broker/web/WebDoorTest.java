@@ -92,7 +92,9 @@ class WebDoorTest {
     @Test
     void shouldRefuseLimitsThatMakeNoSense() {
         for (String[] bad : new String[][] {{"max-per-peer", "0"}, {"max-head-fields", "0"}, {"max-head-size", "0"},
-            {"max-pipelined", "0"}, {"request-timeout", "0s"}, {"reserved-connections", "6"},
+            {"max-pipelined", "0"}, {"max-head-size", "2G"}, {"max-failed-logins", "0"}, {"max-connections", "0"},
+            {"max-failed-logins", "1000001"}, {"request-timeout", "0s"}, {"request-timeout", "25d"},
+            {"known-peer-time", "200000d"}, {"login-idle", "0s"}, {"login-life", "0s"}, {"reserved-connections", "6"},
             {"reserved-connections", "-1"}}) {
             StartException refused = assertThrows(StartException.class,
                 () -> door(Map.of("hawser.http." + bad[0], bad[1])), bad[0]);
