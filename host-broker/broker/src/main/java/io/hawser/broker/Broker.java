@@ -37,6 +37,7 @@ import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
+import io.hawser.broker.turns.MpsFolder;
 import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.turns.TurnRules;
 import io.hawser.broker.turns.TurnScheduler;
@@ -139,11 +140,15 @@ public final class Broker {
         this.config = config;
         this.stateDir = stateDir;
         this.database = database;
-        command = WorkerCommand.of(config, environment).withCache(config);
+        MpsFolder mps = MpsFolder.of(config, environment).orElse(null);
+        command = WorkerCommand.of(config, environment).withMps(mps).withCache(config);
         adminToken = new AdminToken(stateDir.resolve("admin.token"));
         vgpus = new VgpuTable(Placement.of(config.placement(), config.overcommit()), config.worker().poolSize(),
             this::isFailing);
-        turnMode = TurnMode.of(config, environment);
+        turnMode = TurnMode.of(config, mps);
+        if (mps != null) {
+            mps.warnings().forEach(LOG::warn);
+        }
         if (turnMode == TurnMode.MPS) {
             vgpus.shareByPercentage();
         }

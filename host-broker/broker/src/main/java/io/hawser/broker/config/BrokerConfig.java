@@ -60,6 +60,9 @@ public interface BrokerConfig {
     /** Device code that is kept of one session for later ones of the same vGPU, which then need not send it. */
     Images images();
 
+    /** NVIDIA's MPS. */
+    Mps mps();
+
     /** How vGPUs that share a GPU take turns on it. */
     Turns turns();
 
@@ -311,8 +314,8 @@ public interface BrokerConfig {
             + "-XX:+DisableAttachMechanism -XX:+ErrorFileToStderr -XX:-CreateCoredumpOnCrash")
         String flags();
 
-        /** Names of the environment variables that a worker inherits; it gets no other. */
-        @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES,CUDA_MPS_PIPE_DIRECTORY")
+        /** Names of the environment variables that a worker inherits. {@link Mps} adds CUDA_MPS_PIPE_DIRECTORY. */
+        @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES")
         List<String> environment();
 
         /**
@@ -428,6 +431,18 @@ public interface BrokerConfig {
         /** Images of all vGPUs together. */
         @WithDefault("1024")
         int maxTotalCount();
+    }
+
+    /** NVIDIA's MPS. */
+    interface Mps {
+        /** Used when neither the setting nor CUDA_MPS_PIPE_DIRECTORY in the broker's environment names a folder. */
+        String DEFAULT_PIPE_DIRECTORY = "/run/nvidia-mps";
+
+        /**
+         * Folder of the pipes of MPS's control daemon. Only root or the broker's user may be able to make or change
+         * it: NVIDIA's driver in the workers trusts each daemon that listens there.
+         */
+        Optional<Path> pipeDirectory();
     }
 
     /** How vGPUs that share a GPU take turns on it. */

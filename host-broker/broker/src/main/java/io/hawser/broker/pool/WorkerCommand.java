@@ -3,6 +3,7 @@ package io.hawser.broker.pool;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.model.WorkerKind;
+import io.hawser.broker.turns.MpsFolder;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -50,6 +51,20 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
             }
         }
         return new WorkerCommand(command, List.copyOf(passed), null, Confinement.of(worker));
+    }
+
+    /**
+     * The same with the folder of MPS in the environment, whatever the workers inherit.
+     *
+     * @param mps null with the software GPU, whose workers need none.
+     */
+    public WorkerCommand withMps(MpsFolder mps) {
+        List<String> told = new ArrayList<>(environment);
+        told.removeIf(variable -> variable.startsWith(MpsFolder.VARIABLE + "="));
+        if (mps != null) {
+            told.add(MpsFolder.VARIABLE + "=" + mps.path());
+        }
+        return new WorkerCommand(command, List.copyOf(told), cache, confinement);
     }
 
     /**

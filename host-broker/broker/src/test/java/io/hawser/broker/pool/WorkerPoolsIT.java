@@ -262,6 +262,15 @@ class WorkerPoolsIT {
     }
 
     @Test
+    void shouldKeepWorkersFromNvidiasDefaultFolder() throws Exception {
+        try (TestBroker broker = start(Map.of("hawser.worker.environment", "PATH")); TestGuest guest
+            = guest(broker, "default")) {
+            guest.receive();
+            assertEquals(Map.of(PIPES, "/run/nvidia-mps"), told(broker, "default"));
+        }
+    }
+
+    @Test
     void shouldNotStartWithASettingThatIsNoChoice() {
         StartException wrong = assertThrows(StartException.class, () -> start(Map.of("hawser.vgpus.bad.gpus", "two")));
         assertTrue(wrong.getMessage().contains("hawser.vgpus.bad: GPUs must be any, all"), wrong.getMessage());
