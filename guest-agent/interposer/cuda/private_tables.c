@@ -30,8 +30,10 @@ static const void *base_of(const void *code, const char **name_p) {
 
 /*
  * A runtime's first call reads the driver's version, initialises the driver and requests a table, all in one thread
- * (cudart 13.0, observed from outside). It gives up without the table: this call fails and so does each later one, and
- * none of them reaches the driver. CUPTI, for example, requests only tables.
+ * (cudart 13.0, observed from outside). It gives up without the table: each call that needs the driver fails, and none
+ * reaches the driver. The first call may be cudaDriverGetVersion or cudaGetErrorString, which succeed: the driver sees
+ * the same calls then. So the line must come here, because no call comes later. CUPTI, for example, requests only
+ * tables.
  */
 static bool is_runtime(const void *caller, const char **name_p) {
     const char *other;
@@ -42,11 +44,11 @@ static bool is_runtime(const void *caller, const char **name_p) {
 static void say(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     if (strncmp(name, "libcudart.so", strlen("libcudart.so")) == 0) {
-        hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and all its calls fail here: start the program by "
+        hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and its calls to the GPU fail here: start the program by "
                 "`hawser run`, which loads Hawser's: path=%s", name, path);
     } else {
-        hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and all its calls fail here: link it with "
-                "nvcc -cudart shared: path=%s", name, path);
+        hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and its calls to the GPU fail here: link it "
+                "with nvcc -cudart shared: path=%s", name, path);
     }
 }
 
