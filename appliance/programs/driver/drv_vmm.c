@@ -114,6 +114,7 @@ static void aliases(CUfunction add) {
     CU_OK(cuMemMap(base, unit, 0, memory, 0));
     open_range(base, 1);
     fill_range(base, (size_t) count, 3);
+    CU_OK(cuCtxSynchronize()); /* a copy of pageable memory may return before its last transfer, into this mapping */
     CU_OK(cuMemUnmap(base, unit));
     CU_OK(cuMemMap(base + 2 * unit, unit, 0, memory, 0));
     CU_OK(cuMemMap(base + 3 * unit, unit, 0, memory, 0));
