@@ -1,23 +1,8 @@
 /* Results of libcuda.so.1 for wrong calls, which are those of driver 580 on an H200, and its lines on stderr. */
 #include "asker.h"
-#include "fake_broker.h"
-#include "rules.h"
+#include "kernel_program.h"
 
 #include <fcntl.h>
-
-static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
-static CUcontext context;
-static CUfunction function; /* (int, double, char) */
-static CUstream stream;
-
-static void start(void) {
-    CUmodule module;
-    broker_start(BROKER_KIND);
-    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
-    HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS && cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
-    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
-    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-}
 
 /* Bytes that are written for each attribute, from 1 on; 0 for an attribute without an answer here. */
 static const uint8_t widths[] = {0, 8, 4, 8, 8, 0, 4, 8, 4, 4, 4, 8, 8, 4, 8, 4, 4, 8, 8, 8, 8, 4};
@@ -53,7 +38,7 @@ static void check_widths(CUdeviceptr pointer) {
 }
 
 static void shouldWriteAttributesOfPointersInTheDriversWidths(void) {
-    start();
+    start_kernel_program();
     CUdeviceptr memory;
     void *pinned;
     HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS && cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS);
@@ -79,7 +64,7 @@ static void shouldWriteAttributesOfPointersInTheDriversWidths(void) {
 }
 
 static void shouldRefuseAttributesOfPoolsThatThereAreNot(void) {
-    start();
+    start_kernel_program();
     CUmemoryPool pool;
     uint64_t value = 0;
     HWS_CHECK(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
@@ -109,7 +94,7 @@ static CUresult add_file(CUjitInputType type, const char *contents) {
 }
 
 static void shouldRefuseEmptyInputsOfALink(void) {
-    start();
+    start_kernel_program();
     CUlinkState link;
     char empty[1] = "";
     for (int type = CU_JIT_INPUT_CUBIN; type <= CU_JIT_INPUT_NVVM + 1; type++) {
@@ -148,7 +133,7 @@ static void check_text(bool longer) {
 }
 
 static void shouldSayOnceThatPinnedMemoryIsOutOfSight(void) {
-    start();
+    start_kernel_program();
     static char registered[4096] __attribute__((aligned(4096)));
     void *pinned, *gone;
     HWS_CHECK(cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS && cuMemHostAlloc(&gone, 4096, 0) == CUDA_SUCCESS);
@@ -167,7 +152,7 @@ static void shouldSayOnceThatPinnedMemoryIsOutOfSight(void) {
 }
 
 static void shouldSayThatPinnedMemoryOfAGraphIsOutOfSight(void) {
-    start();
+    start_kernel_program();
     CUgraph graph;
     void *pinned;
     HWS_CHECK(cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS);
@@ -177,7 +162,7 @@ static void shouldSayThatPinnedMemoryOfAGraphIsOutOfSight(void) {
 }
 
 static void shouldSayNothingOfPinnedMemoryForOtherErrors(void) {
-    start();
+    start_kernel_program();
     void *pinned;
     HWS_CHECK(cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS && launch(2.5) == CUDA_SUCCESS);
     atomic_store(&broker_status_of_next_sync, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -190,7 +175,7 @@ static const asker_driver_t driver = {cuGetExportTable, cuDriverGetVersion, cuIn
 static void shouldSayNothingWhenALibraryAsksForTables(void) {
     int version;
     HWS_CHECK(asker_ask(&driver) == CUDA_ERROR_NOT_FOUND);
-    start();
+    start_kernel_program();
     HWS_CHECK(cuDriverGetVersion(&version) == CUDA_SUCCESS && cuInit(0) == CUDA_SUCCESS);
     HWS_CHECK(asker_ask(&driver) == CUDA_ERROR_NOT_FOUND && asker_ask(&driver) == CUDA_ERROR_NOT_FOUND);
 }

@@ -1,26 +1,15 @@
 /* Graphs and stream capture in libcuda.so.1: records and results. Each rule runs in a process of its own. */
-#include "fake_broker.h"
-#include "rules.h"
-
+#include "kernel_program.h"
 
 size_t __sanitizer_get_current_allocated_bytes(void); /* sanitizer/allocator_interface.h, which only clang installs */
 
 /* Rounds may differ by this: the broker's thread also sends records. */
 #define SLACK_BYTES 65536
 
-static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
-static CUcontext context;
-static CUfunction function; /* (int, double, char) */
-static CUstream stream;
 static CUdeviceptr memory;
 
 static void start(void) {
-    CUmodule module;
-    broker_start(BROKER_KIND);
-    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
-    HWS_CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS && cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
-    HWS_CHECK(cuModuleGetFunction(&function, module, "kernel") == CUDA_SUCCESS);
-    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    start_kernel_program();
     HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS);
 }
 
