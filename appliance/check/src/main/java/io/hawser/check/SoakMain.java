@@ -39,33 +39,15 @@ public final class SoakMain {
                 }
             }
         } catch (UsageException e) {
-            System.err.println("hawser-check: " + e.getMessage() + "\n" + USAGE);
-            System.exit(2);
+            System.exit(Standalone.refuse(e, USAGE));
             return;
         }
         System.exit(run(time, backend, seed, keep));
     }
 
     private static int run(Duration time, String backend, long seed, boolean keep) {
-        try (Workplace workplace = Workplace.make(true, keep); Children children = new Children()) {
-            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-                children.close();
-                workplace.close();
-            }));
-            try {
-                Installation installation = Installation.ofLauncher();
-                boolean clean = new Soak(installation, children, workplace, backend, seed).run(time);
-                if (!clean) {
-                    workplace.keep();
-                    System.out.println("logs and outputs: " + workplace.folder());
-                }
-                return clean ? 0 : 1;
-            } catch (CheckException e) {
-                workplace.keep();
-                System.err.println("hawser-check: " + e.getMessage() + "\nlogs and outputs: " + workplace.folder());
-                return 1;
-            }
-        }
+        return Standalone.run(true, keep, (installation, children, workplace) ->
+            new Soak(installation, children, workplace, backend, seed).run(time));
     }
 
     /** The value of an option. */

@@ -41,27 +41,16 @@ public final class StartsMain {
                 }
             }
         } catch (UsageException e) {
-            System.err.println("hawser-check: " + e.getMessage() + "\n" + USAGE);
-            System.exit(2);
+            System.exit(Standalone.refuse(e, USAGE));
             return;
         }
         System.exit(run(rounds, clients, pause, backend, keep));
     }
 
     private static int run(int rounds, int clients, Duration pause, String backend, boolean keep) {
-        try (Workplace workplace = Workplace.make(false, keep); Children children = new Children()) {
-            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-                children.close();
-                workplace.close();
-            }));
-            try {
-                new Starts(Installation.ofLauncher(), children, workplace, backend, clients, rounds, pause).run();
-                return 0;
-            } catch (CheckException e) {
-                workplace.keep();
-                System.err.println("hawser-check: " + e.getMessage() + "\nlogs and outputs: " + workplace.folder());
-                return 1;
-            }
-        }
+        return Standalone.run(false, keep, (installation, children, workplace) -> {
+            new Starts(installation, children, workplace, backend, clients, rounds, pause).run();
+            return true;
+        });
     }
 }
