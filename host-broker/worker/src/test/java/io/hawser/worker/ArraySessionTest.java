@@ -15,7 +15,6 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.Parameter;
@@ -35,20 +34,6 @@ class ArraySessionTest {
 
     @Parameter
     private Carrier carrier;
-
-    private static byte[] random(int bytes) {
-        byte[] data = new byte[bytes];
-        new Random(bytes).nextBytes(data);
-        return data;
-    }
-
-    private static void leave(Rig rig) throws IOException {
-        rig.guest().close();
-        rig.expect("ended");
-        assertTrue(rig.join());
-        assertEquals("", rig.gpu().leftAtClose());
-        assertEquals(0, rig.lastStats().path("refusedRecords").asLong());
-    }
 
     /** Creates an array of elements with one channel; returns the status. */
     private static int create(Guest guest, long id, long width, long height, long depth, int format, int channels,
@@ -93,14 +78,14 @@ class ArraySessionTest {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long array = array(guest, 50, 20, 8);
-            byte[] data = random(10 * 5 * 3);
+            byte[] data = Guest.random(10 * 5 * 3);
             write(guest, array, new long[] {7, 4, 2, 10, 5, 3}, data);
             assertArrayEquals(data, guest.collect(sendRead(guest, array, 7, 4, 2, 10, 5, 3), data.length));
             assertArrayEquals(Arrays.copyOfRange(data, 53, 58),
                 guest.collect(sendRead(guest, array, 10, 4, 3, 5, 1, 1), 5));
             guest.send(CudaOpcodes.cuArrayDestroy, 0, array);
             assertEquals(INVALID_HANDLE, guest.replyTo(sendRead(guest, array, 0, 0, 0, 1, 1, 1)).status());
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -115,7 +100,7 @@ class ArraySessionTest {
                 assertEquals(0, guest.replyTo(sendRead(guest, array, box)).status(), Arrays.toString(box));
             }
             assertEquals(0, guest.synchronize(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -125,14 +110,14 @@ class ArraySessionTest {
             Guest guest = rig.guest();
             int width = 100_003;
             long array = array(guest, width, 7, 6);
-            byte[] all = random(width * 7 * 6);
+            byte[] all = Guest.random(width * 7 * 6);
             for (int row = 0; row < 42; row++) {
                 write(guest, array, new long[] {0, row % 7, row / 7, width, 1, 1},
                     Arrays.copyOfRange(all, row * width, (row + 1) * width));
                 guest.synchronize(0); // reads CREDIT records too
             }
             assertArrayEquals(all, guest.collect(sendRead(guest, array, 0, 0, 0, width, 7, 6), all.length));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -143,7 +128,7 @@ class ArraySessionTest {
             long first = array(guest, 32, 8, 0);
             long second = array(guest, 16, 16, 0);
             long memory = guest.allocate(1024);
-            byte[] data = random(32 * 8);
+            byte[] data = Guest.random(32 * 8);
             write(guest, first, new long[] {0, 0, 0, 32, 8, 1}, data);
             guest.send(CudaOpcodes.hwsArrayToArray, Guest.CREDITED, second, 2, 3, 0, first, 20, 1, 0, 10, 4, 1, 0);
             guest.send(CudaOpcodes.hwsArrayToDevice, Guest.CREDITED, second, 2, 3, 0, 10, 4, 1, memory, 64, 4, 5, 2, 0,
@@ -152,7 +137,7 @@ class ArraySessionTest {
                 0);
             byte[] row = guest.collect(sendRead(guest, first, 0, 7, 0, 8, 1, 1), 8);
             assertArrayEquals(Arrays.copyOfRange(data, 2 * 32 + 20, 2 * 32 + 28), row);
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -179,7 +164,7 @@ class ArraySessionTest {
             guest.send(CudaOpcodes.hwsDeviceToArray, Guest.CREDITED, array, 0, 0, 0, 40, 2, 1, memory - 4, 40, 2, 0, 0,
                 0, 0);
             assertEquals(INVALID_VALUE, guest.synchronize(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -197,7 +182,7 @@ class ArraySessionTest {
                 assertEquals(INVALID_VALUE, create(guest, guest.newId(HandleKind.ARRAY), shape[0], shape[1], shape[2],
                     (int) shape[3], (int) shape[4], (int) shape[5]), () -> Arrays.toString(shape));
             }
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -215,7 +200,7 @@ class ArraySessionTest {
             assertEquals(512 << 10, guest.call(Guest.MEM_GET_INFO).i64(0));
             guest.send(CudaOpcodes.cuArrayDestroy, 0, again);
             assertEquals(0, guest.synchronize(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -235,7 +220,7 @@ class ArraySessionTest {
             guest.call(Guest.CONTEXT_CREATE, other, 0, 0);
             guest.useContext(other);
             assertEquals(1 << 20, guest.call(Guest.MEM_GET_INFO).i64(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -255,7 +240,7 @@ class ArraySessionTest {
             }).status());
             long level = guest.newId(HandleKind.ARRAY);
             assertEquals(0, guest.call(CudaOpcodes.cuMipmappedArrayGetLevel, level, mipmap, 2).status());
-            byte[] data = random(8 * 4);
+            byte[] data = Guest.random(8 * 4);
             write(guest, level, new long[] {0, 0, 0, 8, 4, 1}, data);
             assertArrayEquals(data, guest.collect(sendRead(guest, level, 0, 0, 0, 8, 4, 1), data.length));
             assertEquals(INVALID_VALUE, guest.replyTo(sendRead(guest, level, 0, 0, 0, 9, 4, 1)).status());
@@ -267,7 +252,7 @@ class ArraySessionTest {
             assertEquals(INVALID_HANDLE, guest.synchronize(0));
             guest.send(CudaOpcodes.cuMipmappedArrayDestroy, 0, mipmap);
             assertEquals(INVALID_HANDLE, guest.replyTo(sendRead(guest, level, 0, 0, 0, 1, 1, 1)).status());
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -312,7 +297,7 @@ class ArraySessionTest {
             assertEquals(INVALID_VALUE, guest.synchronize(0));
             guest.send(CudaOpcodes.cuSurfObjectDestroy, 0, linear); // the number of a texture
             assertEquals(INVALID_VALUE, guest.synchronize(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -327,7 +312,7 @@ class ArraySessionTest {
             long number = guest.call(CudaOpcodes.hwsSurfaceCreate, array).i64(0);
             guest.send(CudaOpcodes.cuSurfObjectDestroy, 0, number);
             assertEquals(0, guest.synchronize(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -355,7 +340,7 @@ class ArraySessionTest {
             Guest guest = rig.guest();
             long array = array(guest, 40, 6, 4);
             long heap = rig.region().geometry().heapOffset();
-            byte[] data = random(64 * 8 * 3);
+            byte[] data = Guest.random(64 * 8 * 3);
             rig.region().memory().asSlice(heap, data.length).copyFrom(MemorySegment.ofArray(data));
             guest.send(CudaOpcodes.hwsWriteArrayShared, Guest.CREDITED, array, 3, 1, 1, 20, 5, 3, 0, heap, 64, 512, 0);
             byte[] slice = guest.collect(sendRead(guest, array, 3, 3, 2, 20, 1, 1), 20);
@@ -373,7 +358,7 @@ class ArraySessionTest {
                 assertEquals(INVALID_VALUE, rig.region().await(1), () -> Arrays.toString(box));
                 assertEquals(INVALID_VALUE, guest.synchronize(0));
             }
-            leave(rig);
+            rig.leave();
         }
     }
 

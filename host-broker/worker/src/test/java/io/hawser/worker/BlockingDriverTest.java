@@ -73,13 +73,6 @@ class BlockingDriverTest {
         guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK);
     }
 
-    private static void leave(Rig rig) throws IOException {
-        rig.guest().close();
-        rig.expect("ended");
-        assertTrue(rig.join());
-        assertEquals("", rig.gpu().leftAtClose());
-    }
-
     @Test
     void shouldFreeWhenHostFunctionIsOver() throws IOException {
         try (Rig rig = rig()) {
@@ -99,7 +92,7 @@ class BlockingDriverTest {
             acknowledge(guest);
             assertEquals(0, guest.synchronize(held));
             guest.send(Guest.MEM_FREE, 0, other);
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -117,7 +110,7 @@ class BlockingDriverTest {
             Received reply = guest.replyTo(load);
             assertEquals(0, reply.status());
             guest.function(module, "fill");
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -144,7 +137,7 @@ class BlockingDriverTest {
                 expected.putInt(launches - 1 - i);
             }
             assertArrayEquals(expected.array(), guest.read(memory, 4 * launches, 0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -159,7 +152,7 @@ class BlockingDriverTest {
             guest.as(1).send(Guest.MEM_FREE, 0, other);
             guest.collect(read, bytes);
             assertEquals(0, guest.synchronize(0));
-            leave(rig);
+            rig.leave();
         }
     }
 

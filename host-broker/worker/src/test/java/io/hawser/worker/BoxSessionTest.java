@@ -10,7 +10,6 @@ import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.util.Random;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -46,12 +45,6 @@ class BoxSessionTest {
         }
     }
 
-    private static byte[] random(int bytes) {
-        byte[] data = new byte[bytes];
-        new Random(bytes).nextBytes(data);
-        return data;
-    }
-
     @ParameterizedTest
     @CsvSource({"64,5,10,3,2", "64,0,64,1,4", "4096,1,4000,700,1", "1000,3,997,50,40", "40,0,8,2,9000", "64,5,1,1,1",
         "2200000,7,1500000,2,2"})
@@ -73,7 +66,7 @@ class BoxSessionTest {
 
     private static void copy(Rig rig, Shape shape) throws IOException {
         Guest guest = rig.guest();
-        byte[] content = random(shape.allocation());
+        byte[] content = Guest.random(shape.allocation());
         long memory = guest.allocate(content.length);
         for (int at = 0; at < content.length; at += 1 << 20) {
             guest.write(memory + at, 0, java.util.Arrays.copyOfRange(content, at, Math.min(at + (1 << 20),
@@ -90,7 +83,7 @@ class BoxSessionTest {
         assertArrayEquals(box, guest.collect(guest.send(Guest.READ_BOX, Guest.REPLY, shape.fields(memory)),
             box.length));
         if (box.length <= 1 << 20) {
-            byte[] other = random(box.length + 1);
+            byte[] other = Guest.random(box.length + 1);
             byte[] data = java.util.Arrays.copyOf(other, box.length);
             guest.send(Guest.WRITE_BOX, Guest.CREDITED, out -> {
                 out.fixed(88);

@@ -29,13 +29,6 @@ class PollingTest {
         return Rig.withGuestAfterWarmUp(carrier);
     }
 
-    private static void leave(Rig rig) throws IOException {
-        rig.guest().close();
-        rig.expect("ended");
-        assertTrue(rig.join());
-        assertEquals("", rig.gpu().leftAtClose());
-    }
-
     @Test
     void shouldAnswerCallsThatWait() throws IOException {
         try (Rig rig = rig()) {
@@ -53,7 +46,7 @@ class PollingTest {
                 assertTrue(rig.gpu().endsFoundByPolling() > 0);
             }
             guest.send(Guest.MEM_FREE, 0, memory);
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -69,7 +62,7 @@ class PollingTest {
             LockSupport.parkNanos(200_000_000); // longer than any spin, so that the session thread must be woken
             rig.gpu().release();
             assertEquals(0, guest.as(1).replyTo(waits).status());
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -89,7 +82,7 @@ class PollingTest {
             }
             assertEquals(0, guest.synchronize(0));
             guest.send(Guest.MEM_FREE, 0, memory);
-            leave(rig);
+            rig.leave();
         }
     }
 }

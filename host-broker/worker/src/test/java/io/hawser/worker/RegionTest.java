@@ -20,7 +20,6 @@ import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -30,20 +29,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(300)
 class RegionTest {
     private static final int BYTES = 10_000;
-
-    private static byte[] random(int bytes) {
-        byte[] data = new byte[bytes];
-        new Random(bytes).nextBytes(data);
-        return data;
-    }
-
-    private static void leave(Rig rig) throws IOException {
-        rig.guest().close();
-        rig.expect("ended");
-        assertTrue(rig.join());
-        assertEquals("", rig.gpu().leftAtClose());
-        assertEquals(0, rig.lastStats().path("refusedRecords").asLong());
-    }
 
     private static MemorySegment part(Rig rig, long offset, long bytes) {
         return rig.region().memory().asSlice(offset, bytes);
@@ -60,13 +45,13 @@ class RegionTest {
             Guest guest = rig.guest();
             long memory = guest.allocate(BYTES);
             long heap = rig.region().geometry().heapOffset();
-            part(rig, heap + 5, BYTES).copyFrom(MemorySegment.ofArray(random(BYTES)));
+            part(rig, heap + 5, BYTES).copyFrom(MemorySegment.ofArray(Guest.random(BYTES)));
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, heap + 5, BYTES, 0, 0);
-            assertArrayEquals(random(BYTES), guest.read(memory, BYTES, 0));
+            assertArrayEquals(Guest.random(BYTES), guest.read(memory, BYTES, 0));
             copy(rig, CudaOpcodes.hwsCopyDtoHShared, memory, heap + 64_000, BYTES, 0, 0);
             assertEquals(0, guest.synchronize(0));
-            assertArrayEquals(random(BYTES), part(rig, heap + 64_000, BYTES).toArray(ValueLayout.JAVA_BYTE));
-            leave(rig);
+            assertArrayEquals(Guest.random(BYTES), part(rig, heap + 64_000, BYTES).toArray(ValueLayout.JAVA_BYTE));
+            rig.leave();
         }
     }
 
@@ -77,7 +62,7 @@ class RegionTest {
             RegionGeometry geometry = rig.region().geometry();
             long memory = guest.allocate(BYTES);
             long from = geometry.chunk(RegionPipe.SLOT, 1);
-            part(rig, from, BYTES).copyFrom(MemorySegment.ofArray(random(BYTES)));
+            part(rig, from, BYTES).copyFrom(MemorySegment.ofArray(Guest.random(BYTES)));
             rig.region().begin(1);
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, from, BYTES, 0, 2);
             assertEquals(0, rig.region().await(1));
@@ -87,8 +72,8 @@ class RegionTest {
             rig.region().begin((int) last);
             copy(rig, CudaOpcodes.hwsCopyDtoHShared, memory, to, BYTES, 0, (int) last + 1);
             assertEquals(0, rig.region().await((int) last));
-            assertArrayEquals(random(BYTES), part(rig, to, BYTES).toArray(ValueLayout.JAVA_BYTE));
-            leave(rig);
+            assertArrayEquals(Guest.random(BYTES), part(rig, to, BYTES).toArray(ValueLayout.JAVA_BYTE));
+            rig.leave();
         }
     }
 
@@ -117,7 +102,7 @@ class RegionTest {
                 next += part.byteSize();
             }
             assertEquals(geometry.bulkBytes(), next - rig.gpu().pinned().getFirst().address());
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -136,7 +121,7 @@ class RegionTest {
             assertEquals(RegionLayout.CHUNK_BUSY, rig.region().memory().get(ValueLayout.JAVA_INT, word));
             rig.gpu().release();
             assertEquals(0, rig.region().await(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -160,7 +145,7 @@ class RegionTest {
                 130, 4);
             assertEquals(1, rig.region().await(3)); // rows longer than their pitch
             guest.synchronize(0);
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -174,7 +159,7 @@ class RegionTest {
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, rig.region().geometry().chunk(RegionPipe.SLOT, 0), BYTES,
                 0, 1);
             assertEquals(700, rig.region().await(0));
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -184,7 +169,7 @@ class RegionTest {
             Guest guest = rig.guest();
             long memory = guest.allocate(64 * 8 * 4);
             long from = rig.region().geometry().heapOffset() + 3;
-            byte[] host = random(100 * 5 * 2);
+            byte[] host = Guest.random(100 * 5 * 2);
             part(rig, from, host.length).copyFrom(MemorySegment.ofArray(host));
             // 2 slices of 3 rows of 10 bytes at (5, 2, 1); on the host 100 bytes from row to row, 5 rows per slice
             guest.send(CudaOpcodes.hwsWriteBoxShared, Guest.CREDITED, memory, 64, 8, 5, 2, 1, 10, 3, 2, 0, from, 100,
@@ -204,7 +189,7 @@ class RegionTest {
             for (int i = 0; i < 60; i++) {
                 assertEquals(host[i / 30 * 500 + i / 10 % 3 * 100 + i % 10], box[i], "i=" + i);
             }
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -216,9 +201,9 @@ class RegionTest {
             long mapped = guest.call(CudaOpcodes.hwsHostMap, heap + 4096, 8192).i64(0);
             assertTrue(mapped != 0);
             assertEquals(1, rig.gpu().hostMaps());
-            guest.write(mapped + 100, 0, random(8000));
+            guest.write(mapped + 100, 0, Guest.random(8000));
             assertEquals(0, guest.synchronize(0));
-            assertArrayEquals(random(8000), part(rig, heap + 4196, 8000).toArray(ValueLayout.JAVA_BYTE));
+            assertArrayEquals(Guest.random(8000), part(rig, heap + 4196, 8000).toArray(ValueLayout.JAVA_BYTE));
             guest.send(Guest.MEM_FREE, 0, mapped); // not device memory
             assertEquals(1, guest.synchronize(0));
             guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
@@ -230,7 +215,7 @@ class RegionTest {
             assertEquals(0, rig.gpu().hostMaps());
             assertTrue(guest.call(CudaOpcodes.hwsHostMap, heap, 16384).i64(0) != 0);
             assertEquals(HeapGpu.TOTAL_BYTES, guest.call(Guest.MEM_GET_INFO).i64(0)); // not charged to the quota
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -244,11 +229,11 @@ class RegionTest {
             assertEquals(0, reply.status());
             assertEquals(0, reply.i64(0));
             long memory = guest.allocate(100);
-            part(rig, heap, 100).copyFrom(MemorySegment.ofArray(random(100)));
+            part(rig, heap, 100).copyFrom(MemorySegment.ofArray(Guest.random(100)));
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, heap, 100, 0, 0);
-            assertArrayEquals(random(100), guest.read(memory, 100, 0));
+            assertArrayEquals(Guest.random(100), guest.read(memory, 100, 0));
             assertEquals(0, guest.call(CudaOpcodes.hwsHostUnmap, heap).status());
-            leave(rig);
+            rig.leave();
         }
     }
 
@@ -282,10 +267,10 @@ class RegionTest {
         guest.next(); // WELCOME
         guest.createContext();
         long memory = guest.allocate(4 << 20);
-        guest.write(memory, 0, random(1 << 20));
+        guest.write(memory, 0, Guest.random(1 << 20));
         byte[] data = guest.read(memory, 4 << 20, 0); // longer than the ring, so the worker waits for room
-        assertArrayEquals(random(1 << 20), Arrays.copyOf(data, 1 << 20));
-        leave(rig);
+        assertArrayEquals(Guest.random(1 << 20), Arrays.copyOf(data, 1 << 20));
+        rig.leave();
     }
 
     @Test
@@ -297,7 +282,7 @@ class RegionTest {
             Thread.sleep(1000); // the test measures processor time, not elapsed time
             long usedNs = ManagementFactory.getThreadMXBean().getThreadCpuTime(thread) - before;
             assertTrue(usedNs < 200_000_000, () -> "usedNs=" + usedNs);
-            leave(rig);
+            rig.leave();
         }
     }
 }

@@ -14,7 +14,6 @@ import io.hawser.worker.fixture.Rig;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.Parameter;
@@ -28,12 +27,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 class SessionTest {
     @Parameter
     private Carrier carrier;
-
-    private static byte[] random(int bytes) {
-        byte[] data = new byte[bytes];
-        new Random(bytes).nextBytes(data);
-        return data;
-    }
 
     private static byte[] fillParams(long pointer, int words, int value) {
         return ByteBuffer.allocate(16).order(ByteOrder.LITTLE_ENDIAN).putLong(pointer).putInt(words).putInt(value)
@@ -72,7 +65,7 @@ class SessionTest {
             Guest guest = rig.guest();
             for (int bytes : new int[] {1, 7, 64, 4096, 16384, 16385, 70_001, 1 << 20}) {
                 long memory = guest.allocate(bytes);
-                byte[] data = random(bytes);
+                byte[] data = Guest.random(bytes);
                 guest.write(memory, 0, data);
                 assertArrayEquals(data, guest.read(memory, bytes, 0), () -> "bytes=" + bytes);
                 guest.send(Guest.MEM_FREE, 0, memory);
@@ -87,7 +80,7 @@ class SessionTest {
             Guest guest = rig.guest();
             int bytes = 100 << 20;
             long memory = guest.allocate(bytes);
-            byte[] piece = random(1 << 20);
+            byte[] piece = Guest.random(1 << 20);
             for (int at = 0; at < bytes; at += piece.length) {
                 piece[0] = (byte) (at >> 20);
                 guest.write(memory + at, 0, piece);
@@ -109,7 +102,7 @@ class SessionTest {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(64 * 8 * 4);
-            byte[] box = random(10 * 3 * 2);
+            byte[] box = Guest.random(10 * 3 * 2);
             guest.send(Guest.WRITE_BOX, Guest.CREDITED, out -> {
                 out.fixed(88);
                 long[] fields = {memory, 64, 8, 5, 2, 1, 10, 3, 2, 0};
@@ -243,8 +236,8 @@ class SessionTest {
                 out.string(8, "variable");
             });
             assertEquals(256, variable.i64(8));
-            guest.write(variable.i64(0), 0, random(256));
-            assertArrayEquals(random(256), guest.read(variable.i64(0), 256, 0));
+            guest.write(variable.i64(0), 0, Guest.random(256));
+            assertArrayEquals(Guest.random(256), guest.read(variable.i64(0), 256, 0));
             guest.send(Guest.IMAGE_UNLOAD, 0, module);
             assertEquals(1, guest.call(Guest.COPY_DTOH, variable.i64(0), 1, 0).status());
             leave(rig);
@@ -307,7 +300,7 @@ class SessionTest {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();
             long memory = guest.allocate(8 << 20);
-            byte[] data = random(1 << 20);
+            byte[] data = Guest.random(1 << 20);
             guest.write(memory + (7 << 20), 0, data);
             int copies = 20; // 160 MiB: more than sockets and staging memory hold
             long[] requests = new long[copies];
