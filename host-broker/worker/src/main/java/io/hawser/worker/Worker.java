@@ -156,6 +156,8 @@ public final class Worker {
                     images.missing(none.sha256());
                 } else if (message instanceof BrokerMessage.Shared shared) {
                     names.shared(shared.name(), shared.kept());
+                } else if (message instanceof BrokerMessage.Unshared unshared) {
+                    names.unshared(unshared.name());
                 } else if (message instanceof BrokerMessage.Found found) {
                     names.found(found.name(), found.handle(), found.bytes());
                 } else if (message instanceof BrokerMessage.NotFound none) {

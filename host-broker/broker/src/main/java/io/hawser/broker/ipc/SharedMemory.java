@@ -2,21 +2,61 @@ package io.hawser.broker.ipc;
 
 import io.hawser.broker.pool.WorkerMessage;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
 /**
  * Device memory that sessions let others of the same vGPU open, by random names: who has a name has been given it. What
  * is behind one is a driver's handle, as its worker said it; it is passed on and never looked at here. Event loop only.
+ *
+ * <p>The driver keeps the memory until its owner and all importers have given it up. The owner's worker pays for the
+ * memory while it has the memory; the broker pays for the rest, in its own slot of the vGPU's ledger:
+ * <ul>
+ * <li>A find that succeeds makes the session an importer, until its worker sends release or has ended.
+ * <li>When the owner's worker sends unshare or has ended, {@link Charges#keep} counts the memory if there are
+ *     importers. The owner gives its own charge back after the broker's answer, so that no byte is uncounted.
+ * <li>With the last importer the name goes, and {@link Charges#release} ends the count.
+ * </ul>
+ * A name belongs to one vGPU, so a hostile worker can charge no other. In its own vGPU it can name too many bytes, as
+ * it can in the ledger's memory, or too few, which {@code OutsideLook} sees in the importers' processes.
  */
 public final class SharedMemory {
     /** Names of one session; an honest worker asks for no more. */
     public static final int MAX_NAMES = 1024;
+    /** Imports of one session at a time; an honest worker has no more. Bounds the table and its charges. */
+    public static final int MAX_IMPORTS = 1024;
 
-    private record Entry(long session, WorkerMessage.Share share) { }
+    /** Counts memory without an owner against its vGPU. */
+    public interface Charges {
+        /** Begins to count what its owner has given up and others still have. */
+        void keep(String vgpu, WorkerMessage.Share share);
 
+        /** Ends the count. */
+        void release(String vgpu, WorkerMessage.Share share);
+    }
+
+    private static final class Entry {
+        private final long session;
+        private final WorkerMessage.Share share;
+        private final Map<Long, Integer> importers = new HashMap<>(); // imports, by session
+        private boolean isOrphan; // its owner has given it up
+
+        Entry(long session, WorkerMessage.Share share) {
+            this.session = session;
+            this.share = share;
+        }
+    }
+
+    private final Charges charges;
     private final Map<String, Map<String, Entry>> byVgpu = new HashMap<>();
     private final Map<Long, Integer> counts = new HashMap<>(); // of names, by session
+    private final Map<Long, Integer> imports = new HashMap<>(); // by session
+
+    /** Makes an empty table. */
+    public SharedMemory(Charges charges) {
+        this.charges = charges;
+    }
 
     /**
      * Keeps a name until its session withdraws it or ends.
@@ -37,25 +77,79 @@ public final class SharedMemory {
     public void unshare(long session, String vgpu, String name) {
         Map<String, Entry> names = byVgpu.getOrDefault(vgpu, Map.of());
         Entry entry = names.get(name);
-        if (entry != null && entry.session == session) {
-            names.remove(name);
+        if (entry != null && entry.session == session && !entry.isOrphan) {
             counts.merge(session, -1, Integer::sum);
+            disown(vgpu, names, entry);
         }
     }
 
-    /** What a session of the vGPU has shared by this name. */
-    public Optional<WorkerMessage.Share> find(String vgpu, String name) {
-        return Optional.ofNullable(byVgpu.getOrDefault(vgpu, Map.of()).get(name)).map(Entry::share);
+    private void disown(String vgpu, Map<String, Entry> names, Entry entry) {
+        if (entry.importers.isEmpty()) {
+            names.remove(entry.share.name());
+        } else {
+            entry.isOrphan = true;
+            charges.keep(vgpu, entry.share);
+        }
     }
 
-    /** A session is over; its names go too. */
+    /**
+     * What another session of the vGPU has shared by this name. Memory is imported by that; an event is not.
+     *
+     * @return empty as well when the session has too many imports.
+     */
+    public Optional<WorkerMessage.Share> find(long session, String vgpu, String name) {
+        Entry entry = byVgpu.getOrDefault(vgpu, Map.of()).get(name);
+        if (entry == null || entry.isOrphan) {
+            return Optional.empty();
+        }
+        if (entry.share.isMemory() && entry.session != session) {
+            int count = imports.getOrDefault(session, 0);
+            if (count >= MAX_IMPORTS) {
+                return Optional.empty();
+            }
+            imports.put(session, count + 1);
+            entry.importers.merge(session, 1, Integer::sum);
+        }
+        return Optional.of(entry.share);
+    }
+
+    /** Ends one import of a session; nothing when it has none by this name. */
+    public void release(long session, String vgpu, String name) {
+        Map<String, Entry> names = byVgpu.getOrDefault(vgpu, Map.of());
+        Entry entry = names.get(name);
+        if (entry != null && entry.importers.containsKey(session)) {
+            imports.merge(session, -1, Integer::sum);
+            entry.importers.computeIfPresent(session, (key, count) -> count == 1 ? null : count - 1);
+            forgetUnused(vgpu, names, entry);
+        }
+    }
+
+    private void forgetUnused(String vgpu, Map<String, Entry> names, Entry entry) {
+        if (entry.isOrphan && entry.importers.isEmpty()) {
+            names.remove(entry.share.name());
+            charges.release(vgpu, entry.share);
+        }
+    }
+
+    /** A session's process has ended: its names go, and its imports. */
     public void gone(long session, String vgpu) {
-        if (counts.remove(session) != null) {
-            byVgpu.get(vgpu).values().removeIf(entry -> entry.session == session);
+        boolean hadNames = counts.remove(session) != null;
+        boolean hadImports = imports.remove(session) != null;
+        if (!hadNames && !hadImports) {
+            return;
+        }
+        Map<String, Entry> names = byVgpu.get(vgpu);
+        for (Entry entry : List.copyOf(names.values())) {
+            if (entry.importers.remove(session) != null) {
+                forgetUnused(vgpu, names, entry);
+            }
+            if (entry.session == session && !entry.isOrphan) {
+                disown(vgpu, names, entry);
+            }
         }
     }
 
-    /** How many names are kept, of all vGPUs. */
+    /** How many names are kept, of all vGPUs, with those that only importers have. */
     public int size() {
         return byVgpu.values().stream().mapToInt(Map::size).sum();
     }

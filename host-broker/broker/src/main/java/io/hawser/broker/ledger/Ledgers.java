@@ -3,11 +3,11 @@ package io.hawser.broker.ledger;
 import io.hawser.broker.model.Amount;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.pool.LedgerSlot;
+import io.hawser.broker.ipc.SharedMemory;
 import io.hawser.broker.pool.Worker;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.Descriptors;
-import io.hawser.shm.os.SharedMemory;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -21,11 +21,14 @@ import org.jboss.logging.Logger;
 
 /**
  * The ledgers of all vGPUs that have had a session. A worker gets a slot before its session and has it until its
- * process is gone; then what it held is taken out, so that nothing is counted for longer, whatever it did. Event loop
- * only, except {@link #usedBytes}.
+ * process is gone; then what it held is taken out, so that nothing is counted for longer, whatever it did. The last
+ * slot is the broker's: memory that sessions have by IPC handles and whose owner has given it up. Event loop only,
+ * except {@link #usedBytes}.
  */
-public final class Ledgers implements AutoCloseable {
+public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Ledgers.class);
+    /** No GPU has so much; keeps a sum of what hostile workers name within a long. */
+    private static final long MAX_KEPT_BYTES = 1L << 40;
 
     /** How much there is. */
     @FunctionalInterface
@@ -40,6 +43,7 @@ public final class Ledgers implements AutoCloseable {
         private final Ledger ledger;
         private final BitSet taken = new BitSet();
         private volatile List<String> gpus = List.of();
+        private final long[] keptBytes = new long[LedgerLayout.MAX_COLUMNS]; // the broker's slot
         private long lockWord;
         private boolean forgotten;
 
@@ -67,7 +71,7 @@ public final class Ledgers implements AutoCloseable {
     public Ledgers(int maxSessions, Supplier<List<Device>> devices, Quotas quotas,
             ToLongFunction<String> contextBytes) {
         this.contextBytes = contextBytes;
-        slotCount = (int) Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS);
+        slotCount = (int) Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS - 1);
         this.devices = devices;
         this.quotas = quotas;
     }
@@ -102,10 +106,11 @@ public final class Ledgers implements AutoCloseable {
     }
 
     private Book open(String vgpu) throws IOException {
-        int descriptor = Descriptors.memory("hawser-ledger", LedgerLayout.bytes(slotCount));
+        int slots = slotCount + 1; // with the broker's
+        int descriptor = Descriptors.memory("hawser-ledger", LedgerLayout.bytes(slots));
         try {
-            return new Book(descriptor, new Ledger(SharedMemory.mapWhileReachable(descriptor,
-                LedgerLayout.bytes(slotCount)), slotCount));
+            return new Book(descriptor, new Ledger(io.hawser.shm.os.SharedMemory.mapWhileReachable(descriptor,
+                LedgerLayout.bytes(slots)), slots));
         } catch (IOException e) {
             Descriptors.close(descriptor);
             throw new IOException("no ledger can be made: vgpu=" + vgpu + ": " + e.getMessage(), e);
@@ -165,6 +170,27 @@ public final class Ledgers implements AutoCloseable {
                 Amount amount = quotas.of(vgpu, device);
                 book.ledger.limit(column, amount.totalBytes(), amount.limitBytes());
             }
+        }
+        for (int column = 0; column < book.gpus.size(); column++) {
+            book.ledger.hold(column, slotCount, book.keptBytes[column]);
+        }
+    }
+
+    @Override
+    public void keep(String vgpu, WorkerMessage.Share share) {
+        count(vgpu, share.column(), Math.min(MAX_KEPT_BYTES, share.chargedBytes()));
+    }
+
+    @Override
+    public void release(String vgpu, WorkerMessage.Share share) {
+        count(vgpu, share.column(), -Math.min(MAX_KEPT_BYTES, share.chargedBytes()));
+    }
+
+    private void count(String vgpu, int column, long bytes) {
+        Book book = books.get(vgpu);
+        if (book != null) {
+            book.keptBytes[column] += bytes;
+            book.ledger.hold(column, slotCount, book.keptBytes[column]);
         }
     }
 

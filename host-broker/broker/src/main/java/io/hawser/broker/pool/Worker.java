@@ -219,6 +219,11 @@ public final class Worker implements ImagePeer {
         tell(JSON.createObjectNode().put("type", "shared").put("name", name).put("kept", kept));
     }
 
+    /** Tells it that the broker counts what it has unshared, where others have it. */
+    public void tellUnshared(String name) {
+        tell(JSON.createObjectNode().put("type", "unshared").put("name", name));
+    }
+
     /** Tells it what another worker has said of memory. */
     public void tellFound(WorkerMessage.Share shared) {
         tell(JSON.createObjectNode().put("type", "found").put("name", shared.name()).put("handle", shared.handle())

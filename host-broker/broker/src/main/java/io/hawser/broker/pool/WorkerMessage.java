@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.WorkerStats;
+import io.hawser.shm.ledger.LedgerLayout;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -59,10 +60,25 @@ public sealed interface WorkerMessage {
     /** What a worker says of memory for other sessions; {@code name} is 32 lower-case hexadecimal digits. */
     sealed interface OfMemory extends WorkerMessage { }
 
-    /** Its guest shares memory, or an event (0 {@code bytes}); {@code handle} is 128 lower-case hexadecimal digits. */
-    record Share(String name, String handle, long bytes) implements OfMemory { }
+    /**
+     * Its guest shares memory, or an event.
+     *
+     * @param handle 128 lower-case hexadecimal digits.
+     * @param bytes length of the memory; 0 for an event.
+     * @param column of its GPU in the vGPU's ledger, below {@link LedgerLayout#MAX_COLUMNS}; 0 for an event.
+     * @param chargedBytes what its worker has claimed for it; 0 for an event.
+     */
+    record Share(String name, String handle, long bytes, int column, long chargedBytes) implements OfMemory {
+        /** Whether it is memory, and no event. */
+        public boolean isMemory() {
+            return bytes > 0;
+        }
+    }
 
-    /** What it has shared is there no more. */
+    /** Its guest has closed memory that it had found, or could not open it. */
+    record Release(String name) implements OfMemory { }
+
+    /** The memory or event of this name is no longer shared; the broker answers. */
     record Unshare(String name) implements OfMemory { }
 
     /** Its guest looks for memory that another session has shared. */
@@ -124,6 +140,7 @@ public sealed interface WorkerMessage {
                 case "unfit" -> new Unfit(digest(message));
                 case "share" -> share(message);
                 case "unshare" -> new Unshare(digits(message, "name", NAME));
+                case "release" -> new Release(digits(message, "name", NAME));
                 case "find" -> new Find(digits(message, "name", NAME));
                 default -> throw new MalformedException("a message must have a known type: type=" + type);
             };
@@ -165,11 +182,13 @@ public sealed interface WorkerMessage {
         }
 
         private static Share share(JsonNode message) throws MalformedException {
-            long bytes = number(message, "bytes");
-            if (bytes < 0) {
-                throw new MalformedException("shared memory has bytes, an event 0: bytes=" + bytes);
+            long column = number(message, "column");
+            if (column >= LedgerLayout.MAX_COLUMNS) {
+                throw new MalformedException("a ledger's column must be below " + LedgerLayout.MAX_COLUMNS + ": column="
+                    + column);
             }
-            return new Share(digits(message, "name", NAME), digits(message, "handle", HANDLE), bytes);
+            return new Share(digits(message, "name", NAME), digits(message, "handle", HANDLE),
+                number(message, "bytes"), (int) column, number(message, "chargedBytes"));
         }
 
         private static String digest(JsonNode message) throws MalformedException {

@@ -67,7 +67,7 @@ public final class SessionRegistry {
     private final VgpuTable vgpus;
     private final ImageStore images;
     private final Ledgers ledgers;
-    private final SharedMemory memory = new SharedMemory();
+    private final SharedMemory memory;
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
     private final CpuShares<Worker> cpu = new CpuShares<>(this::share, Worker::weigh);
@@ -93,6 +93,7 @@ public final class SessionRegistry {
         this.vgpus = vgpus;
         this.images = images;
         this.ledgers = ledgers;
+        memory = new SharedMemory(ledgers);
     }
 
     /**
@@ -271,8 +272,12 @@ public final class SessionRegistry {
         switch (message) {
             case WorkerMessage.Share share ->
                 worker.tellShared(share.name(), memory.share(session.id(), vgpu, share));
-            case WorkerMessage.Unshare unshare -> memory.unshare(session.id(), vgpu, unshare.name());
-            case WorkerMessage.Find find -> memory.find(vgpu, find.name())
+            case WorkerMessage.Unshare unshare -> {
+                memory.unshare(session.id(), vgpu, unshare.name());
+                worker.tellUnshared(unshare.name());
+            }
+            case WorkerMessage.Release release -> memory.release(session.id(), vgpu, release.name());
+            case WorkerMessage.Find find -> memory.find(session.id(), vgpu, find.name())
                 .ifPresentOrElse(worker::tellFound, () -> worker.tellNotFound(find.name()));
         }
     }
@@ -280,13 +285,15 @@ public final class SessionRegistry {
     /** A worker is gone, and with it its session. Event loop only. */
     public void gone(Worker worker, String reason) {
         images.gone(worker);
-        ledgers.gone(worker);
         turns.gone(worker);
         Session session = byWorker.remove(worker);
+        if (session != null) {
+            memory.gone(session.id(), session.vgpu()); // before its slot is cleared: what others have stays counted
+        }
+        ledgers.gone(worker);
         if (session == null) {
             return;
         }
-        memory.gone(session.id(), session.vgpu());
         cpu.end(worker, session.vgpu());
         vgpus.leave(session.vgpu()); // before it is not shown any more: who sees none finds none counted
         synchronized (this) {

@@ -5,16 +5,29 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.pool.WorkerMessage;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class SharedMemoryTest {
     private static final int MAX = SharedMemory.MAX_NAMES;
 
-    private final SharedMemory memory = new SharedMemory();
+    private final Map<String, Long> charges = new HashMap<>();
+    private final SharedMemory memory = new SharedMemory(new SharedMemory.Charges() {
+        @Override
+        public void keep(String vgpu, WorkerMessage.Share share) {
+            charges.merge(vgpu, share.chargedBytes(), Long::sum);
+        }
+
+        @Override
+        public void release(String vgpu, WorkerMessage.Share share) {
+            charges.merge(vgpu, -share.chargedBytes(), Long::sum);
+        }
+    });
 
     private static WorkerMessage.Share named(int name) {
-        return new WorkerMessage.Share(String.format("%032x", name), "ab".repeat(64), 100 + name);
+        return new WorkerMessage.Share(String.format("%032x", name), "ab".repeat(64), 100 + name, 0, 1000 + name);
     }
 
     private static String name(int name) {
@@ -24,21 +37,21 @@ class SharedMemoryTest {
     @Test
     void shouldFindMemoryOfTheSameVgpuOnly() {
         assertTrue(memory.share(1, "one", named(7)));
-        assertEquals(Optional.of(named(7)), memory.find("one", name(7)));
-        assertEquals(Optional.empty(), memory.find("two", name(7)));
-        assertEquals(Optional.empty(), memory.find("one", name(8)));
+        assertEquals(Optional.of(named(7)), memory.find(9, "one", name(7)));
+        assertEquals(Optional.empty(), memory.find(9, "two", name(7)));
+        assertEquals(Optional.empty(), memory.find(9, "one", name(8)));
         assertTrue(memory.share(2, "two", named(7)), "another vGPU's names are its own");
         memory.unshare(2, "two", name(7));
-        assertEquals(Optional.of(named(7)), memory.find("one", name(7)));
+        assertEquals(Optional.of(named(7)), memory.find(9, "one", name(7)));
     }
 
     @Test
     void shouldLetNoSessionTouchAnothersName() {
         assertTrue(memory.share(1, "one", named(7)));
-        assertFalse(memory.share(2, "one", new WorkerMessage.Share(name(7), "cd".repeat(64), 1)));
+        assertFalse(memory.share(2, "one", new WorkerMessage.Share(name(7), "cd".repeat(64), 1, 0, 1)));
         memory.unshare(2, "one", name(7));
         memory.unshare(2, "nothing", name(7));
-        assertEquals(Optional.of(named(7)), memory.find("one", name(7)));
+        assertEquals(Optional.of(named(7)), memory.find(9, "one", name(7)));
     }
 
     @Test
@@ -61,10 +74,85 @@ class SharedMemoryTest {
         memory.gone(2, "one");
         memory.gone(3, "never");
         assertEquals(1, memory.size());
-        assertEquals(Optional.of(named(1)), memory.find("one", name(1)));
-        assertEquals(Optional.empty(), memory.find("one", name(2)));
+        assertEquals(Optional.of(named(1)), memory.find(9, "one", name(1)));
+        assertEquals(Optional.empty(), memory.find(9, "one", name(2)));
         for (int i = 10; i < 10 + MAX; i++) {
             assertTrue(memory.share(2, "one", named(i)), "counts from the beginning");
         }
+    }
+
+    @Test
+    void shouldChargeWhatImportersHaveAfterItsOwnersEnd() {
+        memory.share(1, "one", named(7));
+        memory.find(2, "one", name(7));
+        memory.find(3, "one", name(7));
+        assertEquals(Map.of(), charges, "its owner pays");
+        memory.gone(1, "one");
+        assertEquals(Map.of("one", 1007L), charges);
+        assertEquals(Optional.empty(), memory.find(4, "one", name(7)), "nobody else opens it");
+        assertFalse(memory.share(4, "one", named(7)), "the name stays taken");
+        memory.release(2, "one", name(7));
+        assertEquals(Map.of("one", 1007L), charges, "another has it");
+        memory.gone(3, "one");
+        assertEquals(Map.of("one", 0L), charges);
+        assertEquals(0, memory.size());
+    }
+
+    @Test
+    void shouldChargeWhatImportersHaveAfterItsOwnerFreedIt() {
+        memory.share(1, "one", named(7));
+        memory.find(2, "one", name(7));
+        memory.find(2, "one", name(7));
+        memory.unshare(1, "one", name(7));
+        memory.unshare(1, "one", name(7));
+        assertEquals(Map.of("one", 1007L), charges, "once");
+        memory.gone(1, "one");
+        memory.release(2, "one", name(7));
+        assertEquals(Map.of("one", 1007L), charges, "found twice");
+        memory.release(2, "one", name(7));
+        memory.release(2, "one", name(7));
+        assertEquals(Map.of("one", 0L), charges);
+    }
+
+    @Test
+    void shouldChargeNothingThatNobodyElseHas() {
+        memory.share(1, "one", named(7));
+        memory.find(2, "one", name(7));
+        memory.release(2, "one", name(7));
+        memory.find(1, "one", name(7)); // its own
+        memory.share(1, "one", named(8));
+        memory.find(2, "one", name(8));
+        memory.gone(2, "one");
+        memory.share(1, "one", new WorkerMessage.Share(name(9), "ab".repeat(64), 0, 0, 0)); // an event
+        memory.find(2, "one", name(9));
+        memory.gone(1, "one");
+        assertEquals(Map.of(), charges);
+        assertEquals(0, memory.size());
+    }
+
+    @Test
+    void shouldChargeNoOtherVgpu() {
+        memory.share(1, "one", named(7));
+        memory.find(2, "two", name(7));
+        memory.release(2, "two", name(7));
+        memory.find(3, "one", name(7));
+        memory.release(2, "one", name(7));
+        memory.unshare(2, "one", name(7));
+        memory.gone(2, "two");
+        assertEquals(Map.of(), charges);
+        memory.gone(1, "one");
+        assertEquals(Map.of("one", 1007L), charges);
+    }
+
+    @Test
+    void shouldBoundTheImportsOfASession() {
+        memory.share(1, "one", named(7));
+        for (int i = 0; i < SharedMemory.MAX_IMPORTS; i++) {
+            assertTrue(memory.find(2, "one", name(7)).isPresent());
+        }
+        assertEquals(Optional.empty(), memory.find(2, "one", name(7)));
+        assertTrue(memory.find(3, "one", name(7)).isPresent());
+        memory.release(2, "one", name(7));
+        assertTrue(memory.find(2, "one", name(7)).isPresent());
     }
 }

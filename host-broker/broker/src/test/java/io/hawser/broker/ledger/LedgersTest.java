@@ -70,6 +70,38 @@ class LedgersTest {
     }
 
     @Test
+    void shouldCountMemoryWhoseOwnerHasGivenItUp() throws IOException {
+        WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, 500);
+        Seat seat = ledgers.take("one");
+        LedgerAccount importer = account(seat);
+        ledgers.keep("one", share);
+        assertEquals(500, ledgers.usedBytes("one", "a"));
+        assertFalse(importer.claim(0, 101));
+        assertTrue(importer.claim(0, 100));
+        assertEquals(0, ledgers.usedBytes("two"));
+        importer.ledger().hold(0, seat.slots() - 1, 0); // a hostile worker writes over the broker's slot
+        ledgers.sweep();
+        assertEquals(600, ledgers.usedBytes("one"));
+        ledgers.release("one", share);
+        ledgers.gone(seat);
+        assertTrue(ledgers.isClear());
+    }
+
+    @Test
+    void shouldBoundWhatHostileWorkersName() throws IOException {
+        Seat seat = ledgers.take("one");
+        WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, Long.MAX_VALUE);
+        ledgers.keep("one", share);
+        ledgers.keep("one", share);
+        assertEquals(2L << 40, ledgers.usedBytes("one"));
+        ledgers.keep("one", new WorkerMessage.Share("n", "h", 1, LedgerLayout.MAX_COLUMNS - 1, 5)); // no GPU's
+        ledgers.keep("two", share); // without a session
+        ledgers.release("one", share);
+        ledgers.release("one", share);
+        assertEquals(0, ledgers.usedBytes("one"));
+    }
+
+    @Test
     void shouldShowAChangedQuotaToWorkersThatRun() throws IOException {
         LedgerAccount worker = account(ledgers.take("one"));
         assertEquals(600, worker.ledger().totalBytes(0));

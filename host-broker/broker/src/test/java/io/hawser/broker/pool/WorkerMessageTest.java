@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.hawser.broker.model.Device;
@@ -72,12 +73,15 @@ class WorkerMessageTest {
         String name = "0123456789abcdef".repeat(2);
         String handle = "fedcba9876543210".repeat(8);
         String named = "\"name\":\"" + name + "\"}";
-        String share = "{\"type\":\"share\",\"bytes\":5,\"handle\":\"" + handle + "\"," + named;
-        assertEquals(new WorkerMessage.Share(name, handle, 5), parse(share));
-        assertEquals(new WorkerMessage.Share(name, handle, 0), parse(share.replace(":5,", ":0,")), "an event");
+        String share = "{\"type\":\"share\",\"bytes\":5,\"column\":63,\"chargedBytes\":8,\"handle\":\"" + handle
+            + "\"," + named;
+        assertEquals(new WorkerMessage.Share(name, handle, 5, 63, 8), parse(share));
+        assertFalse(((WorkerMessage.Share) parse(share.replace(":5,", ":0,"))).isMemory(), "an event");
+        assertEquals(new WorkerMessage.Release(name), parse("{\"type\":\"release\"," + named));
         assertEquals(new WorkerMessage.Unshare(name), parse("{\"type\":\"unshare\"," + named));
         assertEquals(new WorkerMessage.Find(name), parse("{\"type\":\"find\"," + named));
-        for (String json : List.of(share.replace(":5,", ":-5,"),
+        for (String json : List.of(share.replace(":5,", ":-5,"), share.replace(":63,", ":64,"),
+            share.replace(":63,", ":-1,"), share.replace(":8,", ":-8,"), "{\"type\":\"release\"}",
             share.replace(handle, handle + "00"), share.replace(handle, ""), share.replace(name, name + name),
             share.replace(name, name.toUpperCase(Locale.ROOT)), "{\"type\":\"find\"}",
             "{\"type\":\"find\",\"name\":\"\"}", "{\"type\":\"unshare\",\"name\":7}")) {

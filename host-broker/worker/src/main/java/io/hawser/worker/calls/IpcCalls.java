@@ -10,6 +10,7 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SharedNames;
 import java.lang.foreign.Arena;
@@ -23,10 +24,12 @@ import java.util.Map;
 
 /**
  * Memory and events that sessions of one vGPU share. The guest gets a random name; the broker maps the name to the
- * driver's handle. Opened memory is not charged, because the sharing session is charged for it. Session thread.
+ * driver's handle. Opened memory is not charged to this session: the sharing session is charged for it, and after that
+ * the broker's slot in the vGPU's ledger. Session thread.
  */
 final class IpcCalls implements IpcManualCalls {
     private static final int MAX_SHARED = 1024; // memory and events each, per session; the broker keeps no more
+    private static final int MAX_OPENED = 1024; // memory of other sessions; the broker lets a session find no more
     private static final long EVENT_BYTES = 0; // length of an event in the broker's table; no memory has it
 
     private static final class SharedObject {
@@ -52,6 +55,7 @@ final class IpcCalls implements IpcManualCalls {
     private final ContextWaits waits;
     private final SecureRandom random = new SecureRandom();
     private final Map<Long, SharedObject> shared = new HashMap<>(); // by the address of the allocation
+    private int opened; // memory of other sessions, and openings on their way
     private final Map<Long, SharedObject> events = new HashMap<>(); // by the guest's id, which is never reused
 
     IpcCalls(Session session) {
@@ -79,7 +83,8 @@ final class IpcCalls implements IpcManualCalls {
         }
         Call call = Call.of(context);
         long bytes = objects.allocations().lengthAt(address);
-        if (bytes < 0) {
+        MemoryQuota.Charge charge = objects.allocations().chargeAt(address);
+        if (bytes < 0 || charge == null) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
@@ -89,22 +94,23 @@ final class IpcCalls implements IpcManualCalls {
             call.fail(result);
             return;
         }
-        SharedObject entry = named(address, out.toArray(ValueLayout.JAVA_BYTE));
+        SharedObject entry = named(address, charge, out.toArray(ValueLayout.JAVA_BYTE));
         if (entry == null) {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
-        keep(call, shared, address, entry, bytes);
+        keep(call, shared, address, entry, bytes, charge);
     }
 
     /** Replies with a name once the broker keeps it; drops a name that the broker does not keep. */
-    private void keep(Call call, Map<Long, SharedObject> names, long key, SharedObject entry, long bytes) {
+    private void keep(Call call, Map<Long, SharedObject> names, long key, SharedObject entry, long bytes,
+        MemoryQuota.Charge charge) {
         if (entry.isKept) {
             answer(call, entry);
             return;
         }
         call.deferWithoutRecord();
-        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, bytes), isKept -> {
+        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, bytes), charge, isKept -> {
             entry.isKept = isKept;
             if (isKept) {
                 answer(call, entry);
@@ -121,7 +127,7 @@ final class IpcCalls implements IpcManualCalls {
     }
 
     /** The name of an allocation: always the same for the same memory; null beyond the limit. */
-    private SharedObject named(long address, byte[] handle) {
+    private SharedObject named(long address, MemoryQuota.Charge charge, byte[] handle) {
         SharedObject before = shared.get(address);
         if (before != null && Arrays.equals(before.handle, handle)) {
             return before;
@@ -130,14 +136,14 @@ final class IpcCalls implements IpcManualCalls {
             forget(address);
         }
         if (shared.size() >= MAX_SHARED) {
-            shared.keySet().stream().filter(other -> objects.allocations().lengthAt(other) < 0).toList()
-                .forEach(this::forget);
-        }
-        if (shared.size() >= MAX_SHARED) {
             return null;
         }
         SharedObject made = new SharedObject(random.nextLong(), random.nextLong(), handle);
         shared.put(address, made);
+        charge.passTo(counted -> {
+            shared.remove(address, made);
+            session.names().unshare(made.name(), counted);
+        });
         return made;
     }
 
@@ -156,28 +162,55 @@ final class IpcCalls implements IpcManualCalls {
             call.fail(CudaResult.INVALID_CONTEXT);
             return;
         }
+        if (opened >= MAX_OPENED) {
+            call.fail(CudaResult.OUT_OF_MEMORY);
+            return;
+        }
+        opened++;
         call.deferWithoutRecord();
-        session.names().find(name(nameLow, nameHigh), found -> {
+        String name = name(nameLow, nameHigh);
+        session.names().find(name, found -> {
             if (found == null || found.bytes() == EVENT_BYTES) {
+                opened--;
                 call.finish(CudaResult.INVALID_VALUE);
             } else {
-                session.gates().whenClosed(() -> open(call, owner, memoryId, found));
+                session.gates().whenClosed(() -> open(call, owner, memoryId, name, found));
             }
         });
     }
 
-    private void open(Call call, Handle owner, long memoryId, SharedNames.Memory found) {
+    private void open(Call call, Handle owner, long memoryId, String name, SharedNames.Memory found) {
+        if (!isOpened(call, owner, memoryId, found)) {
+            release(name);
+            return;
+        }
+        // Costs nothing, but is given back however the memory is closed, with its context as well.
+        MemoryQuota.Charge imported = objects.quota().claim(objects.deviceOf(owner), 0);
+        imported.passTo(counted -> {
+            release(name);
+            counted.run();
+        });
+        objects.keepCharge(objects.handles().find(HandleKind.IPC_MEMORY, memoryId), imported);
+    }
+
+    private void release(String name) {
+        opened--;
+        session.names().release(name);
+    }
+
+    /** Opens the memory and answers the guest; false when the guest has the error instead. */
+    private boolean isOpened(Call call, Handle owner, long memoryId, SharedNames.Memory found) {
         int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
         if (entered != 0) {
             call.finish(entered);
-            return;
+            return false;
         }
         MemorySegment handle = Arena.ofAuto().allocate(MemorySharing.HANDLE_BYTES, Long.BYTES);
         MemorySegment out = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);
         int result = backend.open(handle.copyFrom(MemorySegment.ofArray(found.handle())), out);
         if (result != 0) {
             call.finish(result);
-            return;
+            return false;
         }
         long address = out.get(ValueLayout.JAVA_LONG, 0);
         // The other session may have reported a wrong length; the driver's is right.
@@ -185,7 +218,7 @@ final class IpcCalls implements IpcManualCalls {
         if (bytes <= 0) {
             backend.close(address);
             call.finish(CudaResult.INVALID_VALUE);
-            return;
+            return false;
         }
         objects.register(call, HandleKind.IPC_MEMORY, memoryId, address, owner, null);
         Handle opened = call.isRejected() ? null : objects.handles().find(HandleKind.IPC_MEMORY, memoryId);
@@ -196,20 +229,24 @@ final class IpcCalls implements IpcManualCalls {
             }
             backend.close(address);
             call.finish(CudaResult.INVALID_VALUE);
-            return;
+            return false;
         }
         IpcReplies.hwsIpcOpen(call.reply(), address, bytes);
         call.finish(0);
+        return true;
     }
 
     @Override
     public void hwsIpcClose(CallContext context, long memory, long memoryId) {
         Call call = Call.of(context);
         Handle owner = call.lastObject().owner();
+        MemoryQuota.Charge imported = objects.takeCharge(call.lastObject());
         objects.drop(HandleKind.IPC_MEMORY, memoryId); // later copies cannot use it from now on
         waits.run(call, () -> {
             int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
-            call.finish(entered != 0 ? entered : backend.close(memory));
+            int result = entered != 0 ? entered : backend.close(memory);
+            imported.giveBack(); // the driver has given it up, or its context is gone
+            call.finish(result);
         });
     }
 
@@ -242,7 +279,7 @@ final class IpcCalls implements IpcManualCalls {
         SharedObject entry = before != null ? before
             : new SharedObject(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
         events.put(id, entry);
-        keep(call, events, id, entry, EVENT_BYTES);
+        keep(call, events, id, entry, EVENT_BYTES, null);
     }
 
     /** Whether a shared event has been destroyed; its name is then removed. */
@@ -266,8 +303,12 @@ final class IpcCalls implements IpcManualCalls {
             return;
         }
         call.deferWithoutRecord();
-        session.names().find(name(nameLow, nameHigh), found -> {
+        String name = name(nameLow, nameHigh);
+        session.names().find(name, found -> {
             if (found == null || found.bytes() != EVENT_BYTES) {
+                if (found != null) { // memory, which the broker counts as imported
+                    session.names().release(name);
+                }
                 call.finish(CUresult.CUDA_ERROR_MAP_FAILED);
             } else {
                 openEvent(call, owner, eventId, found);

@@ -50,6 +50,13 @@ public sealed interface BrokerMessage {
     record Shared(String name, boolean kept) implements BrokerMessage { }
 
     /**
+     * The reply to {@link WorkerMessage.Unshare}: the broker now counts the memory that other sessions still have open.
+     *
+     * @param name the name of the shared memory.
+     */
+    record Unshared(String name) implements BrokerMessage { }
+
+    /**
      * Memory that another session of the vGPU has shared, as that session's worker described it.
      *
      * @param name the name that this worker searched for.

@@ -42,6 +42,7 @@ public final class ControlCodec {
             case "image" -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
             case "noimage" -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
             case "shared" -> new BrokerMessage.Shared(node.path("name").asText(""), node.path("kept").asBoolean());
+            case "unshared" -> new BrokerMessage.Unshared(node.path("name").asText(""));
             case "found" -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
                 number(node, "bytes"));
             case "notfound" -> new BrokerMessage.NotFound(node.path("name").asText(""));

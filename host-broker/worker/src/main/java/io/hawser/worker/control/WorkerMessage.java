@@ -87,16 +87,27 @@ public sealed interface WorkerMessage {
      *
      * @param name random, 32 lower-case hexadecimal digits.
      * @param handle the driver's handle, 128 lower-case hexadecimal digits.
-     * @param bytes length of the allocation.
+     * @param bytes length of the allocation; 0 for an event.
+     * @param column of its GPU in the vGPU's ledger.
+     * @param chargedBytes bytes that the session has claimed for it.
      */
-    record Share(String name, String handle, long bytes) implements WorkerMessage { }
+    record Share(String name, String handle, long bytes, int column, long chargedBytes) implements WorkerMessage { }
 
     /**
-     * Shared memory no longer exists.
+     * Shared memory no longer exists. The broker replies {@link BrokerMessage.Unshared}. The session is charged for the
+     * memory until the reply. After that the broker's slot is charged while other sessions have the memory open.
      *
      * @param name the name from {@link Share}.
      */
     record Unshare(String name) implements WorkerMessage { }
+
+    /**
+     * The guest has closed memory of another session, or could not open it. The worker sends one for each
+     * {@link BrokerMessage.Found}.
+     *
+     * @param name the name in {@link Find}.
+     */
+    record Release(String name) implements WorkerMessage { }
 
     /**
      * The guest wants memory that another session has shared. The broker replies {@link BrokerMessage.Found} or {@link

@@ -6,6 +6,7 @@ import io.hawser.shm.ledger.LedgerLayout;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 
 /**
  * Device memory of a session on each GPU, counted against the quota that all sessions of its vGPU share. A caller
@@ -42,6 +43,8 @@ public final class MemoryQuota {
         private final int device;
         private final KeptMemory kept; // null for memory that no keeper keeps
         private long bytes;
+        private Consumer<Runnable> successor; // null: no other account counts the memory afterwards
+        private boolean isPassing; // the memory has been freed, and the successor has not answered
 
         private Charge(int device, long bytes, KeptMemory kept) {
             this.device = device;
@@ -106,8 +109,40 @@ public final class MemoryQuota {
             }
         }
 
-        /** Gives the charge back, because the memory has been freed. Later calls have no effect. */
+        /** The column of the device in the ledger. */
+        public int column() {
+            return columns[device];
+        }
+
+        /**
+         * Sets the account that counts the memory after this session has freed it, while other sessions use it.
+         *
+         * @param next takes over the count, and then runs its argument on the session thread; replaces an earlier one.
+         */
+        public void passTo(Consumer<Runnable> next) {
+            successor = next;
+        }
+
+        /**
+         * Gives the charge back, because the memory has been freed. With a successor the charge counts until the
+         * successor has taken over. Later calls have no effect.
+         */
         public void giveBack() {
+            if (isPassing) {
+                return;
+            }
+            Consumer<Runnable> next = successor;
+            successor = null;
+            if (next == null) {
+                giveBackNow();
+            } else {
+                isPassing = true;
+                next.accept(this::giveBackNow);
+            }
+        }
+
+        private void giveBackNow() {
+            isPassing = false;
             long given = bytes;
             bytes = 0;
             if (kept != null) {

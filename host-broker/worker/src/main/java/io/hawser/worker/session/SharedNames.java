@@ -47,11 +47,19 @@ public final class SharedNames {
      */
     public record Memory(byte[] handle, long bytes) { }
 
+    /** Memory of one name that has been found and not released. */
+    private static final class Imports {
+        int found; // as the broker counts
+        int uses; // as callers do: several wait for one answer
+    }
+
     private final Consumer<WorkerMessage> broker;
     private final Executor session;
     private final Later later;
     private final Map<String, List<Consumer<Boolean>>> sharing = new HashMap<>();
     private final Map<String, List<Consumer<Memory>>> finding = new HashMap<>();
+    private final Map<String, Queue<Runnable>> unsharing = new HashMap<>();
+    private final Map<String, Imports> imports = new HashMap<>();
     private final Queue<WorkerMessage> waiting = new ArrayDeque<>();
     private int unanswered;
     private boolean isScheduled;
@@ -75,9 +83,10 @@ public final class SharedNames {
      *
      * @param name 32 hexadecimal digits.
      * @param memory the memory.
+     * @param charge the charge for the memory; null for an event.
      * @param done called on the session thread: whether other sessions can find it.
      */
-    public void share(String name, Memory memory, Consumer<Boolean> done) {
+    public void share(String name, Memory memory, MemoryQuota.Charge charge, Consumer<Boolean> done) {
         if (broker == null || unanswered >= MAX_UNANSWERED) {
             done.accept(false);
             return;
@@ -86,7 +95,8 @@ public final class SharedNames {
         List<Consumer<Boolean>> asked = sharing.computeIfAbsent(name, key -> new ArrayList<>());
         asked.add(done);
         if (asked.size() == 1) {
-            enqueue(new WorkerMessage.Share(name, HexFormat.of().formatHex(memory.handle), memory.bytes));
+            enqueue(new WorkerMessage.Share(name, HexFormat.of().formatHex(memory.handle), memory.bytes,
+                charge == null ? 0 : charge.column(), charge == null ? 0 : charge.bytes()));
         }
     }
 
@@ -96,7 +106,33 @@ public final class SharedNames {
      * @param name a shared name.
      */
     public void unshare(String name) {
+        unshare(name, () -> { });
+    }
+
+    /**
+     * Removes a name, so that no session finds the memory any more.
+     *
+     * @param name a shared name.
+     * @param done runs on the session thread once the broker counts the memory that other sessions still have open.
+     */
+    public void unshare(String name, Runnable done) {
+        if (broker == null) {
+            done.run();
+            return;
+        }
+        unsharing.computeIfAbsent(name, key -> new ArrayDeque<>()).add(done);
         enqueue(new WorkerMessage.Unshare(name));
+    }
+
+    /** Call once for each memory that {@link #find} returned, after it was closed or could not be opened. */
+    public void release(String name) {
+        Imports imported = imports.get(name);
+        if (--imported.uses == 0) {
+            imports.remove(name);
+            for (int i = 0; i < imported.found; i++) {
+                enqueue(new WorkerMessage.Release(name));
+            }
+        }
     }
 
     /**
@@ -159,6 +195,25 @@ public final class SharedNames {
     }
 
     /**
+     * Takes the broker's reply to {@link #unshare(String, Runnable)}. Control thread.
+     *
+     * @param name the name.
+     */
+    public void unshared(String name) {
+        session.execute(() -> {
+            Queue<Runnable> asked = unsharing.get(name);
+            if (asked == null) {
+                throw new IllegalStateException("the broker must reply only to a request: name=" + name);
+            }
+            Runnable done = asked.remove();
+            if (asked.isEmpty()) {
+                unsharing.remove(name);
+            }
+            done.run();
+        });
+    }
+
+    /**
      * Takes the broker's reply to {@link #find}. Control thread.
      *
      * @param name the name.
@@ -177,7 +232,15 @@ public final class SharedNames {
             throw new IOException("a handle must have " + MemorySharing.HANDLE_BYTES + " bytes: bytes="
                 + parsed.length);
         }
-        session.execute(() -> answer(finding.remove(name), new Memory(parsed, bytes)));
+        session.execute(() -> {
+            List<Consumer<Memory>> asked = finding.remove(name);
+            if (bytes > 0 && asked != null) { // an event is not imported
+                Imports imported = imports.computeIfAbsent(name, key -> new Imports());
+                imported.found++;
+                imported.uses += asked.size();
+            }
+            answer(asked, new Memory(parsed, bytes));
+        });
     }
 
     /**

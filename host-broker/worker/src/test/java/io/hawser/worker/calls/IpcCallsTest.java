@@ -117,6 +117,52 @@ class IpcCallsTest {
         }
     }
 
+    private static void expectRelease(Rig rig) throws IOException {
+        assertEquals("00000000000000060000000000000005", rig.expect("release").path("name").asText());
+    }
+
+    @Test
+    void shouldPayForFreedMemoryUntilTheBrokerDoes() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, 1 << 20)) {
+            Guest guest = rig.guest();
+            long all = guest.call(Guest.MEM_GET_INFO).i64(0);
+            long address = guest.allocate(4096);
+            long request = guest.send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
+            JsonNode share = rig.expect("share");
+            String name = share.path("name").asText();
+            assertEquals(0, share.path("column").asInt());
+            assertEquals(all - guest.call(Guest.MEM_GET_INFO).i64(0), share.path("chargedBytes").asLong());
+            tell(rig, "{'type':'shared','name':'" + name + "','kept':true}");
+            assertEquals(0, guest.replyTo(request).status());
+            guest.send(Guest.MEM_FREE, 0, address);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            assertEquals(name, rig.expect("unshare").path("name").asText());
+            assertEquals(all - share.path("chargedBytes").asLong(), guest.call(Guest.MEM_GET_INFO).i64(0));
+            tell(rig, "{'type':'unshared','name':'" + name + "'}");
+            while (guest.call(Guest.MEM_GET_INFO).i64(0) != all) {
+                Thread.onSpinWait(); // ends when the message has come
+            }
+        }
+    }
+
+    @Test
+    void shouldReleaseWhatItClosesOrCannotOpen() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
+            found(rig, "77".repeat(64), 100);
+            assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status());
+            expectRelease(rig);
+            long id = guest.newId(HandleKind.IPC_MEMORY);
+            assertEquals(0, open(rig, id, 100).status());
+            assertEquals(0, guest.call(CudaOpcodes.hwsIpcClose, id).status());
+            expectRelease(rig);
+            assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
+                openEvent(rig, guest.newId(HandleKind.EVENT), HANDLE, 8).status(), "memory is no event");
+            expectRelease(rig);
+        }
+    }
+
     @Test
     void shouldNotFreeOpenedMemory() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {

@@ -57,7 +57,36 @@ class SharedNamesTest {
         SharedNames.NONE.find("a", answers::add);
         assertEquals(2, answers.size());
         List<Boolean> shared = new ArrayList<>();
-        names.share("more", new SharedNames.Memory(new byte[64], 5), shared::add);
+        names.share("more", new SharedNames.Memory(new byte[64], 5), null, shared::add);
         assertEquals(List.of(false), shared);
+    }
+
+    @Test
+    void shouldReleaseAsOftenAsTheBrokerFound() throws IOException {
+        names.find("a", answers::add);
+        names.find("a", answers::add); // waits for the same answer
+        names.found("a", "ab".repeat(64), 5);
+        names.find("a", answers::add);
+        names.found("a", "ab".repeat(64), 5);
+        told.clear();
+        names.release("a");
+        names.release("a");
+        assertEquals(List.of(), told, "one use is left");
+        names.release("a");
+        assertEquals(List.of(new WorkerMessage.Release("a"), new WorkerMessage.Release("a")), told);
+    }
+
+    @Test
+    void shouldWaitUntilTheBrokerCounts() {
+        List<String> counted = new ArrayList<>();
+        names.unshare("a", () -> counted.add("first"));
+        names.unshare("a", () -> counted.add("second"));
+        assertEquals(List.of(new WorkerMessage.Unshare("a"), new WorkerMessage.Unshare("a")), told);
+        assertEquals(List.of(), counted);
+        names.unshared("a");
+        names.unshared("a");
+        assertEquals(List.of("first", "second"), counted);
+        SharedNames.NONE.unshare("b", () -> counted.add("without a broker"));
+        assertEquals(3, counted.size());
     }
 }

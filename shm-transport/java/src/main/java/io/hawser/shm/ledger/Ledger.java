@@ -77,8 +77,8 @@ public final class Ledger {
         return sum;
     }
 
-    /** Sets the memory that a session holds. */
-    void setHeldBytes(int column, int slot, long bytes) {
+    /** Sets the memory that the caller's slot holds: a session's slot or the broker's. */
+    public void setHeldBytes(int column, int slot, long bytes) {
         set(slot(column, slot), bytes);
     }
 
