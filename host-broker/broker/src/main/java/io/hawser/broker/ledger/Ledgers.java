@@ -172,7 +172,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
             }
         }
         for (int column = 0; column < book.gpus.size(); column++) {
-            book.ledger.hold(column, slotCount, book.keptBytes[column]);
+            book.ledger.setHeldBytes(column, slotCount, book.keptBytes[column]);
         }
     }
 
@@ -190,7 +190,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         Book book = books.get(vgpu);
         if (book != null) {
             book.keptBytes[column] += bytes;
-            book.ledger.hold(column, slotCount, book.keptBytes[column]);
+            book.ledger.setHeldBytes(column, slotCount, book.keptBytes[column]);
         }
     }
 

@@ -79,7 +79,7 @@ class LedgersTest {
         assertFalse(importer.claim(0, 101));
         assertTrue(importer.claim(0, 100));
         assertEquals(0, ledgers.usedBytes("two"));
-        importer.ledger().hold(0, seat.slots() - 1, 0); // a hostile worker writes over the broker's slot
+        importer.ledger().setHeldBytes(0, seat.slots() - 1, 0); // a hostile worker writes over the broker's slot
         ledgers.sweep();
         assertEquals(600, ledgers.usedBytes("one"));
         ledgers.release("one", share);
