@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.SessionView;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -44,6 +46,53 @@ class LedgersIT {
             assertEquals(0, broker.broker().ledgers().usedBytes("default"));
             assertEquals(0, broker.broker().sessions().totals().deviceBytes());
             assertTrue(broker.broker().ledgers().isClear());
+        }
+    }
+
+    private static String named(String type, int name, String more) {
+        return String.format("{\"type\":\"%s\",\"name\":\"%032x\"%s}", type, name, more);
+    }
+
+    /** What the broker answers a message that the guest has its worker send. */
+    private static String ask(TestGuest guest, String message) throws IOException {
+        guest.send(message.getBytes(StandardCharsets.US_ASCII));
+        StringBuilder answer = new StringBuilder();
+        for (char next = (char) guest.bytes(1)[0]; next != '\n'; next = (char) guest.bytes(1)[0]) {
+            answer.append(next);
+        }
+        return answer.toString();
+    }
+
+    @Test
+    void shouldCountMemoryOfASessionThatHasEndedWhileAnotherHasIt() throws Exception {
+        String memory = ",\"handle\":\"" + "ab".repeat(64) + "\",\"bytes\":200,\"column\":0,\"chargedBytes\":250";
+        Map<String, String> settings = Map.of("hawser.vgpus.default.memory-bytes", "2000");
+        try (TestBroker broker = TestBroker.start(stateDir, "normal", settings);
+            TestGuest importer = new TestGuest(broker.broker())) {
+            Ledgers ledgers = broker.broker().ledgers();
+            importer.handshake("default", TestGuest.secret(stateDir));
+            importer.receive();
+            try (TestGuest owner = new TestGuest(broker.broker())) {
+                owner.handshake("default", TestGuest.secret(stateDir));
+                owner.receive();
+                for (int name = 1; name <= 3; name++) {
+                    assertTrue(ask(owner, named("share", name, memory)).contains("\"kept\":true"));
+                    if (name < 3) {
+                        assertTrue(ask(importer, named("find", name, "")).contains("\"found\""));
+                    }
+                }
+                assertEquals(800, ledgers.usedBytes("default"), "its owner pays, out of its 400 bytes");
+                assertEquals(named("unshared", 1, ""), ask(owner, named("unshare", 1, "")));
+                assertEquals(1050, ledgers.usedBytes("default"));
+                owner.send("die".getBytes(StandardCharsets.US_ASCII));
+                TestBroker.await("its end", () -> broker.broker().sessions().list().size() == 1);
+            }
+            assertEquals(900, ledgers.usedBytes("default"), "two of the three are open");
+            importer.send(named("release", 1, "").getBytes(StandardCharsets.US_ASCII));
+            TestBroker.await("the release", () -> ledgers.usedBytes("default") == 650);
+            importer.send("die".getBytes(StandardCharsets.US_ASCII));
+            TestBroker.await("the last end", () -> broker.broker().sessions().list().isEmpty());
+            assertTrue(ledgers.isClear());
         }
     }
 }

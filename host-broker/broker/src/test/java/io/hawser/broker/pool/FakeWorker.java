@@ -117,7 +117,7 @@ public final class FakeWorker {
             System.exit(4);
         }
         if (assign.contains("\"carrier\":\"shm\"")) {
-            Thread.ofPlatform().daemon().start(() -> awaitEnd(mode));
+            Thread.ofPlatform().daemon().start(() -> awaitEnd(mode, -1));
             FakeShmSession.serve(mode, assign, descriptor[0], doorbell);
             send(STATS.formatted(100, 200));
             send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
@@ -132,8 +132,9 @@ public final class FakeWorker {
             return;
         }
         send(STATS.formatted(10, 20));
-        Thread.ofPlatform().daemon().start(() -> awaitEnd(mode));
-        echo(descriptor[0]);
+        int guest = descriptor[0];
+        Thread.ofPlatform().daemon().start(() -> awaitEnd(mode, guest));
+        echo(guest);
         send(STATS.formatted(100, 200));
         send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
     }
@@ -153,8 +154,13 @@ public final class FakeWorker {
         }
     }
 
-    private static void awaitEnd(String mode) {
+    /** Hands the broker's answers about names to the guest, a line each. */
+    private static void awaitEnd(String mode, int guest) {
         String message = receive(new int[1]);
+        while (message != null && message.contains("\"name\":")) {
+            writeAll(guest, (message + "\n").getBytes(StandardCharsets.UTF_8));
+            message = receive(new int[1]);
+        }
         if (message == null || !mode.equals("stubborn")) {
             if (message != null) {
                 send("{\"type\":\"ended\",\"reason\":\"told to\",\"error\":false}");
@@ -177,6 +183,10 @@ public final class FakeWorker {
                 }
                 if (new String(back, StandardCharsets.US_ASCII).startsWith("fault")) {
                     send("{\"type\":\"lost\",\"result\":700}");
+                }
+                if (back[0] == '{') { // a message that the guest has written for the broker
+                    write(CONTROL, frame(new String(back, StandardCharsets.US_ASCII)));
+                    continue;
                 }
                 writeAll(socket, back);
             } else if (count != FakeSocket.EAGAIN) {
