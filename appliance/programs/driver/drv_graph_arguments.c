@@ -143,6 +143,10 @@ static void buffers(void) {
         CU_OK(cuGraphExecKernelNodeSetParams(exec, node, &own));
     }
     check_added("its own structure", exec, 199);
+    bytes++;
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeSetParams(node, &given)); /* longer than the parameters */
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(exec, node, &given));
+    bytes--;
     packed.addend = 500;
     CU_OK(cuGraphKernelNodeSetParams(node, &given));
     CU_OK(cuGraphExecKernelNodeSetParams(exec, node, &given));

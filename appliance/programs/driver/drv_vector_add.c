@@ -33,6 +33,12 @@ int main(int argc, char **argv) {
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes,
             CU_LAUNCH_PARAM_END};
     CU_OK(cuLaunchKernel(function, (unsigned int) (count + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
+    packed_bytes = sizeof packed;
+    CU_IS((CUresult) 701, cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, NULL, NULL, extra)); /* out of resources */
+    packed_bytes = 32765;
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
+    packed_bytes = 0;
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
     CU_OK(cuMemcpyDtoH(b, device_c, bytes));
     for (int i = 0; i < count; i++) {
         check_near("c by a packed buffer", i, a[i] + c[i], b[i], 0);

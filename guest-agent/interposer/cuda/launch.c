@@ -34,6 +34,8 @@ CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_
     return hws_launch_check_clusters(function, shape);
 }
 
+#define MAX_PARAMETER_BYTES 32764 /* of any kernel */
+
 CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, void **extra, uint8_t *packed) {
     if (kernel_params != NULL) {
         HWS_REQUIRE(extra == NULL);
@@ -58,9 +60,13 @@ CUresult hws_launch_pack(const hws_function_t *function, void **kernel_params, v
             return CUDA_ERROR_INVALID_VALUE;
         }
     }
-    HWS_REQUIRE(bytes != NULL && *bytes >= function->params_bytes && (buffer != NULL || function->params_bytes == 0));
-    if (function->params_bytes != 0) {
-        memcpy(packed, buffer, function->params_bytes);
+    HWS_REQUIRE(bytes != NULL && *bytes <= MAX_PARAMETER_BYTES);
+    HWS_REQUIRE(function->params_bytes == 0 || (buffer != NULL && *bytes != 0));
+    if (*bytes > function->params_bytes) { /* too many arguments: padding at the end counts as well */
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    }
+    if (*bytes != 0) {
+        memcpy(packed, buffer, *bytes); /* parameters that a shorter buffer leaves out are zeros, as on an H200 */
     }
     return CUDA_SUCCESS;
 }

@@ -555,6 +555,9 @@ static void shouldTakeTheExtraThatItHasShown(void) {
     HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &launch) == CUDA_SUCCESS);
     HWS_CHECK(cuGraphKernelNodeGetParams_v2(node, &now) == CUDA_SUCCESS && *(int *) own.extra[3] == 7);
     HWS_CHECK(now.extra == own.extra && now.extra[3] == own.extra[3]);
+    bytes = sizeof packed; /* with the padding at its end */
+    HWS_CHECK(cuGraphKernelNodeSetParams_v2(node, &launch) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &launch) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && cuGraphExecDestroy(exec) == CUDA_SUCCESS);
 }
 

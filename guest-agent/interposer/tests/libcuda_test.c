@@ -192,8 +192,20 @@ static void shouldPackParametersAndRefuseBadLaunches(void) {
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, own, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
     HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == CUDA_SUCCESS);
     HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS && memcmp(packed, own, 17) == 0);
-    size = 16;
-    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == CUDA_ERROR_INVALID_VALUE);
+    memset(own, 7, sizeof own);
+    size = 2; /* a shorter buffer: zeros follow */
+    HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS && broker_u64(packed, 0) == 0x0707);
+    HWS_CHECK(broker_u64(packed, 8) == 0 && packed[16] == 0);
+    const struct { size_t bytes; CUresult result; } sizes[] = {
+        {0, CUDA_ERROR_INVALID_VALUE}, {18, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES},
+        {32764, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES}, {32765, CUDA_ERROR_INVALID_VALUE},
+        {SIZE_MAX, CUDA_ERROR_INVALID_VALUE},
+    };
+    for (int i = 0; i < 5; i++) {
+        size = sizes[i].bytes;
+        HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == sizes[i].result);
+    }
     HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuLaunchKernel(function, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuLaunchKernel(function, 1, 65536, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_ERROR_INVALID_VALUE);
