@@ -53,7 +53,7 @@ class LedgersIT {
         return String.format("{\"type\":\"%s\",\"name\":\"%032x\"%s}", type, name, more);
     }
 
-    /** What the broker answers a message that the guest has its worker send. */
+    /** Has the guest's worker send a message, and returns the broker's answer. */
     private static String ask(TestGuest guest, String message) throws IOException {
         guest.send(message.getBytes(StandardCharsets.US_ASCII));
         StringBuilder answer = new StringBuilder();
