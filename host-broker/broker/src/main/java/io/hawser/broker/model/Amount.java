@@ -1,19 +1,19 @@
 package io.hawser.broker.model;
 
 /**
- * How much of a GPU there is for a vGPU.
+ * A vGPU's amount of a GPU's memory.
  *
- * @param totalBytes what its guests are told that the GPU has.
- * @param limitBytes what all its sessions together may hold there.
+ * @param totalBytes size of the GPU that its guests see.
+ * @param limitBytes limit of all its sessions together.
  */
 public record Amount(long totalBytes, long limitBytes) {
-    /** Nothing: of a GPU that the vGPU does not have. */
+    /** For a GPU that the vGPU does not have. */
     public static final Amount NONE = new Amount(0, 0);
 
     /**
-     * A quota: guests see a GPU of this size.
+     * The amount of a quota: guests see a GPU of this size.
      *
-     * @param deviceBytes of the GPU; 0 when its worker does not know.
+     * @param deviceBytes size of the GPU; 0 when its worker does not know it.
      */
     public static Amount quota(long bytes, long deviceBytes) {
         long size = deviceBytes == 0 ? bytes : Math.min(bytes, deviceBytes);
@@ -21,9 +21,9 @@ public record Amount(long totalBytes, long limitBytes) {
     }
 
     /**
-     * Best effort: guests see the whole GPU, and have of it what nobody has reserved.
+     * The amount of best effort: guests see the whole GPU and may use the unreserved part.
      *
-     * @param deviceBytes of the GPU; 0 when its worker does not know.
+     * @param deviceBytes size of the GPU; 0 when its worker does not know it.
      */
     public static Amount bestEffort(long deviceBytes, long reservedBytes) {
         return deviceBytes == 0 ? new Amount(Long.MAX_VALUE, Long.MAX_VALUE)

@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 
-/** How a session's records travel. */
+/** The transport of a session's records. */
 public enum Carrier {
     /** A socket that the front door has accepted. */
     TCP,

@@ -1,7 +1,7 @@
 package io.hawser.broker.model;
 
 /**
- * A GPU as a worker describes it.
+ * A GPU, described by a worker.
  *
  * @param totalBytes of device memory, 0 or more.
  */

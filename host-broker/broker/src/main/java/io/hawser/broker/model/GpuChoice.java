@@ -6,30 +6,30 @@ import java.util.Locale;
 import java.util.regex.Pattern;
 
 /**
- * Which GPUs a vGPU gets: any one, all, or those of a list.
+ * The choice of a vGPU's GPUs: any one, all, or a list.
  *
- * @param kind which of the three.
- * @param entries of a list: numbers from 0 in the order in which workers show the GPUs, or starts of UUIDs.
+ * @param kind one of the three.
+ * @param entries of a list: numbers from 0 in the workers' order of the GPUs, or prefixes of UUIDs.
  */
 public record GpuChoice(Kind kind, List<String> entries) {
-    /** What nothing else was said for. */
+    /** The default. */
     public static final GpuChoice ANY = new GpuChoice(Kind.ANY, List.of());
 
     private static final int LEAST_UUID_CHARACTERS = 4; // shorter ones are numbers
     private static final Pattern ENTRY = Pattern.compile("\\d{1,4}|(GPU-)?[0-9a-f-]{4,36}");
     private static final String PREFIX = "GPU-"; // as nvidia-smi and CUDA_VISIBLE_DEVICES write it
 
-    /** The three ways of choosing. */
+    /** The three kinds of choice. */
     public enum Kind {
         /** One GPU, chosen when the vGPU is placed. */
         ANY,
-        /** All. */
+        /** All GPUs. */
         ALL,
-        /** Those of the list. */
+        /** The GPUs of the list. */
         LIST
     }
 
-    /** No GPU can be had; the message says why. */
+    /** The choice matches no usable GPU; the message gives the reason. */
     public static final class NoGpuException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -39,9 +39,9 @@ public record GpuChoice(Kind kind, List<String> entries) {
     }
 
     /**
-     * Reads a setting: {@code any}, {@code all}, or numbers and UUIDs with commas.
+     * Parses a setting: {@code any}, {@code all}, or numbers and UUIDs separated by commas.
      *
-     * @throws IllegalArgumentException when it is none of these; says what is wrong.
+     * @throws IllegalArgumentException when it is none of these; the message shows the bad entry.
      */
     public static GpuChoice parse(String text) {
         String wanted = text.strip();
@@ -71,14 +71,14 @@ public record GpuChoice(Kind kind, List<String> entries) {
     }
 
     /**
-     * The GPUs that a choice other than {@code any} names, in its order.
+     * The GPUs of a choice other than {@code any}, in its order.
      *
-     * @param devices all, in the workers' order.
-     * @throws NoGpuException when an entry of a list names none, or several, or one that was named before.
+     * @param devices all GPUs, in the workers' order.
+     * @throws NoGpuException when an entry of a list matches no GPU, several GPUs, or a GPU of an earlier entry.
      */
     public List<Device> named(List<Device> devices) throws NoGpuException {
         return switch (kind) {
-            case ANY -> throw new IllegalStateException("any names none");
+            case ANY -> throw new IllegalStateException("the choice must be all or a list: choice=any");
             case ALL -> devices;
             case LIST -> resolve(devices);
         };
@@ -89,7 +89,7 @@ public record GpuChoice(Kind kind, List<String> entries) {
         for (String entry : entries) {
             List<Device> named = new ArrayList<>();
             for (int number = 0; number < devices.size(); number++) {
-                if (names(entry, number, devices.get(number).uuid())) {
+                if (matches(entry, number, devices.get(number).uuid())) {
                     named.add(devices.get(number));
                 }
             }
@@ -103,7 +103,7 @@ public record GpuChoice(Kind kind, List<String> entries) {
         return List.copyOf(chosen);
     }
 
-    private static boolean names(String entry, int number, String uuid) {
+    private static boolean matches(String entry, int number, String uuid) {
         if (entry.equals(Integer.toString(number))) {
             return true;
         }

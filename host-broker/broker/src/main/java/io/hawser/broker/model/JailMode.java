@@ -1,11 +1,11 @@
 package io.hawser.broker.model;
 
-/** How strictly workers are jailed. */
+/** The strictness of the workers' jail. */
 public enum JailMode {
-    /** As far as the machine lets them. */
+    /** As complete as the machine permits. */
     AUTO,
-    /** In full, or the broker does not start. */
+    /** Complete; otherwise the broker does not start. */
     STRICT,
-    /** Not at all. */
+    /** None. */
     OFF
 }

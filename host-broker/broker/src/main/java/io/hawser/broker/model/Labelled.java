@@ -4,12 +4,12 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/** An enum's constant whose name in REST, settings and the database is its own in small letters, with hyphens. */
+/** An enum constant whose label in REST, settings and database is its name in lower case with hyphens. */
 public interface Labelled {
-    /** Of the enum. */
+    /** The name of the enum constant. */
     String name();
 
-    /** Its name outside of the code. */
+    /** The label outside the code. */
     default String label() {
         return name().toLowerCase(Locale.ROOT).replace('_', '-');
     }
@@ -18,7 +18,7 @@ public interface Labelled {
      * The constant of a label.
      *
      * @param what names the field in the message.
-     * @throws VgpuException of kind INVALID when there is none; says which there are.
+     * @throws VgpuException of kind INVALID when no constant has the label; the message lists the labels.
      */
     static <E extends Enum<E> & Labelled> E of(Class<E> type, String label, String what) throws VgpuException {
         for (E constant : type.getEnumConstants()) {

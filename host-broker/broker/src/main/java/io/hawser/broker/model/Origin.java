@@ -1,8 +1,8 @@
 package io.hawser.broker.model;
 
-/** Who a vGPU belongs to: only they change it. */
+/** The origin of a vGPU: only its origin can change it. */
 public enum Origin implements Labelled {
-    /** {@code hawser.vgpus.NAME.*}; made or changed at start. */
+    /** {@code hawser.vgpus.NAME.*}; created or changed at the broker's start. */
     SETTINGS,
     /** REST. */
     REST

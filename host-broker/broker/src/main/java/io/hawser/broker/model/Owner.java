@@ -1,17 +1,17 @@
 package io.hawser.broker.model;
 
 /**
- * Whose a vGPU is; for people and for those that make vGPUs, never for decisions of the broker.
+ * The owner of a vGPU, for people and for programs that create vGPUs; the broker makes no decisions by it.
  *
  * @param id a libvirt domain's UUID, or a host's name or address; empty without an owner.
  */
 public record Owner(Kind kind, String id) {
-    /** Nobody's. */
+    /** No owner. */
     public static final Owner NONE = new Owner(Kind.NONE, "");
 
-    /** What an owner is. */
+    /** The kinds of owners. */
     public enum Kind implements Labelled {
-        /** There is none. */
+        /** No owner. */
         NONE,
         /** A virtual machine of libvirt. */
         DOMAIN,

@@ -4,22 +4,22 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What the pool looks like from outside, at one moment.
+ * A snapshot of the pool.
  *
- * @param size workers to keep ready.
+ * @param size number of workers to keep ready.
  * @param ready workers that wait for a session.
- * @param starting workers that have not said ready.
+ * @param starting workers that are not ready yet.
  * @param assigned workers with a session.
  * @param failures failed starts in a row.
- * @param lastFailure why the last start failed, empty when the last one succeeded.
- * @param backend the GPU backend that workers opened, empty before the first was ready.
+ * @param lastFailure reason of the last start's failure; empty when it succeeded.
+ * @param backend the GPU backend that workers opened; empty before the first was ready.
  * @param devices the GPUs that workers see.
- * @param waiting starts that wait for a worker, by vGPU; a vGPU without any is not in it.
+ * @param waiting starts that wait for a worker, by vGPU; a vGPU without any has no entry.
  */
 public record PoolState(int size, int ready, int starting, int assigned, int failures, String lastFailure,
     String backend, List<Device> devices, Map<String, Integer> waiting) {
 
-    /** Whether a session that is asked for now can be expected to get a worker. */
+    /** Whether a new session can expect a worker. */
     public boolean usable() {
         return ready > 0 || failures == 0;
     }

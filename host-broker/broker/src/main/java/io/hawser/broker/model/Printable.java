@@ -1,12 +1,12 @@
 package io.hawser.broker.model;
 
-/** Makes text of a guest or worker fit for logs, metrics and pages. */
+/** Makes text from guests and workers safe for logs, metrics and pages. */
 public final class Printable {
     private Printable() {
     }
 
     /**
-     * The text, cut to a length, with control characters (line breaks forge log lines, escapes drive terminals) as '?'.
+     * Cuts a text and replaces control characters by '?': line breaks forge log lines, and escapes control terminals.
      */
     public static String text(String raw, int maxCharacters) {
         String cut = raw.length() <= maxCharacters ? raw : raw.substring(0, maxCharacters);

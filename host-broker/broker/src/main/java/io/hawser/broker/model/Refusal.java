@@ -2,11 +2,11 @@ package io.hawser.broker.model;
 
 import io.hawser.shm.RecordLayout;
 
-/** Why a connection is refused: the code of REFUSED and the label of the metric. */
+/** The reason of a rejected connection: the code of REFUSED and the label of the metric. */
 public enum Refusal {
-    /** The token is unknown or the proof does not fit it. */
+    /** The token is unknown or the proof is wrong. */
     TOKEN(RecordLayout.REFUSED_TOKEN),
-    /** Another protocol or another description. */
+    /** Another protocol or another description of the API. */
     VERSION(RecordLayout.REFUSED_VERSION),
     /** No session, quota or worker is free. */
     CAPACITY(RecordLayout.REFUSED_NO_CAPACITY),
@@ -16,7 +16,7 @@ public enum Refusal {
     PROTOCOL(RecordLayout.REFUSED_PROTOCOL),
     /** The handshake took too long. */
     TIMEOUT(RecordLayout.REFUSED_PROTOCOL),
-    /** The TLS handshake failed; the guest sees an alert, not REFUSED. */
+    /** The TLS handshake failed; the guest receives an alert instead of REFUSED. */
     TLS(RecordLayout.REFUSED_PROTOCOL),
     /** The broker failed. */
     INTERNAL(RecordLayout.REFUSED_INTERNAL);

@@ -1,11 +1,11 @@
 package io.hawser.broker.model;
 
-/** Where a session is in its life. */
+/** The states of a session. */
 public enum SessionState {
-    /** Admitted, waits for a worker. */
+    /** Admitted; waits for a worker. */
     STARTING,
     /** Its worker has the guest's socket or region. */
     RUNNING,
-    /** It was told to end, or its worker says that it has. */
+    /** The broker has asked it to end, or its worker has reported its end. */
     ENDING
 }

@@ -4,7 +4,7 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * A session at one moment.
+ * A snapshot of a session.
  *
  * @param workerPid 0 while it has no worker.
  * @param gpus UUIDs of its GPUs; empty before they are known.
@@ -13,9 +13,9 @@ import java.util.List;
 public record SessionView(long id, Guest guest, long workerPid, Instant started, SessionState state,
     List<String> gpus, long memoryBytes, WorkerStats statistics) {
 
-    /** The same session with so much memory. */
-    public SessionView holding(long deviceBytes) {
+    /** The same session with this amount of device memory in its statistics. */
+    public SessionView withDeviceBytes(long deviceBytes) {
         return new SessionView(id, guest, workerPid, started, state, gpus, memoryBytes,
-            statistics.holding(deviceBytes));
+            statistics.withDeviceBytes(deviceBytes));
     }
 }

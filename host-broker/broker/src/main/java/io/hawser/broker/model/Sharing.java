@@ -1,9 +1,9 @@
 package io.hawser.broker.model;
 
-/** Whether a vGPU shares its GPUs: its {@code mode}. */
+/** Whether a vGPU shares its GPUs; its {@code mode}. */
 public enum Sharing implements Labelled {
-    /** Others may be placed on its GPUs. */
+    /** Other vGPUs may have the same GPUs. */
     SHARED,
-    /** No other is. */
+    /** No other vGPU has its GPUs. */
     EXCLUSIVE
 }

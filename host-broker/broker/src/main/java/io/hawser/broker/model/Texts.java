@@ -1,13 +1,13 @@
 package io.hawser.broker.model;
 
-/** Texts that came from outside, in messages. */
+/** Prepares external texts for messages. */
 public final class Texts {
-    private static final int MAX_SHOWN = 64; // a message is no place for a whole request
+    private static final int MAX_SHOWN = 64; // keeps messages short
 
     private Texts() {
     }
 
-    /** Printable and short; "null" for nothing. */
+    /** Makes a text printable and short; "null" for null. */
     public static String shown(String text) {
         return text == null ? "null" : Printable.text(text, MAX_SHOWN);
     }

@@ -6,36 +6,36 @@ import java.util.Set;
 import java.util.UUID;
 
 /**
- * A named share of GPUs as it was asked for; where it is, {@link VgpuView} says.
+ * A named share of GPUs, as requested; {@link VgpuView} has its place.
  *
- * @param name names it everywhere; does not change.
- * @param memoryBytes device memory on each of its GPUs, for all its sessions together, and reserved there; 0 is best
- * effort: what others have not reserved.
- * @param computeShare 1 to 100: its weight among those that want a GPU at the same time.
- * @param gpus which.
- * @param carriers by which its guests may come; not empty.
- * @param maxSessions at a time; 0 has no limit but the broker's.
- * @param created, and {@code changed}: in microseconds, as databases keep times.
+ * @param name its key everywhere; never changes.
+ * @param memoryBytes device memory on each of its GPUs for all its sessions together, reserved there; 0 is best effort,
+ * the memory that other vGPUs have not reserved.
+ * @param computeShare 1 to 100: its weight among the vGPUs that compete for a GPU.
+ * @param gpus its choice of GPUs.
+ * @param carriers permitted carriers of its guests; not empty.
+ * @param maxSessions sessions at a time; 0 for no limit besides the broker's.
+ * @param created, and {@code changed}: in microseconds, the precision of databases.
  */
 public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int computeShare, Sharing mode, GpuChoice gpus,
     Set<Carrier> carriers, int maxSessions, Origin origin, Instant created, Instant changed) {
-    /** What is there from the first start. */
+    /** Name of the vGPU of the first start. */
     public static final String DEFAULT_NAME = "default";
-    /** A share without a wish. */
+    /** The default compute share. */
     public static final int FULL_SHARE = 100;
 
-    /** Whether memory is reserved for it. */
+    /** Whether it reserves memory. */
     public boolean reserves() {
         return memoryBytes > 0;
     }
 
-    /** The present, in the precision of a database. */
+    /** The present time, in the precision of a database. */
     public static Instant now() {
         return Instant.now().truncatedTo(ChronoUnit.MICROS);
     }
 
-    /** The same of another origin. */
-    public Vgpu of(Origin other) {
+    /** The same vGPU with another origin. */
+    public Vgpu withOrigin(Origin other) {
         return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, other, created,
             changed);
     }

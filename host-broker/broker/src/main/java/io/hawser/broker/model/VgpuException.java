@@ -1,47 +1,47 @@
 package io.hawser.broker.model;
 
-/** Something cannot be done with a vGPU or a token; the message names the rule and the numbers, for whoever asked. */
+/** An operation on a vGPU or a token failed; the message names the rule and the values, for the client. */
 public final class VgpuException extends Exception {
     private static final long serialVersionUID = 1L;
 
-    /** What kind of reason it is. */
+    /** The kinds of reasons. */
     public enum Kind {
-        /** What was asked for can never be. */
+        /** The request can never succeed. */
         INVALID,
-        /** A rule stands in the way now. */
+        /** A rule prevents it at present. */
         CONFLICT,
-        /** It is not any more what whoever asks takes it for. */
+        /** The object has changed since the client read it. */
         CHANGED,
-        /** There is no such thing. */
+        /** The object does not exist. */
         MISSING,
-        /** The broker cannot do it now: GPUs not known yet, too much asked at once, no database. */
+        /** The broker cannot do it at present: GPUs unknown, too many requests, or no database. */
         UNAVAILABLE
     }
 
     private final Kind kind;
 
-    /** Makes one. */
+    /** Creates an exception. */
     public VgpuException(Kind kind, String message) {
         super(message);
         this.kind = kind;
     }
 
-    /** The same for what can never be. */
+    /** An exception of kind INVALID. */
     public static VgpuException invalid(String message) {
         return new VgpuException(Kind.INVALID, message);
     }
 
-    /** The same for a rule that stands in the way. */
+    /** An exception of kind CONFLICT. */
     public static VgpuException conflict(String message) {
         return new VgpuException(Kind.CONFLICT, message);
     }
 
-    /** The same for a name that there is not. */
+    /** An exception of kind MISSING for the name of a vGPU. */
     public static VgpuException missing(String name) {
         return new VgpuException(Kind.MISSING, "there is no such vGPU: vgpu=" + Texts.shown(name));
     }
 
-    /** What kind of reason. */
+    /** The kind of the reason. */
     public Kind kind() {
         return kind;
     }

@@ -1,11 +1,11 @@
 package io.hawser.broker.model;
 
-/** Whether guests can come. */
+/** Whether guests can use a vGPU. */
 public enum VgpuState implements Labelled {
     /** It has its GPUs. */
     READY,
-    /** No worker has told yet which GPUs there are. */
+    /** No worker has reported the GPUs yet. */
     WAITING,
-    /** It cannot have what it should; its problem says why. */
+    /** Its GPUs are not available; its problem gives the reason. */
     UNPLACED
 }

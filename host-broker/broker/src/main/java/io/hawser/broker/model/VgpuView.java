@@ -3,12 +3,12 @@ package io.hawser.broker.model;
 import java.util.List;
 
 /**
- * A vGPU at one moment.
+ * A snapshot of a vGPU.
  *
- * @param problem why it is unplaced; empty while it is not.
- * @param placedGpus UUIDs of its GPUs, in the order in which guests see them; empty while it has none.
- * @param sessions that run or are about to.
- * @param tokens that open it.
+ * @param problem why it is unplaced; empty otherwise.
+ * @param placedGpus UUIDs of its GPUs, in the guests' order; empty while it has none.
+ * @param sessions number of running and starting sessions.
+ * @param tokens number of its tokens.
  */
 public record VgpuView(Vgpu vgpu, VgpuState state, String problem, List<String> placedGpus, int sessions,
     int tokens) { }

@@ -3,19 +3,19 @@ package io.hawser.broker.model;
 import java.util.List;
 
 /**
- * What a worker can only be told before it opens its GPUs, so that those of one pool are all alike in it.
+ * Properties that a worker must receive before it opens its GPUs. All workers of a pool have the same.
  *
- * @param gpus UUIDs, in the session's order; empty for all that there are.
- * @param percentage of each GPU's multiprocessors that NVIDIA's MPS gives it, 1 to {@value #WHOLE}; that for as many as
- *     MPS's daemon gives by itself, and where there is no MPS.
+ * @param gpus UUIDs, in the session's order; empty for all GPUs.
+ * @param percentage share of each GPU's multiprocessors under NVIDIA's MPS, 1 to {@value #WHOLE}; {@value #WHOLE} for
+ * the default of MPS's daemon, and without MPS.
  */
 public record WorkerKind(List<String> gpus, int percentage) {
-    /** No percentage of its own. */
+    /** The percentage without a limit. */
     public static final int WHOLE = 100;
-    /** Sees all GPUs, and has all of them. */
+    /** All GPUs without a limit. */
     public static final WorkerKind FIRST = new WorkerKind(List.of(), WHOLE);
 
-    /** Holds it to its range. */
+    /** Checks the range of the percentage. */
     public WorkerKind {
         if (percentage < 1 || percentage > WHOLE) {
             throw new IllegalArgumentException("a percentage must be 1.." + WHOLE + ": percentage=" + percentage);

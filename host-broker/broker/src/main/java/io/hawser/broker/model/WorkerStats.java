@@ -1,29 +1,29 @@
 package io.hawser.broker.model;
 
 /**
- * What a session has done since it began; all 0 or more.
+ * The totals of a session since its start; all 0 or more.
  *
  * @param calls records received.
  * @param replies replies sent.
  * @param roundTrips calls whose caller waited.
  * @param bytesIn bytes from the guest.
  * @param bytesOut bytes to the guest.
- * @param refusedRecords records that no honest guest library sends.
- * @param deviceBytes device memory held now, by the ledger; a worker does not say it.
+ * @param refusedRecords records that no correct guest library sends.
+ * @param deviceBytes device memory held now; from the ledger, not from the worker.
  * @param kernels kernels launched.
  * @param gpuTimeMs time in which kernels of the session were on the GPU, or behind others of it.
- * @param waitedMs time in which kernels were held until it was the vGPU's turn.
+ * @param waitedMs time in which kernels waited for the vGPU's turn.
  */
 public record WorkerStats(long calls, long replies, long roundTrips, long bytesIn, long bytesOut, long refusedRecords,
     long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) {
 
-    /** Nothing yet. */
+    /** All zero. */
     public static final WorkerStats NONE = new WorkerStats(0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
-    /** What a session may count; a worker that lies cannot make a counter of the broker overflow. */
+    /** Limit of each total; stops a lying worker from overflowing a counter of the broker. */
     private static final long MAX_TOTAL = 1L << 53;
 
-    /** The newer totals; what only grows does not shrink, whatever the worker says. */
+    /** Takes newer totals. Counters never shrink, whatever the worker reports. */
     public WorkerStats advance(WorkerStats next) {
         return new WorkerStats(grow(calls, next.calls), grow(replies, next.replies),
             grow(roundTrips, next.roundTrips), grow(bytesIn, next.bytesIn), grow(bytesOut, next.bytesOut),
@@ -39,13 +39,13 @@ public record WorkerStats(long calls, long replies, long roundTrips, long bytesI
             gpuTimeMs + other.gpuTimeMs, waitedMs + other.waitedMs);
     }
 
-    /** The same totals with no memory held: what is left of a session that is over. */
+    /** The same totals without held memory, for an ended session. */
     public WorkerStats retired() {
-        return holding(0);
+        return withDeviceBytes(0);
     }
 
-    /** The same totals with so much memory held. */
-    public WorkerStats holding(long bytes) {
+    /** The same totals with this amount of held memory. */
+    public WorkerStats withDeviceBytes(long bytes) {
         return new WorkerStats(calls, replies, roundTrips, bytesIn, bytesOut, refusedRecords, bytes, kernels,
             gpuTimeMs, waitedMs);
     }

@@ -88,7 +88,7 @@ public final class Session implements WorkerRequest {
     /** A picture of now, with the memory that it holds; any thread. */
     public SessionView view() {
         LedgerSlot here = seat;
-        return here == null ? view : view.holding(here.heldBytes());
+        return here == null ? view : view.withDeviceBytes(here.heldBytes());
     }
 
     /** It has no worker any more, and what that held is counted no more. */
