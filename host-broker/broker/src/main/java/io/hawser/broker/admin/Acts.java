@@ -17,44 +17,44 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * The thread that does administrative acts, one after the other: it looks at the rules on the event loop, writes to the
- * database, and applies on the event loop, which so never waits for the database, and between whose two visits no
- * other act comes. Thread-safe.
+ * The thread that executes administrative acts one after the other. An act checks the rules on the event loop, writes
+ * to the database on its own thread, and applies the change on the event loop. The event loop therefore never waits for
+ * the database, and no other act changes the tables between the check and the change. Thread-safe.
  */
 public final class Acts implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Acts.class);
-    private static final int MAX_WAITING = 1024; // requests; those beyond are told to come again
+    private static final int MAX_WAITING = 1024; // requests; the broker rejects more, and clients retry
     private static final Duration STOP_LIMIT = Duration.ofSeconds(5);
 
     private final Executor loop;
     private final Database database;
-    private final Callable<Reconciliation.Answered> answered;
+    private final Callable<Reconciliation.Acknowledged> acknowledged;
     private final ThreadPoolExecutor thread = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS,
         new ArrayBlockingQueue<>(MAX_WAITING), task -> {
-            Thread made = new Thread(task, "hawser-acts");
-            made.setDaemon(true);
-            return made;
+            Thread created = new Thread(task, "hawser-acts");
+            created.setDaemon(true);
+            return created;
         });
-    private boolean uncertain; // a change has failed, and may be in the database all the same; acts' thread only
+    private boolean uncertain; // a change failed but may still be in the database; acts' thread only
 
-    /** An act, or what it does on the event loop. */
+    /** An act, or the part of an act that runs on the event loop. */
     @FunctionalInterface
     public interface Act<T> {
-        /** Does it. */
+        /** Executes the act. */
         T run() throws VgpuException;
     }
 
-    /** Makes the thread, which begins with the first act; these tables are what the database is to have. */
+    /** Creates the thread, which starts with the first act; the database must hold the content of these tables. */
     public Acts(Executor loop, Database database, VgpuTable vgpus, TokenTable tokens) {
         this.loop = loop;
         this.database = database;
-        answered = () -> Reconciliation.Answered.of(vgpus, tokens);
+        acknowledged = () -> Reconciliation.Acknowledged.of(vgpus, tokens);
     }
 
     /**
-     * Does an act when those before it are done. Any thread.
+     * Executes an act after all earlier acts. Any thread.
      *
-     * @return completes exceptionally with {@link VgpuException} when it could not be done.
+     * @return completes exceptionally with {@link VgpuException} when the act failed.
      */
     public <T> CompletableFuture<T> submit(Act<T> act) {
         CompletableFuture<T> result = new CompletableFuture<>();
@@ -68,12 +68,12 @@ public final class Acts implements AutoCloseable {
             });
         } catch (RejectedExecutionException e) {
             result.completeExceptionally(new VgpuException(VgpuException.Kind.UNAVAILABLE, thread.isShutdown()
-                ? "the broker is shutting down" : "too many changes wait to be made: max=" + MAX_WAITING));
+                ? "the broker is shutting down" : "too many changes are waiting: max=" + MAX_WAITING));
         }
         return result;
     }
 
-    /** Does something on the event loop, and waits for it; not from there. */
+    /** Runs work on the event loop and waits for its result. Never call it on the event loop. */
     public <T> T onLoop(Callable<T> work) throws VgpuException {
         CompletableFuture<T> done = new CompletableFuture<>();
         loop.execute(() -> {
@@ -96,9 +96,9 @@ public final class Acts implements AutoCloseable {
         }
     }
 
-    /** Writes, wholly or not at all. Acts' thread only. */
+    /** Executes a transaction. Acts' thread only. */
     public <T> T write(Database.Work<T> work) throws VgpuException {
-        Reconciliation.Answered wanted = uncertain ? onLoop(answered) : null;
+        Reconciliation.Acknowledged wanted = uncertain ? onLoop(acknowledged) : null;
         try {
             if (wanted != null) {
                 database.transact(connection -> {
@@ -110,20 +110,20 @@ public final class Acts implements AutoCloseable {
             return database.transact(work);
         } catch (SQLException e) {
             uncertain = true;
-            LOG.errorf("the database has not taken a change: %s", e.getMessage());
+            LOG.errorf("the database rejected a change: %s", e.getMessage());
             String why = database.refused();
-            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the database has not taken the change"
-                + (why.isEmpty() ? "; the broker's log says why" : ": " + why));
+            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the database rejected the change"
+                + (why.isEmpty() ? "; see the broker's log" : ": " + why));
         }
     }
 
-    /** Ends when the acts that were submitted are done, or after some seconds. */
+    /** Waits a few seconds for the submitted acts, then discards the remaining ones. */
     @Override
     public void close() {
         thread.shutdown();
         try {
             if (!thread.awaitTermination(STOP_LIMIT.toSeconds(), TimeUnit.SECONDS)) {
-                LOG.errorf("changes that were being made are given up: waiting=%d", thread.shutdownNow().size());
+                LOG.errorf("the broker discards waiting changes: waiting=%d", thread.shutdownNow().size());
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

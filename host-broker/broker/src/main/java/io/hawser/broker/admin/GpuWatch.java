@@ -10,46 +10,46 @@ import java.util.function.Function;
 import java.util.function.ToLongFunction;
 import org.jboss.logging.Logger;
 
-/** Tells the vGPUs which GPUs there are: those that workers have told of, without those that are lost. Event loop. */
+/** Passes the usable GPUs to the vGPUs: all GPUs that workers have reported, except lost ones. Event loop only. */
 public final class GpuWatch {
     private static final Logger LOG = Logger.getLogger(GpuWatch.class);
 
     private final VgpuTable table;
-    private final Consumer<List<Device>> told;
+    private final Consumer<List<Device>> usable;
     private final Function<String, GpuReading> readings;
     private final ToLongFunction<String> contextBytes;
     private List<Device> all = List.of();
     private List<Device> present = List.of();
 
-    /** Watches none yet. */
+    /** Starts with no GPU. */
     public GpuWatch(VgpuTable table, VgpuService service, GpuMonitor monitor) {
-        this(table, service::gpus, monitor::reading, monitor::contextBytes);
+        this(table, service::setGpus, monitor::reading, monitor::contextBytes);
     }
 
     /**
-     * The same with other figures.
+     * For tests: takes its readings from the given functions.
      *
-     * @param told which GPUs there are from now on.
-     * @param readings of a GPU by its UUID; a picture, nothing that waits.
-     * @param contextBytes what a worker's context costs on a GPU by its UUID; 0 while nobody knows.
+     * @param usable receives the usable GPUs after each change.
+     * @param readings the latest reading of a GPU by its UUID; must not wait.
+     * @param contextBytes the memory of a worker's context on a GPU by its UUID; 0 while it is unknown.
      */
-    GpuWatch(VgpuTable table, Consumer<List<Device>> told, Function<String, GpuReading> readings,
+    GpuWatch(VgpuTable table, Consumer<List<Device>> usable, Function<String, GpuReading> readings,
         ToLongFunction<String> contextBytes) {
         this.table = table;
-        this.told = told;
+        this.usable = usable;
         this.readings = readings;
         this.contextBytes = contextBytes;
     }
 
-    /** A worker has told of the GPUs. */
-    public void told(List<Device> devices) {
+    /** Sets the GPUs that a worker has reported. */
+    public void setDevices(List<Device> devices) {
         all = List.copyOf(devices);
         present = List.copyOf(devices);
-        told.accept(present);
+        usable.accept(present);
     }
 
-    /** Looks whether one has gone or come back, and what contexts cost; now and then. */
-    public void look() {
+    /** Updates the contexts' memory, and passes the usable GPUs on when a GPU was lost or came back. Periodic. */
+    public void check() {
         if (all.isEmpty()) {
             return;
         }
@@ -57,9 +57,9 @@ public final class GpuWatch {
         List<Device> now = all.stream()
             .filter(device -> readings.apply(device.uuid()).health() != GpuReading.Health.LOST).toList();
         if (!now.equals(present)) {
-            LOG.warnf("GPUs that vGPUs can be on: before=%s now=%s", uuids(present), uuids(now));
+            LOG.warnf("the usable GPUs have changed: before=%s now=%s", uuids(present), uuids(now));
             present = now;
-            told.accept(now);
+            usable.accept(now);
         }
     }
 

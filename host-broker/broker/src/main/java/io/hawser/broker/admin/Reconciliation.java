@@ -15,8 +15,8 @@ import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
- * Makes the database what the broker has answered. A change that failed at its very end, when the disk was full or the
- * server's answer was lost, may be in the database all the same: what was refused would be there after a restart.
+ * Makes the database equal to the state that clients have seen. A commit can fail, because the disk is full or the
+ * server's answer is lost, and still take effect. Without the repair a rejected change would appear after a restart.
  */
 final class Reconciliation {
     private static final Logger LOG = Logger.getLogger(Reconciliation.class);
@@ -25,23 +25,23 @@ final class Reconciliation {
     }
 
     /**
-     * What the broker goes by.
+     * The state that the broker has acknowledged to its clients.
      *
      * @param vgpus with their places, the oldest first.
      */
-    record Answered(List<VgpuStore.Kept> vgpus, List<Token> tokens) {
-        /** As it is now. Event loop only. */
-        static Answered of(VgpuTable vgpus, TokenTable tokens) {
-            return new Answered(vgpus.kept(), vgpus.list().stream()
+    record Acknowledged(List<VgpuStore.Kept> vgpus, List<Token> tokens) {
+        /** Reads the present state. Event loop only. */
+        static Acknowledged of(VgpuTable vgpus, TokenTable tokens) {
+            return new Acknowledged(vgpus.kept(), vgpus.list().stream()
                 .flatMap(view -> tokens.of(view.vgpu().name()).stream()).toList());
         }
     }
 
-    /** Part of its caller's transaction. */
-    static void apply(Connection connection, Answered answered) throws SQLException {
+    /** Runs in its caller's transaction. */
+    static void apply(Connection connection, Acknowledged acknowledged) throws SQLException {
         int changes = 0;
-        Map<String, VgpuStore.Kept> there = by(VgpuStore.all(connection), kept -> kept.vgpu().name());
-        Map<String, VgpuStore.Kept> wanted = by(answered.vgpus, kept -> kept.vgpu().name());
+        Map<String, VgpuStore.Kept> there = index(VgpuStore.all(connection), kept -> kept.vgpu().name());
+        Map<String, VgpuStore.Kept> wanted = index(acknowledged.vgpus, kept -> kept.vgpu().name());
         for (String name : there.keySet()) {
             if (!wanted.containsKey(name)) {
                 VgpuStore.delete(connection, name);
@@ -58,8 +58,8 @@ final class Reconciliation {
                 changes++;
             }
         }
-        Map<String, Token> thereTokens = by(TokenStore.all(connection), Token::keyId);
-        Map<String, Token> wantedTokens = by(answered.tokens, Token::keyId);
+        Map<String, Token> thereTokens = index(TokenStore.all(connection), Token::keyId);
+        Map<String, Token> wantedTokens = index(acknowledged.tokens, Token::keyId);
         for (String keyId : thereTokens.keySet()) {
             if (!wantedTokens.containsKey(keyId)) {
                 TokenStore.delete(connection, keyId);
@@ -67,18 +67,18 @@ final class Reconciliation {
             }
         }
         for (Token token : wantedTokens.values()) {
-            if (!thereTokens.containsKey(token.keyId())) { // when one was used last is noted each minute
+            if (!thereTokens.containsKey(token.keyId())) { // each minute's note updates the times of last use
                 TokenStore.insert(connection, token);
                 changes++;
             }
         }
         if (changes > 0) {
-            LOG.warnf("the database was not what the broker had answered, after a change that failed; it is now: "
+            LOG.warnf("the database differed from the acknowledged state after a failed change and is now repaired: "
                 + "rows=%d", changes);
         }
     }
 
-    private static <T> Map<String, T> by(List<T> all, Function<T, String> key) {
+    private static <T> Map<String, T> index(List<T> all, Function<T, String> key) {
         return all.stream().collect(Collectors.toMap(key, one -> one, (one, other) -> one, LinkedHashMap::new));
     }
 }

@@ -15,11 +15,11 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
 
-/** Makes and revokes the tokens of vGPUs. Thread-safe. */
+/** Creates and revokes the tokens of vGPUs. Thread-safe. */
 public final class TokenService {
     private static final Logger LOG = Logger.getLogger(TokenService.class);
     private static final int MAX_TOKENS = 1000; // of one vGPU
-    private static final int MAX_NOTE_CHARACTERS = 200; // as the database has it
+    private static final int MAX_NOTE_CHARACTERS = 200; // width of the database's column
 
     private final Acts acts;
     private final VgpuTable vgpus;
@@ -27,12 +27,12 @@ public final class TokenService {
     private final SessionRegistry sessions;
 
     /**
-     * A token that was made.
+     * A new token.
      *
-     * @param secret told this once, and kept nowhere.
+     * @param secret returned only here; the broker does not store it.
      */
     public record Made(Token token, String secret) {
-        /** What a guest needs. */
+        /** The token's text for a guest. */
         public String text() {
             return token.keyId() + "." + secret;
         }
@@ -43,7 +43,7 @@ public final class TokenService {
         }
     }
 
-    /** For these tokens. */
+    /** Creates the service. */
     public TokenService(Acts acts, VgpuTable vgpus, TokenTable tokens, SessionRegistry sessions) {
         this.acts = acts;
         this.vgpus = vgpus;
@@ -63,9 +63,9 @@ public final class TokenService {
     }
 
     /**
-     * Makes one.
+     * Creates a token.
      *
-     * @param note what for; null for nothing.
+     * @param note the token's purpose; null for none.
      * @param expires null for never.
      * @return completes exceptionally with {@link VgpuException}.
      */
@@ -84,8 +84,8 @@ public final class TokenService {
             acts.onLoop(() -> {
                 requireVgpu(vgpu);
                 if (tokens.count(vgpu) >= MAX_TOKENS) {
-                    throw new VgpuException(VgpuException.Kind.CONFLICT, "a vGPU has so many tokens at most: vgpu="
-                        + vgpu + " max=" + MAX_TOKENS);
+                    throw new VgpuException(VgpuException.Kind.CONFLICT, "a vGPU can have at most " + MAX_TOKENS
+                        + " tokens: vgpu=" + vgpu);
                 }
                 return null;
             });
@@ -99,13 +99,13 @@ public final class TokenService {
                 vgpus.tokens(vgpu, tokens.add(made.token));
                 return null;
             });
-            LOG.infof("token %s made: vgpu=%s expires=%s", made.token.keyId(), vgpu,
+            LOG.infof("token %s created: vgpu=%s expires=%s", made.token.keyId(), vgpu,
                 expires == null ? "never" : expires);
             return made;
         });
     }
 
-    /** A token with a new secret; it lets nobody in before it is in the table. */
+    /** Creates a token with a new secret. Guests can use it once the table holds it. */
     public static Made make(String keyId, String vgpu, String note, Instant created, Instant expires) {
         String secret = Secrets.text();
         Token.Keys keys = Token.Keys.of(TokenKeys.ofSecret(secret));
@@ -113,9 +113,9 @@ public final class TokenService {
     }
 
     /**
-     * Revokes one: it lets nobody in from then on, and its sessions are ended.
+     * Revokes a token: the broker rejects it from then on and ends its sessions.
      *
-     * @return completes when nothing of its sessions is left; exceptionally with {@link VgpuException}.
+     * @return completes when its sessions have ended completely; exceptionally with {@link VgpuException}.
      */
     public CompletableFuture<Void> revoke(String vgpu, String keyId) {
         return acts.<Void>submit(() -> {
@@ -123,7 +123,7 @@ public final class TokenService {
                 requireVgpu(vgpu);
                 return tokens.find(keyId).filter(found -> found.vgpu().equals(vgpu))
                     .orElseThrow(() -> new VgpuException(VgpuException.Kind.MISSING,
-                        "the vGPU has no such token: vgpu=" + vgpu));
+                        "the vGPU does not have the token: vgpu=" + vgpu));
             });
             acts.write(connection -> {
                 TokenStore.delete(connection, keyId);
@@ -139,8 +139,8 @@ public final class TokenService {
     }
 
     /**
-     * Notes in the database which tokens have been used, and drops the digests that no guest needs any more. After a
-     * failure the next use notes it.
+     * Writes the tokens' times of last use to the database, and drops the digests that no guest needs any more. After a
+     * failure the token's next use writes its time again.
      */
     public CompletableFuture<Void> noteUses() {
         return acts.submit(() -> {

@@ -22,7 +22,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.jboss.logging.Logger;
 
-/** What there is at a start: vGPUs and tokens of the database, and what settings make of them. */
+/** Loads vGPUs and tokens at the broker's start: it applies the settings to the content of the database. */
 public final class VgpuLoader {
     private static final Logger LOG = Logger.getLogger(VgpuLoader.class);
     private static final String DEFAULT_MADE = "default vGPU and token";
@@ -35,7 +35,7 @@ public final class VgpuLoader {
     /**
      * Reads the settings.
      *
-     * @param clearToken where the token of a first start is left for guests, in clear.
+     * @param clearToken file that receives the first start's token in clear, for guests.
      */
     public VgpuLoader(BrokerConfig config, Path clearToken) {
         this.clearToken = clearToken;
@@ -44,11 +44,11 @@ public final class VgpuLoader {
     }
 
     /**
-     * Brings database and settings together, and fills the tables, which nobody else must use yet.
+     * Applies the settings to the database and fills the tables. The tables must not be in use yet.
      *
      * @throws SQLException when the database fails.
-     * @throws IOException when the token of a first start cannot be left; nothing was changed then.
-     * @throws IllegalArgumentException when settings cannot be; names which.
+     * @throws IOException when the first start's token cannot be written; the database is then unchanged.
+     * @throws IllegalArgumentException when a setting is invalid; the message names it.
      */
     public void load(Database database, VgpuTable vgpus, TokenTable tokens) throws SQLException, IOException {
         List<VgpuStore.Kept> kept = new ArrayList<>();
@@ -59,7 +59,7 @@ public final class VgpuLoader {
                 if (!oldProofs) {
                     int dropped = TokenStore.dropDigests(connection);
                     if (dropped > 0) {
-                        LOG.infof("old guest packages can use no token any more: tokens=%d", dropped);
+                        LOG.infof("old guest packages can no longer use tokens: tokens=%d", dropped);
                     }
                 }
                 keptTokens.addAll(TokenStore.all(connection));
@@ -72,19 +72,19 @@ public final class VgpuLoader {
             throw e.file;
         }
         TokenStore.eraseDropped(database);
-        warn(keptTokens);
+        warnOfOldProofs(keptTokens);
         kept.forEach(vgpu -> vgpus.load(vgpu.vgpu(), vgpu.placed()));
         for (Token token : keptTokens) {
             vgpus.tokens(token.vgpu(), tokens.load(token));
         }
     }
 
-    private static void warn(List<Token> tokens) {
+    private static void warnOfOldProofs(List<Token> tokens) {
         long old = tokens.stream().filter(Token::acceptsOldProof).count();
         if (old > 0) {
-            LOG.warnf("a copy of the database opens the vGPUs of some tokens, whose digests are kept for old guest "
-                + "packages: tokens=%d (hawserctl tokens list --old-proofs; hawser.tokens.old-proofs=false drops them)",
-                old);
+            LOG.warnf("the database keeps the digests of some tokens for old guest packages; a copy of the database "
+                + "opens their vGPUs: tokens=%d (hawserctl tokens list --old-proofs; hawser.tokens.old-proofs=false "
+                + "drops the digests)", old);
         }
     }
 
@@ -93,7 +93,7 @@ public final class VgpuLoader {
         List<VgpuStore.Kept> result = new ArrayList<>();
         for (VgpuStore.Kept kept : all) {
             VgpuDraft draft = left.remove(kept.vgpu().name());
-            VgpuStore.Kept now = draft == null ? released(kept) : changed(kept, draft);
+            VgpuStore.Kept now = draft == null ? release(kept) : applyDraft(kept, draft);
             if (!now.equals(kept)) {
                 VgpuStore.update(connection, now.vgpu(), now.placed());
             }
@@ -105,40 +105,41 @@ public final class VgpuLoader {
                 VgpuStore.insert(connection, made, List.of());
                 result.add(new VgpuStore.Kept(made, List.of()));
             } catch (VgpuException e) {
-                throw bad(entry.getKey(), e);
+                throw settingsError(entry.getKey(), e);
             }
         }
         return result;
     }
 
-    /** A vGPU that settings name no more stays, with its tokens, and belongs to REST. */
-    private static VgpuStore.Kept released(VgpuStore.Kept kept) {
+    /** Keeps a vGPU, with its tokens, that the settings no longer name; REST can then change and delete it. */
+    private static VgpuStore.Kept release(VgpuStore.Kept kept) {
         if (kept.vgpu().origin() == Origin.REST) {
             return kept;
         }
-        LOG.infof("vGPU %s is not among the settings any more; it stays, and REST can change and delete it",
+        LOG.infof("the settings no longer name vGPU %s; it stays, and REST can change and delete it",
             kept.vgpu().name());
-        return new VgpuStore.Kept(kept.vgpu().of(Origin.REST), kept.placed());
+        return new VgpuStore.Kept(kept.vgpu().withOrigin(Origin.REST), kept.placed());
     }
 
-    private static VgpuStore.Kept changed(VgpuStore.Kept kept, VgpuDraft draft) {
+    private static VgpuStore.Kept applyDraft(VgpuStore.Kept kept, VgpuDraft draft) {
         Vgpu before = kept.vgpu();
         try {
-            Vgpu same = draft.change(before, before.changed()).of(Origin.SETTINGS);
+            Vgpu same = draft.change(before, before.changed()).withOrigin(Origin.SETTINGS);
             if (same.equals(before)) {
                 return kept;
             }
-            Vgpu now = draft.change(before, Vgpu.now()).of(Origin.SETTINGS);
-            // Where it was it was promised what it was then.
+            Vgpu now = draft.change(before, Vgpu.now()).withOrigin(Origin.SETTINGS);
+            // The vGPU stays at its place only if that place fulfils its new settings: same GPUs, same mode, no more
+            // memory.
             boolean stays = now.gpus().equals(before.gpus()) && now.mode() == before.mode()
                 && now.memoryBytes() <= before.memoryBytes();
             return new VgpuStore.Kept(now, stays ? kept.placed() : List.of());
         } catch (VgpuException e) {
-            throw bad(before.name(), e);
+            throw settingsError(before.name(), e);
         }
     }
 
-    private static IllegalArgumentException bad(String name, VgpuException e) {
+    private static IllegalArgumentException settingsError(String name, VgpuException e) {
         return new IllegalArgumentException("hawser.vgpus." + name + ": " + e.getMessage(), e);
     }
 
@@ -160,15 +161,15 @@ public final class VgpuLoader {
         TokenStore.insert(connection, token.token());
         tokens.add(token.token());
         try {
-            // Before the transaction ends: a token that is in the database but nowhere in clear is of no use.
+            // Before the commit: a token in the database without its file is of no use.
             PrivateFile.write(clearToken, token.text() + "\n");
         } catch (IOException e) {
             throw new FailedException(e);
         }
-        LOG.infof("a first token for the vGPU default was made: %s", clearToken);
+        LOG.infof("the first token of the vGPU default is in: %s", clearToken);
     }
 
-    /** Undoes the transaction. */
+    /** Rolls the transaction back. */
     private static final class FailedException extends RuntimeException {
         private static final long serialVersionUID = 1L;
         private final transient IOException file;

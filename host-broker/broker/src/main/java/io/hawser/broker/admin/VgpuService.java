@@ -22,7 +22,7 @@ import java.util.concurrent.CompletionException;
 import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
-/** Makes, changes and deletes vGPUs: in the database, and for the guests that come. Thread-safe. */
+/** Creates, changes and deletes vGPUs, in the database and for guests that connect. Thread-safe. */
 public final class VgpuService {
     private static final Logger LOG = Logger.getLogger(VgpuService.class);
 
@@ -35,13 +35,13 @@ public final class VgpuService {
     private final Ledgers ledgers;
     private final Consumer<VgpuTable> moved;
 
-    /** Who has something of a vGPU. */
+    /** The objects that hold resources of vGPUs. */
     public record Users(SessionRegistry sessions, Regions regions, ImageStore images, Ledgers ledgers) { }
 
     /**
-     * For these vGPUs.
+     * Creates the service.
      *
-     * @param moved told on the event loop when vGPUs have other GPUs than before, or some are no more.
+     * @param moved runs on the event loop after vGPUs have changed GPUs or have been deleted.
      */
     public VgpuService(Acts acts, VgpuTable table, TokenTable tokens, Users users,
         Consumer<VgpuTable> moved) {
@@ -56,9 +56,9 @@ public final class VgpuService {
     }
 
     /**
-     * Makes one.
+     * Creates a vGPU.
      *
-     * @return completes when it is in the database and guests can come; exceptionally with {@link VgpuException}.
+     * @return completes when the database holds it and guests can use it; exceptionally with {@link VgpuException}.
      */
     public CompletableFuture<VgpuView> create(String name, VgpuDraft draft) {
         return acts.submit(() -> {
@@ -68,29 +68,29 @@ public final class VgpuService {
                 VgpuStore.insert(connection, planned.vgpu(), planned.home());
                 return null;
             });
-            settled(acts.onLoop(() -> settle(table.add(planned))));
+            recordPlaces(acts.onLoop(() -> settle(table.add(planned))));
             LOG.infof("vGPU %s made: gpus=%s memoryBytes=%d computeShare=%d mode=%s", name, planned.home(),
                 vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().label());
             return table.find(name).orElseThrow();
         });
     }
 
-    /** Changes one, whosever it is; see {@link #change(String, VgpuDraft, String)}. */
+    /** Changes a vGPU of any owner; see {@link #change(String, VgpuDraft, String)}. */
     public CompletableFuture<VgpuView> change(String name, VgpuDraft draft) {
         return change(name, draft, null);
     }
 
     /**
-     * Changes one; its sessions go on.
+     * Changes a vGPU; its sessions continue.
      *
      * @param expectedOwner id of the owner that it must have now, {@link VgpuException.Kind#CHANGED} otherwise; null
-     *     for any. Acts come one after the other, so nobody else changes it in between.
-     * @return completes when it is so in the database and for guests; exceptionally with {@link VgpuException}.
+     * for any. Acts run one after the other, so no other act changes the owner in between.
+     * @return completes when database and guests see the change; exceptionally with {@link VgpuException}.
      */
     public CompletableFuture<VgpuView> change(String name, VgpuDraft draft, String expectedOwner) {
         return acts.submit(() -> {
             Vgpu before = table.find(name).orElseThrow(() -> VgpuException.missing(name)).vgpu();
-            requireOurs(before);
+            requireNotFromSettings(before);
             requireOwner(before, expectedOwner);
             Vgpu after = draft.change(before, Vgpu.now());
             VgpuTable.Planned planned = acts.onLoop(() -> table.planChange(name, after,
@@ -101,34 +101,34 @@ public final class VgpuService {
                     return null;
                 });
             } catch (VgpuException e) {
-                acts.onLoop(() -> stay(name));
+                acts.onLoop(() -> reopen(name));
                 throw e;
             }
-            settled(acts.onLoop(() -> settle(table.change(planned))));
+            recordPlaces(acts.onLoop(() -> settle(table.change(planned))));
             LOG.infof("vGPU %s changed: gpus=%s memoryBytes=%d computeShare=%d mode=%s", name, planned.home(),
                 after.memoryBytes(), after.computeShare(), after.mode().label());
             return table.find(name).orElseThrow();
         });
     }
 
-    /** Deletes one, whosever it is; see {@link #delete(String, boolean, String)}. */
+    /** Deletes a vGPU of any owner; see {@link #delete(String, boolean, String)}. */
     public CompletableFuture<Void> delete(String name, boolean force) {
         return delete(name, force, null);
     }
 
     /**
-     * Deletes one, with its tokens.
+     * Deletes a vGPU with its tokens.
      *
-     * @param force whether its sessions and regions are ended; else they stand in the way.
+     * @param force whether to end its sessions and regions; without it they prevent the deletion.
      * @param expectedOwner as for {@link #change(String, VgpuDraft, String)}.
-     * @return completes when nothing of it is left; exceptionally with {@link VgpuException}.
+     * @return completes when all its resources are released; exceptionally with {@link VgpuException}.
      */
     public CompletableFuture<Void> delete(String name, boolean force, String expectedOwner) {
         CompletableFuture<Void> closed = acts.submit(() -> {
             Vgpu before = table.find(name).orElseThrow(() -> VgpuException.missing(name)).vgpu();
-            requireOurs(before);
+            requireNotFromSettings(before);
             requireOwner(before, expectedOwner);
-            // Closed in the same act: who changes its owner from here on is refused.
+            // Closed in the same act: later changes of its owner are rejected.
             acts.onLoop(() -> {
                 if (!force) {
                     requireUnused(name);
@@ -138,7 +138,7 @@ public final class VgpuService {
             });
             return null;
         });
-        // Not in the acts' thread: a worker may take its time to end, and other acts need not wait for it.
+        // Not in the acts' thread: a worker may take long to end, and other acts need not wait for it.
         String reason = "the vGPU is deleted";
         return closed.thenCompose(now -> regions.removeAll(name, reason))
             .thenCompose(now -> sessions.endAll(name, reason)).thenCompose(now -> acts.<Void>submit(() -> {
@@ -146,7 +146,7 @@ public final class VgpuService {
                     VgpuStore.delete(connection, name);
                     return null;
                 });
-                settled(acts.onLoop(() -> {
+                recordPlaces(acts.onLoop(() -> {
                     tokens.removeAll(name);
                     images.forget(name);
                     ledgers.forget(name);
@@ -155,15 +155,15 @@ public final class VgpuService {
                 LOG.infof("vGPU %s deleted", name);
                 return null;
             })).exceptionallyCompose(failure -> {
-                // Also when it was never closed, which opens it no more than it was.
+                // Opening a vGPU that was never closed changes nothing.
                 boolean ours = closed.isDone() && !closed.isCompletedExceptionally();
                 CompletableFuture<Void> failed = CompletableFuture.failedFuture(
                     failure instanceof CompletionException ? failure.getCause() : failure);
-                return ours ? acts.submit(() -> acts.onLoop(() -> stay(name))).thenCompose(now -> failed) : failed;
+                return ours ? acts.submit(() -> acts.onLoop(() -> reopen(name))).thenCompose(now -> failed) : failed;
             });
     }
 
-    private VgpuTable stay(String name) {
+    private VgpuTable reopen(String name) {
         table.open(name);
         return table;
     }
@@ -173,46 +173,46 @@ public final class VgpuService {
         List<String> used = regions.list().stream().map(RegionView::settings).filter(r -> r.vgpu().equals(name))
             .map(r -> r.name()).toList();
         if (running > 0 || !used.isEmpty()) {
-            throw VgpuException.conflict("a vGPU that is deleted must have no session and no region, unless they are "
-                + "to be ended (force): vgpu=" + name + " sessions=" + running + " regions=" + used);
+            throw VgpuException.conflict("a vGPU without sessions and regions can be deleted; use force to end them: "
+                + "vgpu=" + name + " sessions=" + running + " regions=" + used);
         }
     }
 
-    private static void requireOurs(Vgpu vgpu) throws VgpuException {
+    private static void requireNotFromSettings(Vgpu vgpu) throws VgpuException {
         if (vgpu.origin() == Origin.SETTINGS) {
-            throw VgpuException.conflict("a vGPU of the broker's settings is changed there: hawser.vgpus."
+            throw VgpuException.conflict("a vGPU of the broker's settings can only be changed there: hawser.vgpus."
                 + vgpu.name());
         }
     }
 
     private static void requireOwner(Vgpu vgpu, String expectedOwner) throws VgpuException {
         if (expectedOwner != null && !expectedOwner.equals(vgpu.owner().id())) {
-            throw new VgpuException(VgpuException.Kind.CHANGED, "the vGPU must still have the owner that is expected: "
+            throw new VgpuException(VgpuException.Kind.CHANGED, "the vGPU must still have the expected owner: "
                 + "vgpu=" + vgpu.name() + " owner=" + Texts.shown(vgpu.owner().id()) + " expectedOwner="
                 + Texts.shown(expectedOwner));
         }
     }
 
-    /** These GPUs there are from now on. Event loop only. */
-    public void gpus(List<Device> devices) {
+    /** Sets the usable GPUs. Event loop only. */
+    public void setGpus(List<Device> devices) {
         VgpuTable.Settled settled = settle(table.settle(devices));
         if (!settled.moved().isEmpty()) {
             acts.submit(() -> {
-                settled(settled);
+                recordPlaces(settled);
                 return null;
             });
         }
     }
 
     private VgpuTable.Settled settle(VgpuTable.Settled settled) {
-        settled.lost().forEach(name -> sessions.endAll(name, "the vGPU's GPU is gone"));
+        settled.lost().forEach(name -> sessions.endAll(name, "the vGPU has lost its GPU"));
         moved.accept(table);
         ledgers.refresh();
         return settled;
     }
 
-    /** Notes where vGPUs are now. */
-    private void settled(VgpuTable.Settled settled) {
+    /** Writes the vGPUs' new places to the database. */
+    private void recordPlaces(VgpuTable.Settled settled) {
         Map<String, List<String>> places = settled.moved();
         if (places.isEmpty()) {
             return;
@@ -225,8 +225,8 @@ public final class VgpuService {
                 return null;
             });
         } catch (VgpuException e) {
-            // They are there all the same; only a restart would choose anew.
-            LOG.errorf("where vGPUs are could not be noted: vgpus=%s: %s", places.keySet(), e.getMessage());
+            // The vGPUs stay at their new places; after a restart the broker places them again.
+            LOG.errorf("the new places of vGPUs could not be written: vgpus=%s: %s", places.keySet(), e.getMessage());
         }
     }
 }

@@ -1,2 +1,2 @@
-/** The use cases of operators: they create, change, place and delete vGPUs and tokens. */
+/** The operators' use cases: they create, change, place and delete vGPUs and tokens. */
 package io.hawser.broker.admin;

@@ -32,20 +32,20 @@ class GpuWatchTest {
             told.add(devices);
             table.settle(devices);
         }, this::reading, uuid -> uuid.equals("first") ? 100 : 0);
-        watch.look();
+        watch.check();
         assertEquals(List.of(), told, "nothing before a worker has told");
-        watch.told(List.of(FIRST, SECOND));
-        watch.look();
+        watch.setDevices(List.of(FIRST, SECOND));
+        watch.check();
         assertEquals(1, told.size(), "nothing has changed");
         assertEquals(List.of(100L, 0L), table.gpus().stream().map(GpuLoad::contextBytes).toList());
         health.put("first", GpuReading.Health.FAILING);
-        watch.look();
+        watch.check();
         assertEquals(1, told.size(), "it is there");
         health.put("first", GpuReading.Health.LOST);
-        watch.look();
-        watch.look();
+        watch.check();
+        watch.check();
         health.clear();
-        watch.look();
+        watch.check();
         assertEquals(List.of(List.of(FIRST, SECOND), List.of(SECOND), List.of(FIRST, SECOND)), told);
     }
 }
