@@ -18,16 +18,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Tells who asks: by the admin token, a name and a password, a login, or a token of a trusted issuer. Passwords are
- * compared on threads of its own, few and with a short queue, so that attempts cannot take the processors. Thread-safe;
- * no method waits.
+ * Identifies the sender of a request by the admin token, a name and a password, a login, or a token of a trusted
+ * issuer. A few threads with a short queue compare passwords, so that attempts cannot occupy all processors.
+ * Thread-safe; no method waits.
  */
 public final class Access implements AutoCloseable {
     private static final String BEARER = "Bearer ";
     private static final String BASIC = "Basic ";
-    /** Name, colon, password in base 64 with room to spare. */
+    /** A name, a colon and a password in base 64, with room to spare. */
     private static final int MAX_BASIC_CHARACTERS = 512;
-    /** What issuers make is below; stops a header from being parsed for long. */
+    /** Larger than tokens of common issuers; limits the time to parse a header. */
     private static final int MAX_BEARER_CHARACTERS = 16 * 1024;
     private static final int MAX_COOKIE_CHARACTERS = 128;
     private static final int PASSWORD_THREADS = 2;
@@ -43,25 +43,25 @@ public final class Access implements AutoCloseable {
     private final TokenIssuer issuer;
     private final boolean loopbackRead;
     private final RecentPasswords recent;
-    /** Comparisons that wait or run: the same password sent twice at once is one guess. */
+    /** Comparisons that wait or run. The same password sent twice at once counts as one guess. */
     private final Map<String, CompletableFuture<Answer>> comparing = new ConcurrentHashMap<>();
     private final ThreadPoolExecutor passwords = new ThreadPoolExecutor(PASSWORD_THREADS, PASSWORD_THREADS, 10,
         TimeUnit.SECONDS, new ArrayBlockingQueue<>(PASSWORD_QUEUE),
         task -> Thread.ofPlatform().name("hawser-passwords").daemon().unstarted(task));
-    /** Compared with for names that do not exist. Thread of passwords only. */
-    private volatile String nobody;
+    /** The hash for names that do not exist. Password threads only. */
+    private volatile String dummyHash;
 
     /**
      * Limits and times.
      *
-     * @param maxFailures of a peer in a minute; four times as many for a name.
-     * @param loginIdle after which an unused login is over.
-     * @param loginLife after which each is.
-     * @param loopbackRead whether to read needs no identity on the loopback interface.
+     * @param maxFailures failures of a peer in a minute; four times as many for a name.
+     * @param loginIdle a login ends after this time without use.
+     * @param loginLife a login ends after this time in any case.
+     * @param loopbackRead whether reading over the loopback interface needs no identity.
      */
     public record Limits(int maxFailures, Duration loginIdle, Duration loginLife, boolean loopbackRead) { }
 
-    /** Puts it together; the clock counts nanoseconds. */
+    /** Connects the parts; the clock counts nanoseconds. */
     public Access(AdminToken adminToken, UsersFile users, TokenIssuer issuer, Limits limits, LongSupplier nowNs) {
         this.adminToken = adminToken;
         this.users = users;
@@ -73,13 +73,13 @@ public final class Access implements AutoCloseable {
         passwords.allowCoreThreadTimeOut(true);
     }
 
-    /** Who sends a request; the stage does not fail. */
+    /** Identifies the sender of a request. The stage does not fail. */
     public CompletionStage<Answer> identify(Credentials given) {
         String authorization = given.authorization();
-        if (authorization != null && starts(authorization, BEARER)) {
+        if (authorization != null && hasScheme(authorization, BEARER)) {
             return bearer(authorization);
         }
-        if (authorization != null && starts(authorization, BASIC)) {
+        if (authorization != null && hasScheme(authorization, BASIC)) {
             return basic(authorization.substring(BASIC.length()).strip(), given.peer());
         }
         if (authorization != null) {
@@ -91,7 +91,7 @@ public final class Access implements AutoCloseable {
                 return CompletableFuture.completedFuture(login.get());
             }
         }
-        if (loopbackRead && given.reads() && given.here()) {
+        if (loopbackRead && given.isRead() && given.local()) {
             return CompletableFuture.completedFuture(new Answer.Known(Identity.LOOPBACK, () -> true));
         }
         return refused(401, WHO);
@@ -102,9 +102,9 @@ public final class Access implements AutoCloseable {
             return CompletableFuture.completedFuture(new Answer.Known(
                 new Identity(Identity.ADMIN_TOKEN, Role.ADMIN, Identity.Via.TOKEN), () -> true));
         }
-        CompletionStage<Answer> told = authorization.length() > MAX_BEARER_CHARACTERS ? null
+        CompletionStage<Answer> answer = authorization.length() > MAX_BEARER_CHARACTERS ? null
             : issuer.identify(authorization.substring(BEARER.length()).strip());
-        return told == null ? refused(401, WHO) : told;
+        return answer == null ? refused(401, WHO) : answer;
     }
 
     private CompletionStage<Answer> basic(String encoded, String peer) {
@@ -123,7 +123,7 @@ public final class Access implements AutoCloseable {
         }
         String name = pair.substring(0, colon);
         char[] password = pair.substring(colon + 1).toCharArray();
-        // Before the recent ones are looked at: they would tell a peer that must wait which guess is right.
+        // Checked before the recent passwords: they would reveal the right guess to a peer that must wait.
         long wait = attempts.lockedSeconds(peer, countedName(name));
         if (wait > 0) {
             return CompletableFuture.completedFuture(tooMany(wait, printable(name)));
@@ -163,7 +163,7 @@ public final class Access implements AutoCloseable {
         if (identity.isEmpty()) {
             return Optional.empty();
         }
-        if (!given.reads() && !given.marked()) {
+        if (!given.isRead() && !given.marked()) {
             return Optional.of(new Answer.Refused(403, "a change by a login must carry the header X-Hawser-Request: 1",
                 0, identity.get().name()));
         }
@@ -180,7 +180,7 @@ public final class Access implements AutoCloseable {
         if (login.get().hash().isEmpty()) {
             return Optional.of(new Identity(name, login.get().role(), Identity.Via.COOKIE));
         }
-        // The role is the user's of now; a login made with a password that has been changed is over.
+        // The user's present role counts. A login ends when the user's password changes.
         Optional<UsersFile.User> user = users.find(name).filter(u -> u.hash().equals(login.get().hash()));
         if (user.isEmpty()) {
             logins.end(cookie);
@@ -189,9 +189,9 @@ public final class Access implements AutoCloseable {
     }
 
     /**
-     * A login that was asked for.
+     * The result of a login attempt.
      *
-     * @param cookie null when it was refused.
+     * @param cookie null when the attempt was rejected.
      */
     public record LoginResult(Answer answer, String cookie) { }
 
@@ -204,7 +204,7 @@ public final class Access implements AutoCloseable {
         }).thenApply(answer -> new LoginResult(answer, cookie.getNow(null)));
     }
 
-    /** Logs in by the admin token. */
+    /** Logs in with the admin token. */
     public LoginResult login(String token, String peer) {
         AttemptLimits.Attempt attempt = attempts.begin(peer, "");
         if (attempt.waitSeconds() > 0) {
@@ -221,21 +221,16 @@ public final class Access implements AutoCloseable {
             logins.make(Identity.ADMIN_TOKEN, Role.ADMIN, ""));
     }
 
-    /** Ends a login; whether there was one. */
+    /** Ends a login; returns whether there was one. */
     public boolean logout(String cookie) {
         return cookie != null && cookie.length() <= MAX_COOKIE_CHARACTERS && logins.end(cookie);
     }
 
-    /** Why the users file as it is now is not in use; empty when it is. */
-    public String usersProblem() {
-        return users.problem();
+    private interface OnMatch {
+        Answer answer(UsersFile.User user);
     }
 
-    private interface Then {
-        Answer known(UsersFile.User user);
-    }
-
-    private CompletionStage<Answer> compare(String name, char[] password, String peer, Then then) {
+    private CompletionStage<Answer> compare(String name, char[] password, String peer, OnMatch onMatch) {
         AttemptLimits.Attempt attempt = attempts.begin(peer, countedName(name));
         if (attempt.waitSeconds() > 0) {
             return CompletableFuture.completedFuture(tooMany(attempt.waitSeconds(), printable(name)));
@@ -246,12 +241,12 @@ public final class Access implements AutoCloseable {
                 boolean right = false;
                 try {
                     user = UsersFile.isName(name) ? users.find(name) : user;
-                    right = Passwords.matches(user.map(UsersFile.User::hash).orElseGet(this::nobody), password)
+                    right = Passwords.matches(user.map(UsersFile.User::hash).orElseGet(this::dummyHash), password)
                         && user.isPresent();
                 } finally {
                     attempt.end(right);
                 }
-                Answer answer = right ? then.known(user.get())
+                Answer answer = right ? onMatch.answer(user.get())
                     : new Answer.Refused(401, "name or password is wrong", 0, printable(name));
                 Arrays.fill(password, '\0');
                 return answer;
@@ -262,19 +257,19 @@ public final class Access implements AutoCloseable {
         }
     }
 
-    /** The name under which an attempt counts; empty for a text that cannot be a name: its peer alone counts. */
+    /** The name that the attempt counts for. A text that cannot be a name gives "": then only its peer counts. */
     private static String countedName(String name) {
         return UsersFile.isName(name) ? name : "";
     }
 
-    private String nobody() {
-        if (nobody == null) {
-            nobody = Passwords.store(Base64.getEncoder().encodeToString(Secrets.random(32)).toCharArray());
+    private String dummyHash() {
+        if (dummyHash == null) {
+            dummyHash = Passwords.store(Base64.getEncoder().encodeToString(Secrets.random(32)).toCharArray());
         }
-        return nobody;
+        return dummyHash;
     }
 
-    /** A claimed name goes into the audit log only if it is one: people type passwords where names belong. */
+    /** The audit log records a claimed name only if it is valid: people type passwords into name fields. */
     private static String printable(String name) {
         return UsersFile.isName(name) ? name : "?";
     }
@@ -287,7 +282,7 @@ public final class Access implements AutoCloseable {
         return CompletableFuture.completedFuture(new Answer.Refused(status, detail, 0, ""));
     }
 
-    private static boolean starts(String header, String scheme) {
+    private static boolean hasScheme(String header, String scheme) {
         return header.regionMatches(true, 0, scheme, 0, scheme.length());
     }
 

@@ -2,22 +2,23 @@ package io.hawser.broker.access;
 
 import java.util.function.BooleanSupplier;
 
-/** Whether someone is who they say. */
+/** The result of identifying a sender. */
 public sealed interface Answer {
     /**
-     * They are.
+     * The sender is known.
      *
-     * @param holds whether it still holds, for answers that go on for hours; counts as use of a login.
+     * @param holds whether the identity is still valid, for answers that last hours; the check counts as use of a
+     * login.
      */
     record Known(Identity identity, BooleanSupplier holds) implements Answer { }
 
     /**
-     * They are not, or may not try.
+     * The sender is unknown, or must wait before its next attempt.
      *
      * @param status of HTTP: 401, 403 or 429.
-     * @param detail why, for whoever asks.
-     * @param waitSeconds before the next attempt; 0 when none is asked for.
-     * @param name that was claimed, for the audit log; empty when there was none.
+     * @param detail the reason, for the sender.
+     * @param waitSeconds time to wait before the next attempt; 0 for none.
+     * @param name the claimed name, for the audit log; empty when there was none.
      */
     record Refused(int status, String detail, long waitSeconds, String name) implements Answer { }
 }

@@ -12,19 +12,19 @@ import java.util.Map;
 import java.util.function.LongSupplier;
 
 /**
- * Attempts to log in, by peer and by claimed name: so many failures in a time, then further attempts wait until the
- * time is over. An attempt counts from its begin, so that parallel attempts are no way past the limit. An IPv6 network
- * of 64 bits is one peer. A success forgets the failures of its own name at its own peer, and nothing else.
+ * Limits failed attempts to log in, by peer and by claimed name. After the permitted failures of a window, further
+ * attempts wait until the window ends. An attempt counts from its start, so parallel attempts cannot exceed the limit.
+ * An IPv6 network of 64 bits counts as one peer. A success clears only the failures of its own name at its own peer.
  *
- * <p>Other peers cannot lock a user out for ever by his name: a peer from which the user has logged in during the last
- * day is familiar, and its attempts by that name have a count of their own. Thread-safe.
+ * <p>Other peers cannot lock a user out for ever by failing under the user's name. A peer is familiar for a day after
+ * the user has logged in from it. Attempts of a familiar peer under that name have a separate count. Thread-safe.
  */
 public final class AttemptLimits {
-    /** Peers that must fail together before a name waits; a single peer cannot make a name wait. */
+    /** Number of peers that must fail together before a name waits; a single peer cannot make a name wait. */
     private static final int PEERS_OF_A_NAME = 4;
     /** Keys of each table; stops a flood of addresses or names from filling the memory. */
     private static final int MAX_KEYS = 4096;
-    /** Peers of one user that are familiar at a time; stops a user from filling the memory. */
+    /** Familiar peers of one user at a time; stops a user from filling the memory. */
     private static final int MAX_FAMILIAR = 16;
     private static final long FAMILIAR_NS = Duration.ofDays(1).toNanos();
     private static final long SECOND_NS = Duration.ofSeconds(1).toNanos();
@@ -80,7 +80,7 @@ public final class AttemptLimits {
         }
     }
 
-    /** One attempt, which ends once. */
+    /** One attempt; it ends exactly once. */
     public final class Attempt {
         private final String peer;
         private final String name;
@@ -94,12 +94,12 @@ public final class AttemptLimits {
             this.waitSeconds = waitSeconds;
         }
 
-        /** Seconds that the peer must wait before its next attempt; 0 when this one has begun and must end. */
+        /** Seconds that the peer must wait before its next attempt; 0 when this attempt has begun and must end. */
         public long waitSeconds() {
             return waitSeconds;
         }
 
-        /** The secret was right, or was not. */
+        /** Ends the attempt; {@code right} when the secret was right. */
         public void end(boolean right) {
             synchronized (AttemptLimits.this) {
                 long now = nowNs.getAsLong();
@@ -119,7 +119,7 @@ public final class AttemptLimits {
             }
         }
 
-        /** Nothing was compared. */
+        /** Ends an attempt without a comparison. */
         public void withdraw() {
             synchronized (AttemptLimits.this) {
                 for (Tally tally : tallies) {
@@ -134,7 +134,7 @@ public final class AttemptLimits {
         }
     }
 
-    /** Allows so many failures of a peer in a time of the given clock, and four times as many for a name. */
+    /** Permits so many failures of a peer in a window of the given clock, and four times as many for a name. */
     public AttemptLimits(int maxFailures, Duration window, LongSupplier nowNs) {
         this.maxFailures = maxFailures;
         windowNs = window.toNanos();
@@ -142,9 +142,9 @@ public final class AttemptLimits {
     }
 
     /**
-     * Seconds for which the failures so far lock a peer, or a name; 0 when they do not.
+     * The seconds for which past failures lock a peer or a name; 0 when neither is locked.
      *
-     * @param name that is claimed; empty to look at the peer alone.
+     * @param name the claimed name; empty to check only the peer.
      */
     public synchronized long lockedSeconds(String address, String name) {
         long now = nowNs.getAsLong();
@@ -158,9 +158,9 @@ public final class AttemptLimits {
     }
 
     /**
-     * Begins an attempt, which {@link Attempt#end} or {@link Attempt#withdraw} must end unless it has to wait.
+     * Begins an attempt. Unless it must wait, {@link Attempt#end} or {@link Attempt#withdraw} must end it.
      *
-     * @param name that is claimed; empty where guesses at a name are no danger, as for a random token.
+     * @param name the claimed name; empty where guesses at a name are no danger, as for a random token.
      */
     public synchronized Attempt begin(String address, String name) {
         long now = nowNs.getAsLong();
@@ -183,7 +183,7 @@ public final class AttemptLimits {
         return new Attempt(peer, name, tallies, 0);
     }
 
-    /** What an attempt counts under; tallies that are not in their tables yet are empty. */
+    /** The tallies that an attempt counts for; tallies that are not in their tables yet are empty. */
     private List<Tally> tallies(String peer, String name, long now) {
         if (isFamiliar(peer, name, now)) {
             return List.of(tally(pairs, peer + " " + name, maxFailures));
@@ -200,7 +200,7 @@ public final class AttemptLimits {
         return tally == null ? new Tally(table, key, limit) : tally;
     }
 
-    /** The key with the fewest failures goes: a flood of new keys does not free one that waits. */
+    /** Removes the key with the fewest failures: a flood of new keys cannot free a locked one. */
     private void bound(Map<String, Tally> table, long now) {
         if (table.size() > MAX_KEYS) {
             table.values().stream().filter(tally -> tally.running == 0)
@@ -228,14 +228,14 @@ public final class AttemptLimits {
         }
     }
 
-    /** Keys that are remembered now, of all tables. */
+    /** Number of keys in all tables. */
     synchronized int size() {
         return peers.size() + names.size() + pairs.size() + familiar.size();
     }
 
     private static String network(String address) {
         try {
-            // A literal: nothing is looked up.
+            // A literal: needs no name service.
             return PeerName.of(InetAddress.ofLiteral(address));
         } catch (IllegalArgumentException e) {
             return address;

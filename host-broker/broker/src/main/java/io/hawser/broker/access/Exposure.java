@@ -9,15 +9,15 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What settings show to the network in clear. */
+/** Warns of settings that expose data to the network without encryption. */
 public final class Exposure {
     private Exposure() {
     }
 
     /**
-     * What an operator should know of the settings, a sentence each.
+     * The warnings for the operator, one sentence each.
      *
-     * @throws StartException when certificate and key are not both there.
+     * @throws StartException when only one of certificate and key is set, or one cannot be read.
      */
     public static List<String> check(BrokerConfig config) {
         BrokerConfig.Tls tls = config.tls();
@@ -32,17 +32,17 @@ public final class Exposure {
         }
         List<String> warnings = new ArrayList<>();
         if (tls.certificate().isEmpty() && !isLoopback(config.http().host())) {
-            warnings.add("the REST interface is open to the network WITHOUT TLS: passwords and tokens can be read on "
-                + "the way: hawser.http.host=" + config.http().host() + " (set hawser.tls.certificate and "
-                + "hawser.tls.key, or leave it on 127.0.0.1 behind a proxy)");
+            warnings.add("the REST interface is open to the network WITHOUT TLS; others on the network can read "
+                + "passwords and tokens: hawser.http.host=" + config.http().host() + " (set hawser.tls.certificate and "
+                + "hawser.tls.key, or use 127.0.0.1 behind a proxy)");
         }
         if (config.listen().plain() && !isLoopback(config.listen().host())) {
-            warnings.add("guests are served over the network WITHOUT TLS: what they compute with can be read and "
-                + "changed on the way, their tokens not: hawser.listen.host=" + config.listen().host()
+            warnings.add("guests connect over the network WITHOUT TLS; others on the network can read and change "
+                + "their data, but not their tokens: hawser.listen.host=" + config.listen().host()
                 + " (set hawser.listen.tls-port)");
         }
         if (config.http().loopbackRead()) {
-            warnings.add("every user of this machine can read what runs: hawser.http.loopback-read=true");
+            warnings.add("every user of this machine can read the broker's sessions: hawser.http.loopback-read=true");
         }
         return warnings;
     }
@@ -52,7 +52,7 @@ public final class Exposure {
         try {
             return InetAddress.getByName(host).isLoopbackAddress();
         } catch (UnknownHostException e) {
-            // Listening on it will fail and say so.
+            // Listening on the address fails later and reports the error.
             return false;
         }
     }

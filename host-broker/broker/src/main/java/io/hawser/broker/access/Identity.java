@@ -3,32 +3,32 @@ package io.hawser.broker.access;
 import java.util.Locale;
 
 /**
- * Who asks.
+ * An identified sender.
  *
  * @param name of the user, of the token's subject, or {@code admin.token}.
- * @param role what they may do.
- * @param via how they have shown who they are.
+ * @param role its rights.
+ * @param via the way of its identification.
  */
 public record Identity(String name, Role role, Via via) {
-    /** Name of whoever has the admin token. */
+    /** The name of a sender with the admin token. */
     public static final String ADMIN_TOKEN = "admin.token";
-    /** Whoever reads from the loopback interface where settings allow that. */
+    /** A sender that reads over the loopback interface, where the settings permit it. */
     public static final Identity LOOPBACK = new Identity("loopback", Role.VIEWER, Via.LOOPBACK);
 
-    /** How someone has shown who they are. */
+    /** The ways of identification. */
     public enum Via {
         /** The admin token of the state folder. */
         TOKEN,
         /** Name and password with the request. */
         PASSWORD,
-        /** A login before. */
+        /** The cookie of a login. */
         COOKIE,
-        /** A token of the issuer that settings trust. */
+        /** A token of the trusted issuer. */
         OIDC,
-        /** Not at all: {@code hawser.http.loopback-read}. */
+        /** None: {@code hawser.http.loopback-read}. */
         LOOPBACK;
 
-        /** As the interface has it. */
+        /** The value in the REST interface. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }

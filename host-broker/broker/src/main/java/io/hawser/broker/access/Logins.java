@@ -13,11 +13,10 @@ import java.util.Optional;
 import java.util.function.LongSupplier;
 
 /**
- * Logins of the page: what a cookie stands for. Only digests of the cookies are kept, in memory, so that a login ends
- * with the broker. Thread-safe.
+ * Logins of the page, by cookie. Memory holds only digests of the cookies, so logins end with the broker. Thread-safe.
  */
 public final class Logins {
-    /** Logins at a time; stops someone with a password from filling the memory. Who came longest ago goes. */
+    /** Logins at a time; stops a user from filling the memory. The oldest login is removed first. */
     private static final int MAX_LOGINS = 1000;
     private static final int COOKIE_BYTES = 32;
 
@@ -27,10 +26,9 @@ public final class Logins {
     private final Map<String, Login> logins = new LinkedHashMap<>();
 
     /**
-     * What a cookie stands for.
+     * One login.
      *
-     * @param hash of the password that it was made with; empty for the admin token. The login is over when the user's
-     *     is another.
+     * @param hash of the password at the login; empty for the admin token. The login ends when the user's hash changes.
      */
     public record Login(String name, Role role, String hash, long madeNs, long usedNs) {
         @Override
@@ -40,10 +38,10 @@ public final class Logins {
     }
 
     /**
-     * Makes it without logins.
+     * Starts without logins.
      *
-     * @param idle after which an unused login is over.
-     * @param life after which each is.
+     * @param idle a login ends after this time without use.
+     * @param life a login ends after this time in any case.
      */
     public Logins(Duration idle, Duration life, LongSupplier nowNs) {
         idleNs = idle.toNanos();
@@ -51,7 +49,7 @@ public final class Logins {
         this.nowNs = nowNs;
     }
 
-    /** Makes a login and returns its cookie, which is told once. */
+    /** Creates a login and returns its cookie, which is not stored. */
     public synchronized String make(String name, Role role, String hash) {
         String cookie = Base64.getUrlEncoder().withoutPadding().encodeToString(Secrets.random(COOKIE_BYTES));
         long now = nowNs.getAsLong();
@@ -62,7 +60,7 @@ public final class Logins {
         return cookie;
     }
 
-    /** What a cookie stands for, which counts as use; empty when it is none or its login is over. */
+    /** Finds the login of a cookie and counts as its use; empty when the cookie is unknown or its login has ended. */
     public synchronized Optional<Login> use(String cookie) {
         String digest = digest(cookie);
         Login login = logins.get(digest);
@@ -71,17 +69,17 @@ public final class Logins {
             logins.remove(digest);
             return Optional.empty();
         }
-        // Same key: its place in the order, by age, stays.
+        // Same key: the order by age stays.
         logins.put(digest, new Login(login.name(), login.role(), login.hash(), login.madeNs(), now));
         return Optional.of(login);
     }
 
-    /** Ends the login of a cookie; whether there was one. */
+    /** Ends the login of a cookie; returns whether there was one. */
     public synchronized boolean end(String cookie) {
         return logins.remove(digest(cookie)) != null;
     }
 
-    /** Logins that are not known to be over. */
+    /** Number of stored logins; some may have expired. */
     public synchronized int size() {
         return logins.size();
     }

@@ -6,8 +6,8 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * The least role that an operation of the REST interface asks for; as {@code x-role} of openapi.yml, and a test
- * compares the two. An operation without it asks for {@link Role#ADMIN}.
+ * The least role that an operation of the REST interface needs. A test compares it with {@code x-role} of openapi.yml.
+ * An operation without this annotation needs {@link Role#ADMIN}.
  */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.METHOD)

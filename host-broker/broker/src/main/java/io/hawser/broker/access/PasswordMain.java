@@ -8,16 +8,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/** {@code hawser-broker --set-password NAME ROLE} and {@code --remove-user NAME}; without Quarkus, so it is quick. */
+/** {@code hawser-broker --set-password NAME ROLE} and {@code --remove-user NAME}; starts fast, without Quarkus. */
 public final class PasswordMain {
     private PasswordMain() {
     }
 
     /**
-     * Writes the users file, or ends the process with 1 when it cannot, 2 for wrong arguments.
+     * Writes the users file. Ends the process with 1 on failure, and with 2 for wrong arguments.
      *
-     * @param arguments {@code set NAME ROLE}, with the password as the one line of the standard input, or
-     *     {@code remove NAME}.
+     * @param arguments {@code set NAME ROLE}, with the password as the only line of the standard input, or {@code
+     * remove NAME}.
      */
     public static void main(String[] arguments) {
         try {
@@ -37,10 +37,10 @@ public final class PasswordMain {
     private static void set(Path stateDir, String name, String label) throws IOException {
         Optional<Role> role = Role.of(label);
         if (role.isEmpty() || !UsersFile.isName(name)) {
-            end(2, "a user needs a name of letters, digits and _.@-, and a role of viewer, operator and admin");
+            end(2, "a user needs a name of letters, digits and _.@-, and one of the roles viewer, operator and admin");
             return;
         }
-        // Never asked for by an argument: those are seen by everyone on the machine.
+        // Not an argument: all users of the machine can read those.
         if (System.console() != null && System.console().isTerminal()) {
             char[] typed = System.console().readPassword("Password of %s: ", name);
             write(stateDir, name, role.get(), typed == null ? new char[0] : typed);
@@ -54,13 +54,13 @@ public final class PasswordMain {
     private static void write(Path stateDir, String name, Role role, char[] password) throws IOException {
         Path path = stateDir.resolve("users");
         boolean there = UsersFile.change(path, name, new UsersFile.User(name, role, Passwords.store(password)));
-        System.out.println((there ? "changed: " : "made: ") + name + " " + role.label() + " in " + path);
+        System.out.println((there ? "changed: " : "created: ") + name + " " + role.label() + " in " + path);
     }
 
     private static void remove(Path stateDir, String name) throws IOException {
         Path path = stateDir.resolve("users");
         if (!UsersFile.change(path, name, null)) {
-            end(1, "there is no such user: " + name);
+            end(1, "the user does not exist: " + name);
         }
         System.out.println("removed: " + name + " from " + path);
     }
@@ -70,8 +70,8 @@ public final class PasswordMain {
             System.getProperty("user.home") + "/.local/state/hawser");
         Path path = Path.of(System.getProperty("hawser.state-dir", environment));
         if (!Files.isDirectory(path)) {
-            throw new IOException("there is no such state folder: hawser.state-dir=" + path
-                + " (the broker makes it at its first start)");
+            throw new IOException("the state folder does not exist: hawser.state-dir=" + path
+                + " (the broker creates it at its first start)");
         }
         return path;
     }

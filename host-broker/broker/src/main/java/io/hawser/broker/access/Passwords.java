@@ -17,19 +17,19 @@ import org.wildfly.security.password.spec.IteratedSaltedPasswordAlgorithmSpec;
 import org.wildfly.security.password.util.ModularCrypt;
 
 /**
- * Passwords as they are stored: bcrypt, in the modular crypt form {@code $2y$cost$salthash}. It is chosen because its
- * time does not hang on a compiler that knows SHA's instructions, which the broker's C1 does not: PBKDF2 with as many
- * rounds as would be right takes it half a minute. Thread-safe; each call takes about a tenth of a second.
+ * Hashes passwords with bcrypt, stored in the modular crypt form {@code $2y$cost$salthash}. PBKDF2 with a safe number
+ * of rounds would take half a minute: the broker's C1 compiler does not use the processor's SHA instructions. bcrypt's
+ * time does not depend on them. Thread-safe; each call takes about a tenth of a second.
  */
 public final class Passwords {
-    /** bcrypt leaves out what is past it. */
+    /** bcrypt ignores bytes past this limit. */
     public static final int MAX_BYTES = 72;
-    /** Fewer are guessed. */
+    /** Shorter passwords are easy to guess. */
     public static final int MIN_BYTES = 8;
 
-    /** 2 to the power of this rounds. */
+    /** Two to the power of this is the number of rounds. */
     private static final int COST = 10;
-    /** A stored hash with a greater cost would keep the broker busy for seconds at each attempt. */
+    /** Rejects costs above 14: such a hash would occupy a processor for seconds at each attempt. */
     private static final Pattern STORED = Pattern.compile("\\$2[aby]\\$(0[4-9]|1[0-4])\\$[./A-Za-z0-9]{53}");
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final WildFlyElytronPasswordProvider PROVIDER = WildFlyElytronPasswordProvider.getInstance();
@@ -37,16 +37,16 @@ public final class Passwords {
     private Passwords() {
     }
 
-    /** Whether this is the stored form of a password. */
+    /** Whether a text has the stored form of a password. */
     public static boolean isStored(String text) {
         return STORED.matcher(text).matches();
     }
 
     /**
-     * The stored form of a password.
+     * Converts a password to its stored form.
      *
      * @throws IllegalArgumentException when it is shorter than {@link #MIN_BYTES} or longer than {@link #MAX_BYTES} in
-     *     UTF-8, or has a NUL; the message does not tell it.
+     * UTF-8, or has a NUL; the message does not contain the password.
      */
     public static String store(char[] password) {
         int bytes = utf8Bytes(password);
@@ -66,9 +66,9 @@ public final class Passwords {
         }
     }
 
-    /** Whether a password is the stored one; false also for one that none can be. */
+    /** Whether a password matches the stored form; false for passwords that are too long. */
     public static boolean matches(String stored, char[] password) {
-        // Compared all the same: the time of the answer must not tell that a name is known.
+        // Too long passwords are compared as well: the time of an answer must not reveal that a name exists.
         char[] compared = utf8Bytes(password) > MAX_BYTES ? new char[0] : password;
         try {
             PasswordFactory factory = PasswordFactory.getInstance(BCryptPassword.ALGORITHM_BCRYPT, PROVIDER);

@@ -11,9 +11,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Passwords that were right a moment ago, so that a client which sends one with each request does not cost a comparison
- * each time. They are kept as digests with a key of this process, for a minute, and each for the peer that sent it:
- * another peer's guesses are compared and counted. Thread-safe.
+ * Passwords that were right within the last minute. A client that sends its password with each request then needs no
+ * comparison each time. Each entry is a digest with a key of this process, and counts only for the peer that sent the
+ * password: guesses of other peers are compared and counted. Thread-safe.
  */
 final class RecentPasswords {
     private static final int MAX_ENTRIES = 256;
@@ -27,7 +27,7 @@ final class RecentPasswords {
         this.nowNs = nowNs;
     }
 
-    /** Whether what {@link #digest} gave was right. */
+    /** Whether the password with this {@link #digest} was right. */
     synchronized boolean has(String digest) {
         Long since = entries.get(digest);
         return since != null && nowNs.getAsLong() - since < LIFE_NS;
@@ -42,9 +42,9 @@ final class RecentPasswords {
     }
 
     /**
-     * What stands for a password of a peer.
+     * The digest of a password that a peer has sent.
      *
-     * @param hash of the user's password as it is stored; empty for nobody's.
+     * @param hash the user's stored hash; empty for an unknown user.
      */
     String digest(String peer, String name, String hash, char[] password) {
         try {

@@ -3,26 +3,26 @@ package io.hawser.broker.access;
 import java.util.Locale;
 import java.util.Optional;
 
-/** What someone may do; each role may do what those before it may. */
+/** The rights of a sender; each role includes the rights of the roles before it. */
 public enum Role {
-    /** Reads. */
+    /** Reads the broker's state. */
     VIEWER,
-    /** Ends sessions, makes and changes vGPUs, tokens and regions. */
+    /** Ends sessions; creates, changes and deletes vGPUs, tokens and regions. */
     OPERATOR,
     /** Reads the audit log. */
     ADMIN;
 
-    /** Whether whoever has this role may do what asks for the other. */
+    /** Whether this role has all rights of the other. */
     public boolean includes(Role other) {
         return compareTo(other) >= 0;
     }
 
-    /** As interface and users file have it. */
+    /** The value in the REST interface and the users file. */
     public String label() {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** The role of a label; empty when there is none. */
+    /** The role with a label; empty when there is none. */
     public static Optional<Role> of(String label) {
         for (Role role : values()) {
             if (role.label().equals(label)) {

@@ -2,13 +2,13 @@ package io.hawser.broker.access;
 
 import java.util.concurrent.CompletionStage;
 
-/** Checks bearer tokens that someone else has made. */
+/** Checks bearer tokens of an external issuer. */
 public interface TokenIssuer {
-    /** For brokers that trust none. */
+    /** For brokers without a trusted issuer. */
     TokenIssuer NONE = token -> null;
 
     /**
-     * Whose a token is.
+     * Identifies the bearer of a token.
      *
      * @return null when no issuer is trusted; else a stage that completes with the answer and does not fail.
      */

@@ -13,14 +13,14 @@ import java.util.regex.Pattern;
 import org.jboss.logging.Logger;
 
 /**
- * The users of the REST interface, one a line: {@code name:role:hash}; empty lines and those that begin with # are left
- * out. Read again when the file has changed; a changed file with a bad line, or that others can reach, is not taken:
- * the users before it stay, and the log names the line. A file that is gone has no users. Thread-safe; looks at the
- * file each time, so not on an event loop.
+ * The users of the REST interface, one per line: {@code name:role:hash}. Empty lines and lines that begin with # are
+ * ignored. Each search reads the file again if it has changed. A changed file with a bad line, or that other users of
+ * the machine can access, is rejected: the previous users stay, and the log names the line. A missing file has no
+ * users. Thread-safe; reads the file system, so never on an event loop.
  */
 public final class UsersFile {
     private static final Logger LOG = Logger.getLogger(UsersFile.class);
-    private static final String HEADER = "# name:role:hash, a user a line; hawser-broker --set-password writes it\n";
+    private static final String HEADER = "# name:role:hash, one user a line; by hawser-broker --set-password\n";
     /** Stops a wrong path from filling the memory. */
     private static final long MAX_FILE_BYTES = 1024 * 1024;
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}");
@@ -31,9 +31,9 @@ public final class UsersFile {
     private String problem = "";
 
     /**
-     * A user as stored.
+     * A stored user.
      *
-     * @param hash of the password, as {@link Passwords} has it.
+     * @param hash of the password, in the form of {@link Passwords}.
      */
     public record User(String name, Role role, String hash) {
         @Override
@@ -43,9 +43,9 @@ public final class UsersFile {
     }
 
     /**
-     * Reads the file when it is there.
+     * Reads the file if it exists.
      *
-     * @throws IOException when it cannot be used; the message names file and line, never a hash.
+     * @throws IOException when it is invalid; the message names file and line, never a hash.
      */
     public UsersFile(Path path) throws IOException {
         this.path = path;
@@ -60,13 +60,13 @@ public final class UsersFile {
         return NAME.matcher(name).matches();
     }
 
-    /** The user of a name, after a look whether the file has changed. */
+    /** The user of a name; reads the file again if it has changed. */
     public synchronized Optional<User> find(String name) {
         refresh();
         return Optional.ofNullable(users.get(name));
     }
 
-    /** Why the file as it is now is not in use; empty when it is. */
+    /** Why the present file is rejected; empty when it is in use. */
     public synchronized String problem() {
         refresh();
         return problem;
@@ -78,7 +78,7 @@ public final class UsersFile {
             if (seen.equals(version)) {
                 return;
             }
-            // Taken first: a change while it is read is seen by the next look.
+            // Set before reading: the next check then sees a change during the read.
             version = seen;
             users = read(path);
             problem = "";
@@ -95,16 +95,16 @@ public final class UsersFile {
         }
     }
 
-    /** What changes when the file does; the times alone are too coarse for two changes in a row. */
+    /** Attributes that change with the file; the times alone are too coarse for two changes in a row. */
     private static Object versionOf(Path path) throws IOException {
         return Map.copyOf(Files.readAttributes(path, "unix:ino,size,mode,lastModifiedTime,ctime"));
     }
 
     /**
-     * Makes, changes or removes a user in the file, which a running broker then reads.
+     * Adds, changes or removes a user in the file; a running broker reads it afterwards.
      *
-     * @param user whom to write; null to remove.
-     * @return whether the name was there before.
+     * @param user the user to write; null to remove the name.
+     * @return whether the file had the name before.
      */
     public static boolean change(Path path, String name, User user) throws IOException {
         Map<String, User> all = Files.exists(path) ? read(path) : new LinkedHashMap<>();
@@ -130,12 +130,12 @@ public final class UsersFile {
             String[] parts = line.split(":", -1);
             Optional<Role> role = parts.length == 3 ? Role.of(parts[1]) : Optional.empty();
             if (role.isEmpty() || !isName(parts[0]) || !Passwords.isStored(parts[2])) {
-                // Not quoted: a clear password put here by mistake would end up in the log.
+                // Not quoted: the log would show a clear password that was put here by mistake.
                 throw new IOException("a line must be name:role:hash: path=" + path + " line=" + (i + 1)
                     + " (hawser-broker --set-password NAME ROLE)");
             }
             if (read.put(parts[0], new User(parts[0], role.get(), parts[2])) != null) {
-                throw new IOException("a user must not be there twice: path=" + path + " line=" + (i + 1));
+                throw new IOException("each user must have only one line: path=" + path + " line=" + (i + 1));
             }
         }
         return read;

@@ -1,2 +1,2 @@
-/** Who may do what at the REST interface: identities, roles, passwords and logins. */
+/** Access to the REST interface: identities, roles, passwords and logins. */
 package io.hawser.broker.access;
