@@ -7,9 +7,9 @@ import java.util.Locale;
 enum AuditKind {
     /** An act of an operator or admin that was done, or that failed and may have been done in part. */
     ACT(1),
-    /** A login, or the end of one. */
+    /** A login or logout. */
     LOGIN(4),
-    /** A refused act of an identity, and all of a viewer, since viewers change nothing. */
+    /** A refused act of an identity, and every act of a viewer, since viewers change nothing. */
     REFUSED(4),
     /** A request without an identity. */
     STRANGER(4);
@@ -33,12 +33,12 @@ enum AuditKind {
         return entry.outcome().equals("refused") || !CHANGING_ROLES.contains(entry.role()) ? REFUSED : ACT;
     }
 
-    /** Entries of this kind that are kept, of a log that keeps so many acts. */
+    /** Number of entries of this kind that a log of so many acts keeps. */
     long room(long maxActs) {
         return Math.max(1, maxActs / part);
     }
 
-    /** As the database has it. */
+    /** The value in the database. */
     String label() {
         return name().toLowerCase(Locale.ROOT);
     }

@@ -16,13 +16,13 @@ import java.util.Optional;
 import java.util.function.LongSupplier;
 
 /**
- * Limits the entries that are no acts, by identity, or by peer without an identity: some at once, then one a minute.
- * That one tells how many entries were left out before it. Thread-safe.
+ * Limits the entries that are not acts, by identity, or by peer without an identity: first a burst, then one entry a
+ * minute. That entry contains the number of entries that were left out before it. Thread-safe.
  */
 final class AuditLimits {
-    /** Entries of one identity at once. */
+    /** Entries of one identity in a burst. */
     static final int BURST = 100;
-    /** After them the time for each. */
+    /** Time per entry after the burst. */
     static final Duration PACE = Duration.ofMinutes(1);
     /** Identities and peers at a time; stops many addresses from filling the memory. */
     private static final int MAX_METERS = 1024;
@@ -32,13 +32,13 @@ final class AuditLimits {
     private final LongSupplier nowNs;
     private final LogLimiter strangers;
     private final Map<String, Meter> meters = new LinkedHashMap<>();
-    private final Meter crowd; // counts left-out entries of peers without a meter, and those beyond a second's limit
+    private final Meter crowd; // left-out entries of peers without a meter, and those beyond a second's limit
     private final List<AuditEntry> due = new ArrayList<>();
 
     /** The entries that one identity may still add, and the number of entries that were left out. */
     private static final class Meter {
         private final long burstNs;
-        private long paidNs; // time up to which its entries have used up its pace
+        private long paidNs; // the entries so far have used up the pace until this time
         private long left;
         private Instant since;
         private AuditEntry last;
@@ -84,7 +84,7 @@ final class AuditLimits {
         crowd.allows(now); // its first summary comes after the first minute
     }
 
-    /** The entry when it may be added; empty when it is counted instead. */
+    /** Returns the entry when it may be added; otherwise counts it and returns empty. */
     synchronized Optional<AuditEntry> take(AuditEntry entry) {
         boolean stranger = entry.role().isEmpty();
         long now = nowNs.getAsLong();
@@ -119,9 +119,9 @@ final class AuditLimits {
     }
 
     /**
-     * Takes the entries that tell how many were left out, of each identity that may add an entry again.
+     * Takes the summaries of left-out entries, of each identity that may add an entry again.
      *
-     * @param all whether to take those of the other identities too, because the log ends.
+     * @param all whether to take the summaries of all identities, because the log ends.
      */
     synchronized List<AuditEntry> takeSummaries(boolean all) {
         long now = nowNs.getAsLong();
@@ -143,7 +143,7 @@ final class AuditLimits {
 
     private static String network(String peer) {
         try {
-            return PeerName.of(InetAddress.ofLiteral(peer)); // a literal: nothing is looked up
+            return PeerName.of(InetAddress.ofLiteral(peer)); // a literal: needs no name service
         } catch (IllegalArgumentException e) {
             return peer;
         }

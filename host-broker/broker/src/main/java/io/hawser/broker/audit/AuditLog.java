@@ -14,21 +14,21 @@ import org.jboss.logging.Logger;
 
 /**
  * Writes administrative acts to the database and to the log category {@code hawser.audit}. {@link #add} never waits: a
- * thread of its own writes, several entries in one transaction; what does not fit into its queue, because the database
- * stands still, is in the log category alone, with a remark. Acts are never limited. Refused acts, logins and requests
- * without an identity are limited by identity, and each kind has its own room in the database: no flood of them
- * displaces an act. Thread-safe.
+ * separate thread writes several entries in one transaction. When the database hangs and the queue is full, an entry
+ * appears only in the log category, with a remark. Acts are never limited. Refused acts, logins and requests without an
+ * identity are limited by identity. Each kind has its own room in the database, so that a flood of one kind displaces
+ * no act. Thread-safe.
  */
 public final class AuditLog implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(AuditLog.class);
     private static final Logger LINES = Logger.getLogger("hawser.audit");
     private static final int QUEUE_ENTRIES = 1024;
     private static final int BATCH_ENTRIES = 128;
-    /** Of the queue, for entries that are no acts. */
+    /** Part of the queue for entries that are not acts. */
     private static final int MAX_OTHERS_QUEUED = QUEUE_ENTRIES / 2;
     private static final int PRUNE_EVERY = 256;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
-    /** Who reads does not wait for longer: the database stands still, or the broker ends. */
+    /** Longest wait of a reader: the database hangs, or the broker ends. */
     private static final long READ_MS = 5000;
 
     private final Database database;
@@ -38,21 +38,21 @@ public final class AuditLog implements AutoCloseable {
     private final AuditLimits limits;
     private final Object progress = new Object();
     private final Thread writer;
-    private long added; // to the queue; this and the next: guarded by progress
-    private long settled; // of those that were queued: written, or given up
+    private long added; // entries of the queue; this and the next: guarded by progress
+    private long settled; // queued entries that were written or given up
     private volatile boolean closing;
     private int sincePruned = PRUNE_EVERY;
 
     /**
      * Starts the writer.
      *
-     * @param maxEntries acts that are kept, and a quarter of that of each other kind; the oldest go.
+     * @param maxEntries number of acts to keep, and a quarter of it for each other kind; the oldest are deleted.
      */
     public AuditLog(Database database, long maxEntries) {
         this(database, maxEntries, CLOSE_LIMIT, System::nanoTime);
     }
 
-    /** The same that has other time to write when it is closed, and limits by another clock. */
+    /** For tests: with another time limit for {@link #close} and another clock for the limits. */
     AuditLog(Database database, long maxEntries, Duration closeLimit, LongSupplier nowNs) {
         this.database = database;
         limits = new AuditLimits(nowNs);
@@ -61,7 +61,7 @@ public final class AuditLog implements AutoCloseable {
         writer = Thread.ofPlatform().name("hawser-audit").daemon().start(this::write);
     }
 
-    /** Adds an entry; its number is given when it is written. */
+    /** Adds an entry; it receives its number when it is written. */
     public void add(AuditEntry given) {
         AuditEntry entry = new AuditEntry(0, given.time(), cut(given.name(), AuditEntry.MAX_NAME_CHARACTERS),
             given.role(), given.peer(), cut(given.action(), AuditEntry.MAX_TARGET_CHARACTERS),
@@ -76,14 +76,14 @@ public final class AuditLog implements AutoCloseable {
 
     private void enqueue(AuditEntry entry) {
         boolean queued;
-        synchronized (progress) { // counted before it can be settled
+        synchronized (progress) { // counted before the writer can settle it
             queued = (AuditKind.of(entry) == AuditKind.ACT || queue.size() < MAX_OTHERS_QUEUED) && queue.offer(entry);
             added += queued ? 1 : 0;
         }
         LINES.infof("%s by %s (%s) from %s: %s %s%s%s", entry.outcome(), entry.name().isEmpty() ? "?" : entry.name(),
             entry.role().isEmpty() ? "no identity" : entry.role(), entry.peer(), entry.action(), entry.target(),
-            entry.detail().isEmpty() ? "" : ": " + entry.detail(), queued ? "" : " (NOT in the database: it stands "
-                + "still)");
+            entry.detail().isEmpty() ? "" : ": " + entry.detail(), queued ? "" : " (NOT in the database, which "
+                + "hangs)");
     }
 
     private static String cut(String text, int maxCharacters) {
@@ -91,17 +91,17 @@ public final class AuditLog implements AutoCloseable {
     }
 
     /**
-     * The newest entries, what was added before this call among them: who has done something and looks is to find it.
-     * Waits for the database.
+     * The newest entries, including all that were added before this call: operators must find their own acts. Waits for
+     * the database.
      *
-     * @param before a number that is not shown, nor what came after it.
+     * @param before only entries with a lower number.
      */
     public List<AuditEntry> newest(int limit, long before) throws SQLException {
         awaitWritten();
         return database.read(connection -> AuditStore.newest(connection, limit, before));
     }
 
-    /** Waits, for a bounded time, until nothing that was added before is still on its way. */
+    /** Waits, for a bounded time, until the entries that were added before this call are settled. */
     private void awaitWritten() {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(READ_MS);
         synchronized (progress) {
@@ -111,7 +111,7 @@ public final class AuditLog implements AutoCloseable {
                     TimeUnit.NANOSECONDS.timedWait(progress, end - System.nanoTime());
                 }
             } catch (InterruptedException e) {
-                Thread.currentThread().interrupt(); // what there is, then
+                Thread.currentThread().interrupt(); // read the entries written so far
             }
         }
     }
@@ -135,7 +135,7 @@ public final class AuditLog implements AutoCloseable {
                 });
                 prune(batch.size());
             } catch (SQLException e) {
-                LOG.errorf("entries of the audit log could not be written, they are in the log alone: entries=%d: %s",
+                LOG.errorf("entries of the audit log could not be written and are only in the log: entries=%d: %s",
                     batch.size(), e.getMessage());
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
@@ -162,7 +162,7 @@ public final class AuditLog implements AutoCloseable {
         }
     }
 
-    /** Writes what is there still, in bounded time; before the database is closed. */
+    /** Writes the remaining entries, in bounded time. Call it before closing the database. */
     @Override
     public void close() {
         closing = true;

@@ -33,7 +33,7 @@ final class AuditStore {
         }
     }
 
-    /** So many entries before a number, the newest first. */
+    /** Up to {@code limit} entries with numbers below {@code before}, the newest first. */
     static List<AuditEntry> newest(Connection connection, int limit, long before) throws SQLException {
         List<AuditEntry> found = new ArrayList<>();
         try (PreparedStatement select = connection.prepareStatement("select seq, at, name, role, peer, action, target, "
@@ -51,7 +51,7 @@ final class AuditStore {
         return found;
     }
 
-    /** Keeps the newest entries of a kind only. */
+    /** Deletes all but the newest entries of a kind. */
     static void prune(Connection connection, AuditKind kind, long keep) throws SQLException {
         try (PreparedStatement delete = connection.prepareStatement("delete from audit where kind = ? and seq <= "
             + "(select seq from audit where kind = ? order by seq desc offset ? rows fetch first 1 rows only)")) {

@@ -1,2 +1,2 @@
-/** The audit log: who has done, or tried to do, which administrative act. */
+/** The audit log: a record of administrative acts and of attempts at them. */
 package io.hawser.broker.audit;
