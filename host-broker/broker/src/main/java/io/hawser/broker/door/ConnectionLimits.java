@@ -5,9 +5,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Counts connections, over all and by peer. A refused peer's connection takes no half-open place from others while the
- * peer reads why. Thread-safe: the TLS door has several event loops; the front door,
- * which has one, never waits here.
+ * Counts connections, in all and by peer. A rejected peer's connection no longer counts as half-open while the peer
+ * reads the reason. Thread-safe: the TLS door has several event loops. The front door's single event loop never waits
+ * here.
  */
 final class ConnectionLimits {
     private final int maxHalfOpen;
@@ -21,9 +21,7 @@ final class ConnectionLimits {
         this.maxPerPeer = maxPerPeer;
     }
 
-    /**
-     * A peer's place, from connect to the end of its session. Each part is given back once, however often it is asked.
-     */
+    /** A peer's place, from connect to the end of its session. Repeated calls give each part back only once. */
     final class Place {
         private final String peer;
         private boolean opening = true;
@@ -34,8 +32,8 @@ final class ConnectionLimits {
             this.peer = peer;
         }
 
-        /** The handshake is over. */
-        void opened() {
+        /** Ends the handshake's part of the place. */
+        void endHandshake() {
             synchronized (ConnectionLimits.this) {
                 if (opening) {
                     opening = false;
@@ -44,10 +42,10 @@ final class ConnectionLimits {
             }
         }
 
-        /** The last record is on its way; the connection stays while the peer reads it. */
+        /** Marks the place as lingering: the last record is sent, and the connection stays while the peer reads it. */
         void linger() {
             synchronized (ConnectionLimits.this) {
-                opened();
+                endHandshake();
                 if (held && !lingers) {
                     lingers = true;
                     lingering++;
@@ -55,10 +53,10 @@ final class ConnectionLimits {
             }
         }
 
-        /** The connection, or its session, is over. */
+        /** Frees the place when the connection or its session has ended. */
         void release() {
             synchronized (ConnectionLimits.this) {
-                opened();
+                endHandshake();
                 if (held) {
                     held = false;
                     perPeer.computeIfPresent(peer, (name, count) -> count == 1 ? null : count - 1);
@@ -69,9 +67,9 @@ final class ConnectionLimits {
     }
 
     /**
-     * Takes a place. Refused connections have one too, while they linger.
+     * Takes a place. Rejected connections have one too, while they linger.
      *
-     * @param peer as {@link PeerName} has it.
+     * @param peer as {@link PeerName} formats it.
      */
     synchronized Place enter(String peer) {
         halfOpen++;
@@ -79,7 +77,7 @@ final class ConnectionLimits {
         return new Place(peer);
     }
 
-    /** Why a peer that has just entered is one too many; null when it is not. */
+    /** The limit that a newly entered peer exceeds; null when it exceeds none. */
     synchronized String excess(String peer) {
         if (halfOpen > maxHalfOpen) {
             return "half-open connections must be at most " + maxHalfOpen;
@@ -87,8 +85,8 @@ final class ConnectionLimits {
         return perPeer.get(peer) > maxPerPeer ? "connections of one peer must be at most " + maxPerPeer : null;
     }
 
-    /** Whether so many linger, of this peer or of all, that the door closes a refused one without a word. */
-    synchronized boolean flooded(String peer) {
+    /** Whether so many rejected connections linger, of this peer or in all, that the door closes this one at once. */
+    synchronized boolean isFlooded(String peer) {
         return excess(peer) != null && (lingering >= maxHalfOpen || perPeer.get(peer) > 2 * maxPerPeer);
     }
 

@@ -8,12 +8,12 @@ import io.hawser.broker.token.TokenTable;
 import java.time.Duration;
 
 /**
- * What every connection needs.
+ * The dependencies and settings of every connection.
  *
- * @param status told to guests that ask for it instead of a session.
- * @param descriptionHash of the API that the workers speak.
- * @param handshakeTimeout from connect to PROOF.
- * @param oldProofs whether guests of version 1 of the handshake may come.
+ * @param status sent to guests that ask for it instead of a session.
+ * @param descriptionHash hash of the workers' API description.
+ * @param handshakeTimeout time from connect to PROOF.
+ * @param oldProofs whether the door admits guests of handshake version 1.
  */
 record DoorContext(TokenTable tokens, SessionRegistry sessions, WorkerPools pools, StatusSource status,
     ConnectionLimits limits,

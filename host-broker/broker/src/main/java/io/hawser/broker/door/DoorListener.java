@@ -4,22 +4,22 @@ import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Refusal;
 import java.time.Duration;
 
-/** Told which guests come, on the event loop. */
+/** Receives the events of the doors, on the event loop. */
 public interface DoorListener {
-    /** A guest was refused. */
+    /** A guest was rejected. */
     void refused(Carrier carrier, Refusal refusal);
 
     /**
-     * A guest was refused, for people; told instead of the shorter one, which it tells.
+     * A guest was rejected; with details for people. The default calls the shorter form.
      *
-     * @param vgpu empty while it is not known.
+     * @param vgpu empty while it is unknown.
      * @param peer its address, or its region and slot.
-     * @param reason as the guest is told, with what it said of itself.
+     * @param reason the text sent to the guest; it may contain names that the guest has chosen.
      */
     default void refused(Carrier carrier, Refusal refusal, String vgpu, String peer, String reason) {
         refused(carrier, refusal);
     }
 
-    /** A worker has the guest's socket or region, this long after the guest was seen. */
+    /** A worker has received the guest's socket or region; {@code time} since the guest connected. */
     void sessionStarted(Carrier carrier, Duration time);
 }

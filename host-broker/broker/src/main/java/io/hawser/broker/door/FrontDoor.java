@@ -18,7 +18,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.function.Consumer;
 
-/** Where guests connect. One event loop has all its connections, so that nothing here is locked. */
+/** Accepts the guests' connections. One event loop serves all of them, so the door needs no locks. */
 public final class FrontDoor {
     private static final int BACKLOG = 256;
     private static final int LOG_LINES_A_SECOND = 20;
@@ -31,9 +31,9 @@ public final class FrontDoor {
     private TlsDoor tls;
 
     /**
-     * Makes a door; {@link #open} opens it.
+     * Creates a door; {@link #open} opens it.
      *
-     * @param descriptionHash of the API that the workers speak.
+     * @param descriptionHash hash of the workers' API description.
      */
     public FrontDoor(EventLoop loop, BrokerConfig config, TokenTable tokens, SessionRegistry sessions,
         WorkerPools pools, StatusSource status, DoorListener listener, long descriptionHash) {
@@ -47,9 +47,9 @@ public final class FrontDoor {
     }
 
     /**
-     * Listens: by itself, and through TLS where settings name a port for it. Not on the event loop.
+     * Listens without TLS, and with TLS where the settings name a port for it. Not on the event loop.
      *
-     * @throws IOException when an address cannot be taken, or the certificate cannot be used; the message names it.
+     * @throws IOException when an address cannot be bound or the certificate is unusable; the message names it.
      */
     public void open() throws IOException {
         BrokerConfig.Listen listen = config.listen();
@@ -66,7 +66,7 @@ public final class FrontDoor {
                 InetSocketAddress relay = channel.remoteAddress();
                 InetSocketAddress guest = relay == null ? null : arrivals.take(relay);
                 if (guest == null) {
-                    // A process of this machine that has found the port, or a relay that is gone.
+                    // A local process has found the port, or the relay has ended.
                     channel.close();
                 } else {
                     handshake(channel, guest);
@@ -76,7 +76,7 @@ public final class FrontDoor {
             tls.open();
         }
         if (!listen.plain() && tls == null) {
-            throw new IOException("guests must have a door: hawser.listen.plain=false without hawser.listen.tls-port");
+            throw new IOException("guests need an address: hawser.listen.plain=false without hawser.listen.tls-port");
         }
     }
 
@@ -97,23 +97,23 @@ public final class FrontDoor {
             });
         var bound = bootstrap.bind(address).awaitUninterruptibly();
         if (!bound.isSuccess()) {
-            throw new IOException("the guests' address cannot be listened on: " + settings + ": "
+            throw new IOException("the broker cannot listen on the guests' address: " + settings + ": "
                 + bound.cause().getMessage(), bound.cause());
         }
         return bound.channel();
     }
 
-    /** The address that it listens on, with the port that it got; null when only TLS is spoken. */
+    /** The bound address, with its actual port; null when the door accepts only TLS. */
     public InetSocketAddress address() {
         return server == null ? null : (InetSocketAddress) server.localAddress();
     }
 
-    /** The address of guests that come by TLS; null when there is none. */
+    /** The bound address for TLS; null without TLS. */
     public InetSocketAddress tlsAddress() {
         return tls == null ? null : tls.address();
     }
 
-    /** Listens no more; sessions are not touched. */
+    /** Stops listening; sessions continue. */
     public void close() {
         if (server != null) {
             server.close().awaitUninterruptibly();
@@ -123,19 +123,19 @@ public final class FrontDoor {
         }
     }
 
-    /** Ends the relays of guests that came by TLS; after their sessions. Not on an event loop. */
+    /** Closes the relays of TLS guests, after their sessions. Not on an event loop. */
     public void closeRelays() {
         if (tls != null) {
             tls.close();
         }
     }
 
-    /** Connections that have not proved who they are. Event loop only. */
+    /** Connections whose guests have not proved their tokens. Event loop only. */
     public int halfOpen() {
         return context.limits().halfOpen() + (tls == null ? 0 : tls.halfOpen());
     }
 
-    /** Addresses that have connections or sessions at the doors, a relay counting at each. */
+    /** Addresses that have connections or sessions; a relayed guest counts once at each door. */
     public int peers() {
         return context.limits().peers() + (tls == null ? 0 : tls.peers());
     }

@@ -14,29 +14,27 @@ import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
 
 /**
- * Gives a guest's socket to a worker: takes a worker, takes the channel off the event loop without closing its socket,
- * passes the descriptor and closes the broker's copy. What the guest sends from then on is the worker's. Event loop
- * only.
+ * Hands a guest's socket over to a worker. It takes a worker and removes the channel from the event loop without
+ * closing the socket. Then it sends the descriptor to the worker and closes the broker's copy. The worker receives all
+ * further data of the guest. Event loop only.
  */
 final class Handover {
     private static final Logger LOG = Logger.getLogger(Handover.class);
-    /**
-     * Workers that are tried: one can die between being ready and being taken, but not one after the other for ever.
-     */
+    /** Workers to try: a ready worker can die before it is taken. The limit stops endless retries. */
     private static final int MAX_WORKERS = 3;
 
-    /** Told how it ended; at most one of the three ends, once. */
+    /** Receives the result: at most one of the last three methods is called, and only once. */
     interface Outcome {
-        /** Whether the guest still waits and has sent nothing. */
-        boolean ready();
+        /** Whether the guest still waits and has sent no data. */
+        boolean isReady();
 
         /** A worker has the socket. */
         void handedOver();
 
-        /** The guest has gone before a worker had it. */
-        void left();
+        /** The guest has left before a worker had its socket. */
+        void guestLeft();
 
-        /** No worker has it. */
+        /** No worker has received the socket. */
         void failed(Refusal refusal, String reason);
     }
 
@@ -68,7 +66,7 @@ final class Handover {
         });
     }
 
-    /** The guest does not wait any more. */
+    /** Cancels the handover, because the guest has left. */
     void cancel() {
         taking.cancel(false);
     }
@@ -82,7 +80,7 @@ final class Handover {
             if (detached.isSuccess()) {
                 assign(worker);
             } else {
-                worker.kill("its guest's socket could not be taken off the event loop");
+                worker.kill("the guest's socket could not be removed from the event loop");
                 outcome.failed(Refusal.INTERNAL, "the broker failed; its log says why");
             }
         });
@@ -90,12 +88,13 @@ final class Handover {
 
     private void assign(Worker worker) {
         if (!channel.isOpen()) {
-            // Closed while it left the event loop: Netty has removed its handlers, so that nobody else tells of it.
+            // The channel was closed during the removal. Netty has removed its handlers, so only this code can report
+            // it.
             worker.kill("its guest has left");
-            outcome.left();
+            outcome.guestLeft();
             return;
         }
-        if (!outcome.ready()) {
+        if (!outcome.isReady()) {
             worker.kill("its guest has left");
             outcome.failed(Refusal.PROTOCOL, "the guest must send nothing between PROOF and WELCOME");
             return;
@@ -116,16 +115,16 @@ final class Handover {
         outcome.handedOver();
         door.sessions().run(session, worker);
         door.listener().sessionStarted(Carrier.TCP, Duration.ofNanos(System.nanoTime() - connectedNs));
-        // Closes the broker's descriptor only: the connection lives on in the worker's copy.
+        // Closes only the broker's descriptor: the worker's copy keeps the connection open.
         channel.close();
     }
 
-    /** Refuses on a socket that is off the event loop already. */
-    static void tellAndClose(EpollSocketChannel channel, byte[] record) {
+    /** Rejects a guest whose socket is no longer on the event loop. */
+    static void sendAndClose(EpollSocketChannel channel, byte[] record) {
         try {
             Posix.writeAtOnce(channel.fd().intValue(), record);
         } catch (PosixException e) {
-            LOG.debugf("a refused guest was not told: %s", e.getMessage());
+            LOG.debugf("the reason could not be sent to a rejected guest: %s", e.getMessage());
         }
         channel.close();
     }

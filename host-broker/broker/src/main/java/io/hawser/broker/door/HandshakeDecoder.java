@@ -7,9 +7,9 @@ import io.netty.handler.codec.ByteToMessageDecoder;
 import io.netty.handler.codec.CorruptedFrameException;
 import java.util.List;
 
-/** Cuts a peer's bytes into records of the handshake; refuses a bad length as soon as it is there. */
+/** Splits a peer's bytes into records of the handshake; rejects a bad length as soon as it has arrived. */
 final class HandshakeDecoder extends ByteToMessageDecoder {
-    /** First bytes of a TLS handshake: its type of content, 22, and the 3 of its version (RFC 8446, 5.1). */
+    /** First bytes of a TLS handshake: content type 22 and major version 3 (RFC 8446, 5.1). */
     private static final int TLS_HANDSHAKE = 0x0316;
 
     private boolean broken;
@@ -28,7 +28,7 @@ final class HandshakeDecoder extends ByteToMessageDecoder {
             || lengthBytes % RecordLayout.ALIGNMENT_BYTES != 0) {
             broken = true;
             if ((lengthBytes & 0xffff) == TLS_HANDSHAKE) {
-                throw new CorruptedFrameException("the guest speaks TLS, this port does not (without tls://)");
+                throw new CorruptedFrameException("this port does not accept TLS; the guest must omit tls://");
             }
             throw new CorruptedFrameException("a record of the handshake must be " + RecordLayout.HEADER_BYTES + " to "
                 + HandshakeRecords.MAX_RECORD_BYTES + " bytes, a multiple of " + RecordLayout.ALIGNMENT_BYTES
@@ -41,7 +41,7 @@ final class HandshakeDecoder extends ByteToMessageDecoder {
         }
     }
 
-    /** Whether bytes are here that no record has taken. */
+    /** Whether received bytes are not yet part of a record. */
     boolean holdsBytes() {
         return actualReadableBytes() > 0;
     }

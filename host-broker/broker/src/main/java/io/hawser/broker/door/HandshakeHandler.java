@@ -26,10 +26,10 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
-/** The broker's part of a connection: HELLO, CHALLENGE, PROOF, then the hand-over to a worker. Event loop only. */
+/** The broker's side of a connection: HELLO, CHALLENGE, PROOF, then the handover to a worker. Event loop only. */
 final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private static final Logger LOG = Logger.getLogger(HandshakeHandler.class);
-    /** Time that a refused peer has to read why; closing at once would reset the connection under the message. */
+    /** Time for a rejected peer to read the reason; closing at once would reset the connection before that. */
     private static final int LINGER_MS = 1000;
     private static final String TOO_EARLY = "the guest must send nothing between PROOF and WELCOME";
 
@@ -42,7 +42,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private Step step = Step.HELLO;
     private ConnectionLimits.Place place;
     private String address = "";
-    private String vgpu = ""; // once the guest has proved its token
+    private String vgpu = ""; // set after the proof of the token
     private int port;
     private Future<?> timeout;
     private HandshakeRecords.Hello hello;
@@ -51,9 +51,9 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private Handover handover;
 
     /**
-     * For one connection.
+     * Serves one connection.
      *
-     * @param behind the guest of a relay; null where the peer is the guest.
+     * @param behind the address of the guest behind a relay; null when the peer is the guest.
      */
     HandshakeHandler(DoorContext door, HandshakeDecoder decoder, InetSocketAddress behind) {
         this.door = door;
@@ -65,7 +65,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     public void channelActive(ChannelHandlerContext context) {
         SocketAddress peer = behind == null ? context.channel().remoteAddress() : behind;
         if (!(peer instanceof InetSocketAddress remote)) {
-            // Gone between accept and here.
+            // The peer has left between accept and this call.
             context.close();
             return;
         }
@@ -73,8 +73,8 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         port = remote.getPort();
         String name = PeerName.of(remote.getAddress());
         place = door.limits().enter(name);
-        if (door.limits().flooded(name)) {
-            place.release(); // at once: Netty tells of the end only after the next guests
+        if (door.limits().isFlooded(name)) {
+            place.release(); // at once: Netty reports the close only after the next guests
             door.listener().refused(Carrier.TCP, Refusal.CONNECTIONS);
             context.close();
             return;
@@ -93,8 +93,8 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     public void channelRead(ChannelHandlerContext context, Object message) {
         try {
             switch (step) {
-                case HELLO -> hello(context, (byte[]) message);
-                case PROOF -> proof(context, (byte[]) message);
+                case HELLO -> receiveHello(context, (byte[]) message);
+                case PROOF -> receiveProof(context, (byte[]) message);
                 case ADMITTED -> refuse(context, Refusal.PROTOCOL, TOO_EARLY);
                 case ANSWERED, REFUSED, HANDED_OVER -> LOG.tracef("dropped after the handshake: peer=%s", address);
             }
@@ -105,7 +105,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         }
     }
 
-    private void hello(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
+    private void receiveHello(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         int version = HandshakeRecords.versionOf(record);
         if (version != RecordLayout.HANDSHAKE_VERSION
             && !(version == RecordLayout.OLD_HANDSHAKE_VERSION && door.oldProofs())) {
@@ -126,7 +126,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         context.writeAndFlush(Unpooled.wrappedBuffer(challenge.record()));
     }
 
-    private void proof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
+    private void receiveProof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         HandshakeRecords.Proof given = HandshakeRecords.proof(record);
         Optional<Token> token = challenge.proved(given);
         if (token.isEmpty()) {
@@ -141,12 +141,12 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         door.tokens().used(hello.keyId(), now, challenge.isOld());
         if (given.purpose() == HandshakeProof.Purpose.STATUS) {
             step = Step.ANSWERED;
-            farewell(context, HandshakeRecords.status(door.status().of(token.get().vgpu(),
+            sendLast(context, HandshakeRecords.status(door.status().of(token.get().vgpu(),
                 StatusText.MAX_BYTES)));
             return;
         }
         timeout.cancel(false);
-        place.opened();
+        place.endHandshake();
         step = Step.ADMITTED;
         if (decoder.holdsBytes()) {
             refuse(context, Refusal.PROTOCOL, TOO_EARLY);
@@ -173,7 +173,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private Handover.Outcome outcome(ChannelHandlerContext context) {
         return new Handover.Outcome() {
             @Override
-            public boolean ready() {
+            public boolean isReady() {
                 return step == Step.ADMITTED && !decoder.holdsBytes();
             }
 
@@ -183,7 +183,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             }
 
             @Override
-            public void left() {
+            public void guestLeft() {
                 giveUp();
                 place.release();
             }
@@ -200,22 +200,22 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         step = Step.REFUSED;
-        timeoutOver();
+        cancelTimeout();
         door.listener().refused(Carrier.TCP, refusal, vgpu, peer(), reason);
         log(refusal, reason);
         giveUp();
         byte[] record = HandshakeRecords.refused(refusal, reason);
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();
         if (!channel.isRegistered()) {
-            Handover.tellAndClose(channel, record);
+            Handover.sendAndClose(channel, record);
             return;
         }
-        farewell(context, record);
+        sendLast(context, record);
     }
 
-    /** The last record: the peer has a time to read it. */
-    private void farewell(ChannelHandlerContext context, byte[] record) {
-        timeoutOver();
+    /** Sends the last record and closes the connection after the peer's time to read it. */
+    private void sendLast(ChannelHandlerContext context, byte[] record) {
+        cancelTimeout();
         place.linger();
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();
         context.writeAndFlush(Unpooled.wrappedBuffer(record)).addListener(written -> {
@@ -245,7 +245,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         }
     }
 
-    private void timeoutOver() {
+    private void cancelTimeout() {
         if (timeout != null) {
             timeout.cancel(false);
         }
@@ -253,7 +253,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     @Override
     public void channelInactive(ChannelHandlerContext context) {
-        timeoutOver();
+        cancelTimeout();
         if (step == Step.HANDED_OVER) {
             return;
         }

@@ -12,11 +12,11 @@ import java.util.Arrays;
 
 /** Decodes and encodes the records of the handshake (wire.md, "Handshake"). */
 final class HandshakeRecords {
-    /** A record of the handshake; stops a peer that has proved nothing from making the broker hold more. */
+    /** Limit of a record; stops a peer without a proof from making the broker hold more. */
     static final int MAX_RECORD_BYTES = 4096;
-    /** A name that a guest gives itself; it ends up in logs and lists. */
+    /** Limit of a name that the guest chooses; the broker writes it to logs and lists. */
     private static final int MAX_NAME_BYTES = 256;
-    /** A key id; what a token file may hold. */
+    /** Limit of a key id; equal to the limit of a token file. */
     private static final int MAX_KEY_ID_BYTES = 64;
     private static final long HELLO_SEQUENCE = 1;
     private static final long PROOF_SEQUENCE = 2;
@@ -25,7 +25,7 @@ final class HandshakeRecords {
     }
 
     /**
-     * What a guest says first.
+     * The first record of a guest.
      *
      * @param payload of the whole record, which the proofs cover.
      */
@@ -33,14 +33,14 @@ final class HandshakeRecords {
         String host, byte[] payload) { }
 
     /**
-     * What a guest says to the challenge.
+     * The guest's answer to the challenge.
      *
-     * @param purpose what it wants.
-     * @param bytes 32 of them.
+     * @param purpose a session or the status.
+     * @param bytes the proof, 32 bytes.
      */
     record Proof(HandshakeProof.Purpose purpose, byte[] bytes) { }
 
-    /** A record that no honest guest sends. */
+    /** A record that violates the protocol. */
     static final class MalformedException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -49,7 +49,7 @@ final class HandshakeRecords {
         }
     }
 
-    /** The handshake version of a HELLO: it alone has the same place in every version. */
+    /** The handshake version of a HELLO. Only this field has the same offset in every version. */
     static int versionOf(byte[] record) throws MalformedException {
         RecordReader reader = open(record, RecordLayout.CONTROL_HELLO, HELLO_SEQUENCE);
         int version = reader.i32(RecordLayout.HELLO_HANDSHAKE_VERSION_OFFSET);
@@ -74,7 +74,7 @@ final class HandshakeRecords {
         return hello;
     }
 
-    /** PROOF, or ASK_STATUS, which looks alike. */
+    /** Decodes PROOF or ASK_STATUS, which have the same layout. */
     static Proof proof(byte[] record) throws MalformedException {
         HandshakeProof.Purpose purpose = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length)
             .opcode() == RecordLayout.CONTROL_ASK_STATUS ? HandshakeProof.Purpose.STATUS
@@ -100,7 +100,7 @@ final class HandshakeRecords {
         return bytes(writer);
     }
 
-    /** The challenge for guests of version 1. */
+    /** Encodes the challenge for guests of version 1. */
     static byte[] oldChallenge(byte[] serverNonce) {
         RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.OLD_CHALLENGE_FIXED_BYTES);
         writer.begin(RecordLayout.CONTROL_OLD_CHALLENGE, HELLO_SEQUENCE, 0, 0, 0);

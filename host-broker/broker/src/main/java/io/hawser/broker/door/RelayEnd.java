@@ -12,13 +12,13 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * One of the two ends of a relay between a guest's TLS connection and its worker: what comes here leaves at the other
- * end, which stops the reading here while it cannot keep up. When one end has nothing more to say the other is told,
- * after the last bytes; when neither has, both are closed. Both ends are on one event loop.
+ * One end of a relay between a guest's TLS connection and its worker's. It writes its input to the other end. Reading
+ * stops while the other end's output is full. When the input of one end closes, the other end closes its output after
+ * the last bytes. When both inputs are closed, both connections are closed. Both ends run on one event loop.
  */
 final class RelayEnd extends ChannelInboundHandlerAdapter {
     private static final Logger LOG = Logger.getLogger(RelayEnd.class);
-    /** Time that a guest has to close after its worker has; a guest that never does must not keep its place. */
+    /** Time for a guest to close after its worker has; stops a guest from keeping its place. */
     private static final int LINGER_MS = 5000;
 
     private final DuplexChannel channel;
@@ -29,7 +29,7 @@ final class RelayEnd extends ChannelInboundHandlerAdapter {
         this.channel = channel;
     }
 
-    /** Joins a guest's connection and its worker's. On the event loop of both. */
+    /** Connects a guest's connection with its worker's. On the event loop of both. */
     static void join(DuplexChannel guest, DuplexChannel worker) {
         RelayEnd here = new RelayEnd(guest);
         RelayEnd there = new RelayEnd(worker);
@@ -70,14 +70,14 @@ final class RelayEnd extends ChannelInboundHandlerAdapter {
         }
     }
 
-    /** Tells this end that nothing more comes, after its last bytes; the other direction goes on. */
+    /** Closes this end's output after its last bytes; the other direction continues. */
     private void endOutput() {
         SslHandler tls = channel.pipeline().get(SslHandler.class);
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(flushed -> {
             if (tls == null) {
                 channel.shutdownOutput();
             } else {
-                tls.closeOutbound().addListener(told -> channel.shutdownOutput());
+                tls.closeOutbound().addListener(sent -> channel.shutdownOutput());
                 channel.eventLoop().schedule(this::closeBoth, LINGER_MS, TimeUnit.MILLISECONDS);
             }
         });
@@ -90,7 +90,7 @@ final class RelayEnd extends ChannelInboundHandlerAdapter {
 
     @Override
     public void channelInactive(ChannelHandlerContext context) {
-        // Its last bytes are in the other's socket before that is closed.
+        // The flush puts the last bytes into the other socket before it closes.
         other.channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(flushed -> other.channel.close());
     }
 

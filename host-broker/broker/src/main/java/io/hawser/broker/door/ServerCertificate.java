@@ -16,8 +16,8 @@ import javax.net.ssl.SSLException;
 import org.jboss.logging.Logger;
 
 /**
- * Certificate and key of the guests' TLS door, read again when their files have changed; what cannot be used is logged,
- * and the one before stays. Thread-safe; reads on a thread of its own.
+ * Certificate and key of the guests' TLS door. A separate thread reads the files again when they change. When the new
+ * files are invalid, it logs the error and the previous certificate stays in use. Thread-safe.
  */
 final class ServerCertificate implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(ServerCertificate.class);
@@ -32,7 +32,7 @@ final class ServerCertificate implements AutoCloseable {
     /**
      * Reads the files.
      *
-     * @throws IOException when they cannot be used; the message names them.
+     * @throws IOException when they are invalid; the message names them.
      */
     ServerCertificate(BrokerConfig.Tls tls) throws IOException {
         certificate = tls.certificate().orElseThrow();
@@ -40,26 +40,26 @@ final class ServerCertificate implements AutoCloseable {
         version = version();
         context = read();
         long periodMs = Math.max(tls.reloadPeriod().toMillis(), 1);
-        reader.scheduleWithFixedDelay(this::look, periodMs, periodMs, TimeUnit.MILLISECONDS);
+        reader.scheduleWithFixedDelay(this::reloadIfChanged, periodMs, periodMs, TimeUnit.MILLISECONDS);
     }
 
-    /** What new connections are made with. */
+    /** The TLS context for new connections. */
     SslContext context() {
         return context;
     }
 
-    private void look() {
+    private void reloadIfChanged() {
         try {
             Object seen = version();
             if (seen.equals(version)) {
                 return;
             }
-            // Taken first: a change while it is read is seen by the next look.
+            // Set before reading: the next check then sees a change during the read.
             version = seen;
             context = read();
-            LOG.infof("certificate read: path=%s", certificate);
+            LOG.infof("the certificate was read again: path=%s", certificate);
         } catch (IOException e) {
-            LOG.errorf("the certificate before stays in use: %s", e.getMessage());
+            LOG.errorf("the previous certificate stays in use: %s", e.getMessage());
         }
     }
 
@@ -74,7 +74,7 @@ final class ServerCertificate implements AutoCloseable {
                 .sslProvider(OpenSsl.isAvailable() ? SslProvider.OPENSSL : SslProvider.JDK)
                 .protocols("TLSv1.3", "TLSv1.2").build();
         } catch (SSLException | IllegalArgumentException e) {
-            // Its cause may quote the key.
+            // Without the cause, whose message may quote the key.
             throw new IOException("certificate or key cannot be used: hawser.tls.certificate=" + certificate
                 + " hawser.tls.key=" + key + " (PEM; the key in PKCS #8, not encrypted): " + e.getClass().getName());
         }

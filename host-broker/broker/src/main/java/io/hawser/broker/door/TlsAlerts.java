@@ -9,10 +9,10 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Why a guest ends the TLS handshake, by its alert. A client of TLS 1.3 that does not accept the certificate may say so
- * in clear where the handler of TLS expects ciphertext, and that calls it a record of a bad length: so this, before it
- * in the pipeline, looks at the records as they pass, and changes none. On the connection's event loop, until the
- * handshake is over.
+ * Finds the alert with which a guest ends the TLS handshake. A client of TLS 1.3 that rejects the certificate may send
+ * its alert in clear, where Netty's TLS handler expects ciphertext. The TLS handler then reports only a record of a bad
+ * length. This handler stands before it in the pipeline and reads the record headers without changing them. It runs on
+ * the connection's event loop until the handshake ends.
  */
 final class TlsAlerts extends ChannelInboundHandlerAdapter {
     // RFC 8446, sections 5.1 and 6.
@@ -34,7 +34,7 @@ final class TlsAlerts extends ChannelInboundHandlerAdapter {
         "certificate_revoked", "certificate_expired", "certificate_unknown", "unknown_ca",
         "bad_certificate_status_response");
     /** BoringSSL's and OpenSSL's {@code SSLV3_ALERT_CERTIFICATE_UNKNOWN}, the JDK's {@code fatal alert: unknown_ca}. */
-    private static final Pattern TOLD = Pattern.compile("(?:ALERT_|fatal alert: )(\\w+)");
+    private static final Pattern NAMED = Pattern.compile("(?:ALERT_|fatal alert: )(\\w+)");
 
     private final byte[] head = new byte[RECORD_HEADER_BYTES + ALERT_BYTES];
     private int headBytes;
@@ -44,13 +44,13 @@ final class TlsAlerts extends ChannelInboundHandlerAdapter {
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         if (message instanceof ByteBuf bytes) {
-            look(bytes);
+            parse(bytes);
         }
         context.fireChannelRead(message);
     }
 
-    /** Walks through records, which may lie over several reads, and keeps only the first bytes of each. */
-    private void look(ByteBuf bytes) {
+    /** Parses records, which may span several reads, and keeps only the first bytes of each. */
+    private void parse(ByteBuf bytes) {
         int at = bytes.readerIndex();
         while (at < bytes.writerIndex()) {
             if (headBytes < RECORD_HEADER_BYTES) {
@@ -66,36 +66,36 @@ final class TlsAlerts extends ChannelInboundHandlerAdapter {
             }
             if (headBytes >= RECORD_HEADER_BYTES && bodyBytes == 0) {
                 if (isAlert() && headBytes == head.length) {
-                    note(head[RECORD_HEADER_BYTES + 1] & 0xff);
+                    setAlert(head[RECORD_HEADER_BYTES + 1] & 0xff);
                 }
                 headBytes = 0;
             }
         }
     }
 
-    /** In clear: an alert in ciphertext is longer, or has another type. */
+    /** Whether the record is an alert in clear: an encrypted alert is longer, or has another type. */
     private boolean isAlert() {
         return head[0] == TYPE_ALERT && head[3] == 0 && head[4] == ALERT_BYTES;
     }
 
-    private void note(int description) {
+    private void setAlert(int description) {
         if (alert == null && description != CLOSE_NOTIFY) {
             alert = NAMES.getOrDefault(description, Integer.toString(description));
         }
     }
 
-    /** A sentence on a handshake that has failed with this. */
+    /** Describes a failed handshake in one sentence. */
     String reason(Throwable failure) {
         String text = String.valueOf(failure.getMessage());
-        String told = alert;
-        if (told == null) {
-            Matcher matcher = TOLD.matcher(text);
+        String name = alert;
+        if (name == null) {
+            Matcher matcher = NAMED.matcher(text);
             if (!matcher.find()) {
                 return "the TLS handshake failed: " + text;
             }
-            told = matcher.group(1).toLowerCase(java.util.Locale.ROOT);
+            name = matcher.group(1).toLowerCase(java.util.Locale.ROOT);
         }
-        return (OF_THE_CERTIFICATE.contains(told) ? "the guest has not accepted the certificate"
-            : "the guest has ended the TLS handshake") + ": TLS alert " + told;
+        return (OF_THE_CERTIFICATE.contains(name) ? "the guest has not accepted the certificate"
+            : "the guest has ended the TLS handshake") + ": TLS alert " + name;
     }
 }

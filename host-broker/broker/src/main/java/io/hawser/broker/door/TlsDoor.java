@@ -23,12 +23,13 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * Where guests of other machines connect by TLS. Its threads are its own: they encrypt, which the broker's event loop
- * has no time for. Each connection is relayed to the inner door, and from there its other end goes to a worker, which
- * so never sees the key. A relay holds at most a few hundred KiB each way; who does not read is not read from.
+ * Accepts guests of other machines over TLS. Its own threads encrypt, since the broker's event loop has no time for it.
+ * The door relays each connection to the inner door, whose other end is handed to a worker. A worker therefore never
+ * has the key. A relay holds at most a few hundred KiB in each direction: it stops reading while the receiver does not
+ * read.
  */
 final class TlsDoor implements AutoCloseable {
-    /** What a slow reader makes the broker hold, in bytes: reading at the other end stops at the upper bound. */
+    /** Bytes that the broker holds for a slow reader: at the upper bound, reading at the other end stops. */
     static final WriteBufferWaterMark WATER_MARK = new WriteBufferWaterMark(64 * 1024, 256 * 1024);
 
     private static final Logger LOG = Logger.getLogger(TlsDoor.class);
@@ -36,7 +37,7 @@ final class TlsDoor implements AutoCloseable {
     private static final int BACKLOG = 256;
     private static final int MAX_THREADS = 4;
     private static final int LOG_LINES_A_SECOND = 20;
-    /** A guest's machine that vanished without a word is noticed in half a minute. */
+    /** Detects within half a minute that a guest's machine has vanished. */
     private static final int KEEPALIVE_IDLE_S = 10;
     private static final int KEEPALIVE_INTERVAL_S = 5;
     private static final int KEEPALIVE_PROBES = 4;
@@ -48,7 +49,7 @@ final class TlsDoor implements AutoCloseable {
     private final Shared shared;
     private Channel server;
 
-    /** What its connections need. */
+    /** The state that all connections share. */
     static final class Shared {
         private final Arrivals arrivals;
         private final InetSocketAddress inner;
@@ -82,15 +83,15 @@ final class TlsDoor implements AutoCloseable {
                     guest.getPort(), refusal.label(), reason, dropped == 0 ? ""
                         : " (and " + dropped + " more not logged)");
             }
-            listener.refused(carrier, refusal); // what is counted has been logged
+            listener.refused(carrier, refusal); // only counts: the line above is the log
         }
     }
 
     /**
      * Reads the certificate.
      *
-     * @param inner the broker's inner door.
-     * @param listener told of refused guests; any thread.
+     * @param inner the address of the broker's inner door.
+     * @param listener receives rejected guests; any thread.
      */
     TlsDoor(BrokerConfig config, Arrivals arrivals, InetSocketAddress inner, DoorListener listener)
         throws IOException {
@@ -109,7 +110,7 @@ final class TlsDoor implements AutoCloseable {
     /**
      * Listens. Not on an event loop.
      *
-     * @throws IOException when the address cannot be taken; the message names it.
+     * @throws IOException when the address cannot be bound; the message names it.
      */
     void open() throws IOException {
         String host = listen.tlsHost().orElse(listen.host());
@@ -135,28 +136,28 @@ final class TlsDoor implements AutoCloseable {
             });
         var bound = bootstrap.bind(new InetSocketAddress(host, port)).awaitUninterruptibly();
         if (!bound.isSuccess()) {
-            throw new IOException("the guests' TLS address cannot be listened on: host=" + host
+            throw new IOException("the broker cannot listen on the guests' TLS address: host=" + host
                 + " hawser.listen.tls-port=" + port + ": " + bound.cause().getMessage(), bound.cause());
         }
         server = bound.channel();
     }
 
-    /** The address that it listens on, with the port that it got. */
+    /** The bound address, with its actual port. */
     InetSocketAddress address() {
         return (InetSocketAddress) server.localAddress();
     }
 
-    /** Connections that have not shown that they speak TLS. */
+    /** Connections that have not completed the TLS handshake. */
     int halfOpen() {
         return shared.limits().halfOpen();
     }
 
-    /** Addresses that have connections. */
+    /** Number of addresses that have connections. */
     int peers() {
         return shared.limits().peers();
     }
 
-    /** Listens no more and ends its connections. Not on an event loop. */
+    /** Stops listening and closes its connections. Not on an event loop. */
     @Override
     public void close() {
         if (server != null) {

@@ -22,8 +22,9 @@ import java.util.Queue;
 import org.jboss.logging.Logger;
 
 /**
- * A connection at the TLS door until its relay stands: counts it, waits for the TLS handshake, and connects to the
- * broker's inner door, where the guest shows its token as any other. On an event loop of the TLS door.
+ * A connection at the TLS door until its relay exists. It counts the connection, waits for the TLS handshake, and
+ * connects to the broker's inner door. There the guest proves its token like any other guest. On an event loop of the
+ * TLS door.
  */
 final class TlsGuest extends ChannelInboundHandlerAdapter {
     private static final Logger LOG = Logger.getLogger(TlsGuest.class);
@@ -37,7 +38,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
     private InetSocketAddress guest;
     private boolean over;
 
-    /** Waits for the handshake; {@code alerts} stands before the handler of TLS. */
+    /** Waits for the handshake; {@code alerts} stands before the TLS handler in the pipeline. */
     TlsGuest(TlsDoor.Shared door, TlsAlerts alerts) {
         this.door = door;
         this.alerts = alerts;
@@ -46,7 +47,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
     @Override
     public void channelActive(ChannelHandlerContext context) {
         if (!(context.channel().remoteAddress() instanceof InetSocketAddress remote)) {
-            // Gone between accept and here.
+            // The peer has left between accept and this call.
             context.close();
             return;
         }
@@ -64,7 +65,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
     @Override
     public void userEventTriggered(ChannelHandlerContext context, Object event) {
         if (event instanceof ChannelInputShutdownEvent && !over) {
-            // It can show no token any more, and its place is for others. A relay, which is not made yet, would go on.
+            // The guest can no longer prove its token, so its place is freed. The relay does not exist yet.
             LOG.debugf("connection closed by its peer: peer=%s", guest);
             over = true;
             context.close();
@@ -72,13 +73,13 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
         }
         if (event instanceof SslHandshakeCompletionEvent done && !over) {
             if (done.isSuccess()) {
-                place.opened();
+                place.endHandshake();
                 context.pipeline().remove(alerts);
                 connect(context);
             } else {
                 Throwable cause = done.cause();
                 if (cause instanceof NotSslRecordException) {
-                    // In clear, past the handler of TLS: it is what such a guest understands.
+                    // In clear, past the TLS handler: a guest without TLS can read it.
                     context.pipeline().context(SslHandler.class).writeAndFlush(Unpooled.wrappedBuffer(
                         HandshakeRecords.refused(Refusal.TLS, SPEAKS_TLS)));
                     refuse(context, Refusal.TLS, SPEAKS_TLS);
@@ -91,7 +92,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
 
     private void connect(ChannelHandlerContext context) {
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();
-        // What comes now waits in the guest's socket.
+        // Further data waits in the guest's socket.
         channel.config().setAutoRead(false);
         EpollSocketChannel[] made = new EpollSocketChannel[1];
         ChannelFuture bound = new Bootstrap().group(channel.eventLoop()).channelFactory(() -> {
@@ -140,11 +141,11 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
     }
 
     private void fail(ChannelHandlerContext context, Throwable cause) {
-        LOG.errorf("a relay could not be made: %s", cause.getMessage());
+        LOG.errorf("a relay failed: %s", cause.getMessage());
         refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
     }
 
-    /** Closes: the guest sees an alert or the end. */
+    /** Rejects the guest and closes the connection; the guest receives an alert or the end of the stream. */
     private void refuse(ChannelHandlerContext context, Refusal refusal, String reason) {
         if (over) {
             return;
@@ -160,7 +161,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
         if (over) {
             ReferenceCountUtil.release(message);
         } else {
-            // At most what one read of the socket held: reading stops when the handshake is over.
+            // Holds at most one read of the socket: reading stops at the end of the handshake.
             early.add(message);
         }
     }
@@ -182,7 +183,7 @@ final class TlsGuest extends ChannelInboundHandlerAdapter {
 
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
-        // A failed handshake has been told already, by its event.
+        // The completion event has already reported a failed handshake.
         LOG.debugf("connection lost: peer=%s: %s", guest, failure.getMessage());
         context.close();
     }

@@ -10,12 +10,12 @@ import io.hawser.shm.TokenKeys;
 import java.util.Optional;
 
 /**
- * What the broker asks of a guest to see that it has its token, and whether the answer does. An unknown key id, a wrong
- * secret and a token that takes no proof of the guest's version get the same answer after the same work. Event loop
- * only.
+ * The broker's challenge to a guest, and the check of the guest's proof. Three failures receive the same answer after
+ * the same work: an unknown key id, a wrong secret, and a token that does not permit the proof of the guest's version.
+ * Event loop only.
  */
 final class TokenChallenge {
-    /** In place of a token that does not exist. */
+    /** Stands in for a token that does not exist. */
     private static final TokenKeys NOBODY = TokenKeys.ofDigest(Secrets.random(TokenKeys.KEY_BYTES));
     private static final TokenKeys.Verifier NOBODYS_VERIFIER = NOBODY.verifier();
 
@@ -30,18 +30,18 @@ final class TokenChallenge {
         handshake = new HandshakeProof(serverNonce, hello.payload());
     }
 
-    /** Whether the guest speaks version 1. */
+    /** Whether the guest uses version 1 of the handshake. */
     boolean isOld() {
         return hello.handshakeVersion() == RecordLayout.OLD_HANDSHAKE_VERSION;
     }
 
-    /** The record for the guest, which shows a guest of now that this is the broker of its token. */
+    /** The challenge's record. It proves to a guest of version 2 that the broker knows the guest's token. */
     byte[] record() {
         return isOld() ? HandshakeRecords.oldChallenge(serverNonce)
             : HandshakeRecords.challenge(serverNonce, handshake.ofBroker(verifier(tokens.find(hello.keyId()))));
     }
 
-    /** The token that the guest has proved to have; empty when it has not. */
+    /** The token that the guest has proved; empty when the proof is wrong. */
     Optional<Token> proved(HandshakeRecords.Proof given) {
         Optional<Token> token = tokens.find(hello.keyId());
         return (isOld() ? isOldProof(token, given) : handshake.isOfGuest(given.purpose(), verifier(token),
@@ -59,7 +59,7 @@ final class TokenChallenge {
         return OldHandshakeProof.matches(expected, given.bytes()) && digest.isPresent();
     }
 
-    /** Why a guest whose proof does not fit is refused. */
+    /** The reason for a guest whose proof is wrong. */
     String refusal() {
         return isOld() ? "the token is not known to this broker, or takes no proof of this old guest package, which "
             + "must be updated: guest=" + RecordLayout.OLD_HANDSHAKE_VERSION + " broker="

@@ -1,2 +1,2 @@
-/** The front door: guests connect, prove who they are, and their socket is passed to a worker. */
+/** The front door: guests connect and prove their tokens, and a worker receives their sockets. */
 package io.hawser.broker.door;

@@ -44,10 +44,10 @@ class ConnectionLimitsTest {
                 places[i].linger();
             }
         }
-        assertTrue(limits.flooded("attacker"));
+        assertTrue(limits.isFlooded("attacker"));
         ConnectionLimits.Place other = limits.enter("other");
         assertNull(limits.excess("other"));
-        assertFalse(limits.flooded("other"));
+        assertFalse(limits.isFlooded("other"));
         other.release();
         for (ConnectionLimits.Place place : places) {
             place.release();
@@ -56,6 +56,6 @@ class ConnectionLimitsTest {
         assertEquals(0, limits.halfOpen());
         assertEquals(0, limits.peers());
         limits.enter("attacker");
-        assertFalse(limits.flooded("attacker"));
+        assertFalse(limits.isFlooded("attacker"));
     }
 }

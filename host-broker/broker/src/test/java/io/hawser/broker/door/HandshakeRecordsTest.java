@@ -80,11 +80,11 @@ class HandshakeRecordsTest {
         assertEquals(null, limits.excess("a"));
         ConnectionLimits.Place second = limits.enter("a");
         assertEquals("half-open connections must be at most 1", limits.excess("a"));
-        first.opened();
-        first.opened();
+        first.endHandshake();
+        first.endHandshake();
         assertEquals(null, limits.excess("a"));
         ConnectionLimits.Place third = limits.enter("a");
-        second.opened();
+        second.endHandshake();
         assertEquals("connections of one peer must be at most 2", limits.excess("a"));
         first.release();
         first.release();
