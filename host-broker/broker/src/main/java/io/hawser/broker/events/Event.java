@@ -4,47 +4,47 @@ import java.time.Instant;
 import java.util.Locale;
 
 /**
- * Something that happened; see openapi.yml.
+ * An event; see openapi.yml.
  *
  * @param seq counts up from 1 since the broker started.
- * @param vgpu empty when it concerns none.
- * @param sessionId 0 when it concerns none.
- * @param text a sentence; what guests and workers say in it is printable and cut.
+ * @param vgpu empty when the event concerns none.
+ * @param sessionId 0 when the event concerns none.
+ * @param text a sentence; text of guests and workers in it is made printable and cut.
  */
 public record Event(long seq, Instant time, String kind, String severity, String vgpu, long sessionId, String text) {
-    /** What it is about. */
+    /** The subject of an event. */
     public enum Kind {
         /** A session started or ended. */
         SESSION,
-        /** A guest was not let in. */
+        /** A guest was rejected. */
         REFUSED,
         /** A worker failed. */
         WORKER,
-        /** A GPU came, went or changed its health. */
+        /** A GPU appeared, disappeared or changed its health. */
         GPU,
-        /** A vGPU was made, changed, placed or deleted. */
+        /** A vGPU was created, changed, placed or deleted. */
         VGPU,
-        /** A region was made, failed or deleted. */
+        /** A region was created, failed or was deleted. */
         REGION,
-        /** Somebody administered the broker. */
+        /** An operator changed the broker. */
         ADMIN;
 
-        /** As the interface has it. */
+        /** The value in the REST interface. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
     }
 
-    /** How much it matters. */
+    /** The severity of an event. */
     public enum Severity {
-        /** As it should be. */
+        /** Normal operation. */
         INFO,
-        /** Somebody may want to know why. */
+        /** An operator may want to look into it. */
         WARNING,
         /** Something failed. */
         ERROR;
 
-        /** As the interface has it. */
+        /** The value in the REST interface. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }

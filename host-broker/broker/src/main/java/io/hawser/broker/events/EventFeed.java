@@ -10,11 +10,9 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/**
- * Makes events of what the broker tells, and passes everything on. On the broker's event loop, where nothing waits.
- */
+/** Turns the broker's callbacks into events and passes every callback on. On the broker's event loop; never waits. */
 public final class EventFeed implements Broker.Listener {
-    /** Sessions that are over and whose last figures nobody has taken yet; bounds what a stuck reader costs. */
+    /** Ended sessions whose last figures no reader has taken; bounds the memory when the reader hangs. */
     private static final int MAX_OVER = 4096;
 
     private final EventLog log;
@@ -22,13 +20,13 @@ public final class EventFeed implements Broker.Listener {
     private final Queue<SessionView> over = new ConcurrentLinkedQueue<>();
     private final AtomicInteger overCount = new AtomicInteger();
 
-    /** Adds to this log, and tells this listener what it is told. */
+    /** Adds to this log and passes each callback on to this listener. */
     public EventFeed(EventLog log, Broker.Listener next) {
         this.log = log;
         this.next = next;
     }
 
-    /** A session that has ended, with its last figures; null when there is none more. Any thread. */
+    /** Takes an ended session with its last figures; null when there is none. Any thread. */
     public SessionView pollOver() {
         SessionView session = over.poll();
         if (session != null) {

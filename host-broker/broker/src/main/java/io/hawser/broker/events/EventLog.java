@@ -17,23 +17,23 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
 
 /**
- * The events of late. Whoever knows of one {@link #add adds} it, from any thread and without waiting; one thread, the
- * reader, {@link #take takes} the new ones, and from then on they are {@link #latest} too.
+ * The latest events. Any thread {@link #add adds} events without waiting. One thread, the reader, {@link #take takes}
+ * the new ones; {@link #latest} contains them from then on.
  */
 public final class EventLog {
-    /** Kept of each kind, so that a flood of one does not push the others out. */
+    /** Events of each kind to keep, so that a flood of one kind does not displace the others. */
     static final int KEPT_OF_A_KIND = 256;
-    /** Of each kind in a second; the rest is counted. Stops guests that come and go from drowning the page. */
+    /** Events of each kind in a second; more are only counted. Stops reconnecting guests from flooding the page. */
     static final int EACH_SECOND = 20;
-    /** Not yet taken; stops a flood from filling the memory while the reader has no processor. */
+    /** Events not yet taken; stops a flood from filling the memory while the reader does not run. */
     static final int MAX_PENDING = 4096;
-    /** A sentence; what is longer is cut. */
+    /** Longest text; longer texts are cut. */
     static final int MAX_TEXT_CHARACTERS = 400;
 
     private record Pending(Instant time, Event.Kind kind, Event.Severity severity, String vgpu, long sessionId,
         String text) { }
 
-    /** What the reader keeps of one kind. Guarded by the log. */
+    /** The events of one kind. Guarded by the log. */
     private static final class Kept {
         private final Deque<Event> events = new ArrayDeque<>();
         private long secondNs;
@@ -49,7 +49,7 @@ public final class EventLog {
     private volatile Thread reader;
     private long seq;
 
-    /** Makes an empty log with a clock that never jumps. */
+    /** Creates an empty log; the clock must be monotonic. */
     public EventLog(LongSupplier nowNs) {
         this.nowNs = nowNs;
         for (Event.Kind kind : Event.Kind.values()) {
@@ -59,16 +59,16 @@ public final class EventLog {
         }
     }
 
-    /** Wakes this thread at each event from now on. */
-    public void reader(Thread thread) {
+    /** Sets the thread that each event wakes. */
+    public void setReader(Thread thread) {
         reader = thread;
     }
 
     /**
      * Adds an event. Any thread; never waits.
      *
-     * @param vgpu empty when it concerns none.
-     * @param sessionId 0 when it concerns none.
+     * @param vgpu empty when the event concerns none.
+     * @param sessionId 0 when the event concerns none.
      */
     public void add(Event.Kind kind, Event.Severity severity, String vgpu, long sessionId, String text) {
         if (pendingCount.incrementAndGet() > MAX_PENDING) {
@@ -81,7 +81,7 @@ public final class EventLog {
         LockSupport.unpark(reader);
     }
 
-    /** What was added since the last call, oldest first, floods cut to what they are. The reader only. */
+    /** Takes the events added since the last call, the oldest first, with floods reduced. Reader only. */
     public synchronized List<Event> take() {
         List<Event> taken = new ArrayList<>();
         kept.forEach((kind, one) -> turn(kind, one, taken));
@@ -104,7 +104,7 @@ public final class EventLog {
         return taken;
     }
 
-    /** A second of a kind is over: what it had too much of becomes one event. */
+    /** Ends a kind's second and summarizes its dropped events in one event. */
     private void turn(Event.Kind kind, Kept one, List<Event> taken) {
         long now = nowNs.getAsLong();
         if (now - one.secondNs < TimeUnit.SECONDS.toNanos(1)) {
@@ -129,7 +129,7 @@ public final class EventLog {
         taken.add(made);
     }
 
-    /** The newest events that were taken, newest first. Any thread. */
+    /** The newest taken events, the newest first. Any thread. */
     public synchronized List<Event> latest(int limit) {
         return kept.values().stream().flatMap(one -> one.events.stream())
             .sorted(Comparator.comparingLong(Event::seq).reversed()).limit(limit).toList();

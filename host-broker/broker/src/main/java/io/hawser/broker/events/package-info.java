@@ -1,2 +1,2 @@
-/** What happened lately, for people: kept in memory, bounded, and pushed to whoever watches. */
+/** Recent events for people: kept in memory, bounded, and pushed to connected clients. */
 package io.hawser.broker.events;

@@ -72,7 +72,7 @@ public class Watch {
     /** Begins to look. */
     public void start(EventFeed source) {
         feed = source;
-        events.reader(thread);
+        events.setReader(thread);
         thread.start();
     }
 
