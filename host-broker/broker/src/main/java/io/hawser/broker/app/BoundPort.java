@@ -6,9 +6,9 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntSupplier;
 
 /**
- * Waits until the HTTP server's port is known. Quarkus opens the server once on each event loop. The loop that is
- * first writes the port down, but whichever loop comes first to the line below it tells of the start, so that an
- * observer may be asked while the writing loop still stands between the two ({@code VertxHttpRecorder} of 3.32).
+ * Waits until the HTTP server's port is known. Quarkus opens the server once on each event loop. The first loop writes
+ * the port, but another loop may be the first to send the start event. An observer can therefore run before the port is
+ * written ({@code VertxHttpRecorder} of 3.32).
  */
 final class BoundPort {
     private static final Duration LIMIT = Duration.ofSeconds(30);
@@ -18,10 +18,10 @@ final class BoundPort {
     }
 
     /**
-     * The port. Not on an event loop: it waits.
+     * The port. Waits, so not on an event loop.
      *
-     * @param port what is known now; negative or 0 until the port is
-     * @throws StartException when it is not known for 30 s, or the thread is interrupted
+     * @param port the present value; negative or 0 until the port is known
+     * @throws StartException when it is unknown for 30 s, or the thread is interrupted
      */
     static int await(IntSupplier port) {
         return await(port, LIMIT);
@@ -32,7 +32,7 @@ final class BoundPort {
         int known = port.getAsInt();
         while (known <= 0) {
             if (System.nanoTime() - end > 0 || Thread.currentThread().isInterrupted()) {
-                throw new StartException("the HTTP server listens, but on which port was not known within " + limit);
+                throw new StartException("the HTTP server has started, but its port was unknown for " + limit);
             }
             LockSupport.parkNanos(PAUSE.toNanos());
             known = port.getAsInt();

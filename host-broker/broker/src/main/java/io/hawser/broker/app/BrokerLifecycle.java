@@ -35,7 +35,7 @@ import org.eclipse.microprofile.config.inject.ConfigProperty;
 import org.eclipse.microprofile.health.Readiness;
 import org.jboss.logging.Logger;
 
-/** Ties the broker to the life of the application. */
+/** Starts and stops the broker with the application. */
 @ApplicationScoped
 public class BrokerLifecycle {
     private static final Logger LOG = Logger.getLogger("io.hawser.broker");
@@ -73,7 +73,7 @@ public class BrokerLifecycle {
         Broker broker = Broker.start(config, System.getenv(), feed, Description.HASH);
         running.start(broker);
         gate.open(broker.adminToken(), users, broker.database());
-        metrics.watch(broker, version, () -> VgpuInfo.list(broker), () -> readiness.now(broker).ready());
+        metrics.watch(broker, version, () -> VgpuInfo.list(broker), () -> readiness.check(broker).isReady());
         watch.start(feed);
     }
 

@@ -9,12 +9,12 @@ import org.eclipse.microprofile.health.HealthCheckResponse;
 import org.eclipse.microprofile.health.Liveness;
 
 /**
- * Down only for what a new start of the broker would mend: its event loop hangs. A lost GPU, workers that do not start
- * or a database that is away are still so after a start, which would only end the sessions that go on.
+ * Down only when a restart of the broker would help: its event loop hangs. A restart would not repair a lost GPU,
+ * workers that do not start or an unreachable database; it would only end the running sessions.
  */
 @Liveness
 public class BrokerLiveness implements HealthCheck {
-    /** Sessions end with the broker: a machine that is merely slow must not count as hanging. */
+    /** A restart ends all sessions, so a machine that is only slow must not count as hanging. */
     static final Duration LOOP_LIMIT = Duration.ofSeconds(30);
 
     @Inject

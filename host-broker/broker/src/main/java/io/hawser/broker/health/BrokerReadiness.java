@@ -8,7 +8,7 @@ import org.eclipse.microprofile.health.HealthCheck;
 import org.eclipse.microprofile.health.HealthCheckResponse;
 import org.eclipse.microprofile.health.HealthCheckResponseBuilder;
 
-/** Up while a guest that comes now can be expected to get a session; says why when not. */
+/** Up while a new guest can expect a session; otherwise the response contains the reason. */
 @org.eclipse.microprofile.health.Readiness
 @Singleton
 public class BrokerReadiness implements HealthCheck {
@@ -24,12 +24,12 @@ public class BrokerReadiness implements HealthCheck {
         if (broker == null) {
             return response.down().withData("reason", "the broker is starting").build();
         }
-        Readiness readiness = now(broker);
-        response.status(readiness.ready()).withData("gpus", readiness.pool().devices().size())
+        Readiness readiness = check(broker);
+        response.status(readiness.isReady()).withData("gpus", readiness.pool().devices().size())
             .withData("workersReady", readiness.pool().ready())
             .withData("workersStarting", readiness.pool().starting())
             .withData("workerFailures", readiness.pool().failures());
-        if (!readiness.ready()) {
+        if (!readiness.isReady()) {
             response.withData("reason", String.join("; ", readiness.reasons()));
         }
         if (!readiness.notes().isEmpty()) {
@@ -38,12 +38,12 @@ public class BrokerReadiness implements HealthCheck {
         return response.build();
     }
 
-    /** Whether a guest that comes now can be served, and the reasons when it cannot. Not on the event loop. */
-    public Readiness now(Broker broker) {
+    /** Whether the broker can serve a new guest, and the reasons when it cannot. Not on the event loop. */
+    public Readiness check(Broker broker) {
         return Readiness.of(broker, probe(broker));
     }
 
-    /** One probe for the broker's life: a database that hangs then holds one thread only. */
+    /** One probe for the broker's life: a hanging database then blocks only one thread. */
     private synchronized DatabaseProbe probe(Broker broker) {
         if (probe == null) {
             probe = new DatabaseProbe(broker.database());

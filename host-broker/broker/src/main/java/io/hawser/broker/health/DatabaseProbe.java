@@ -13,8 +13,8 @@ import java.util.concurrent.TimeoutException;
 import org.jboss.logging.Logger;
 
 /**
- * Asks the database whether it answers, and after a change that it has not taken whether it takes one now; at most one
- * question at a time: a database that hangs holds one thread, however often health is asked for. Thread-safe.
+ * Checks whether the database answers; after a rejected change, also whether it accepts changes again. Only one check
+ * runs at a time, so a hanging database blocks one thread, however often health is requested. Thread-safe.
  */
 public final class DatabaseProbe {
     private static final Logger LOG = Logger.getLogger(DatabaseProbe.class);
@@ -22,36 +22,36 @@ public final class DatabaseProbe {
 
     private final Database database;
     private final Duration limit;
-    private CompletableFuture<String> asked;
-    private long askedNs;
+    private CompletableFuture<String> check;
+    private long checkedNs;
 
-    /** Asks this database. */
+    /** Checks this database. */
     public DatabaseProbe(Database database) {
         this(database, LIMIT);
     }
 
-    /** The same that waits for so long. */
+    /** For tests: with another time limit. */
     DatabaseProbe(Database database, Duration limit) {
         this.database = database;
         this.limit = limit;
     }
 
-    /** Why it does not answer; empty when it does. Waits for at most two seconds; not on the event loop. */
+    /** Why the database does not answer; empty when it does. Waits at most two seconds; not on the event loop. */
     public String problem() {
-        CompletableFuture<String> question;
+        CompletableFuture<String> running;
         long sinceNs;
         synchronized (this) {
-            if (asked == null || asked.isDone()) {
+            if (check == null || check.isDone()) {
                 CompletableFuture<String> next = new CompletableFuture<>();
-                Thread.ofVirtual().name("hawser-database-probe").start(() -> next.complete(ask()));
-                asked = next;
-                askedNs = System.nanoTime();
+                Thread.ofVirtual().name("hawser-database-probe").start(() -> next.complete(check()));
+                check = next;
+                checkedNs = System.nanoTime();
             }
-            question = asked;
-            sinceNs = askedNs;
+            running = check;
+            sinceNs = checkedNs;
         }
         try {
-            return question.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+            return running.get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
             return "the database has not answered for " + TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - sinceNs)
                 + " s";
@@ -59,11 +59,11 @@ public final class DatabaseProbe {
             throw new IllegalStateException(e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            return "interrupted while the database was asked";
+            return "interrupted while waiting for the database";
         }
     }
 
-    /** Why the last change was not taken, for people; empty when it was. Waits for nothing. */
+    /** Why the database rejected the last change, for people; empty when it accepted it. Never waits. */
     public String refused() {
         return database.refused();
     }
@@ -72,12 +72,12 @@ public final class DatabaseProbe {
         try {
             database.tryChange();
         } catch (SQLException e) {
-            LOG.debugf("the database takes no change: %s", e.getMessage()); // and says so when it is asked
+            LOG.debugf("the database rejects changes: %s", e.getMessage()); // refused() returns the reason
         }
     }
 
-    /** A question that goes as far as a table: connections call themselves valid whose database is closed. */
-    private String answer(Connection connection) throws SQLException {
+    /** Reads a table: a connection reports itself valid even when its database is closed. */
+    private String readTable(Connection connection) throws SQLException {
         try (Statement statement = connection.createStatement()) {
             statement.setQueryTimeout((int) limit.toSeconds());
             try (ResultSet row = statement.executeQuery("select count(*) from done")) {
@@ -86,12 +86,12 @@ public final class DatabaseProbe {
         }
     }
 
-    private String ask() {
+    private String check() {
         try {
             if (!database.refused().isEmpty()) {
                 tryChange();
             }
-            return database.read(this::answer);
+            return database.read(this::readTable);
         } catch (SQLException | RuntimeException e) {
             return "the database does not answer: " + e.getMessage();
         }

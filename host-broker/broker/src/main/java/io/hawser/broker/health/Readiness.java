@@ -11,16 +11,16 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Whether a guest that comes now can be expected to get a session, and if not, why.
+ * Whether a new guest can expect a session, and the reasons when it cannot.
  *
  * @param reasons empty when it can.
- * @param notes what does not keep guests away and should be known.
+ * @param notes problems that do not prevent sessions.
  */
 public record Readiness(List<String> reasons, List<String> notes, PoolState pool) {
-    /** A loop that is busy for longer than this lets guests wait past their patience. */
+    /** When the event loop is busy for longer, guests wait past their time limit. */
     static final Duration LOOP_LIMIT = Duration.ofSeconds(3);
 
-    /** Of a broker and its database. Waits for the database in bounded time; not on the event loop. */
+    /** Checks a broker and its database. Waits for the database in bounded time; not on the event loop. */
     public static Readiness of(Broker broker, DatabaseProbe database) {
         Readiness pictures = of(broker);
         String problem = database.problem();
@@ -33,7 +33,7 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
         return pictures;
     }
 
-    /** Of a broker, from pictures: this waits for nothing. */
+    /** Checks a broker by its snapshots; never waits. */
     static Readiness of(Broker broker) {
         List<String> reasons = new ArrayList<>();
         List<String> notes = new ArrayList<>();
@@ -45,7 +45,7 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
         if (!pool.usable()) {
             reasons.add("no worker can be started: " + pool.lastFailure());
         } else if (pool.devices().isEmpty()) {
-            reasons.add("no worker has told yet which GPU there is");
+            reasons.add("no worker has reported a GPU yet");
         }
         gpus(broker, pool).forEach((uuid, problem) -> notes.add("GPU " + uuid + ": " + problem));
         if (!pool.devices().isEmpty() && notes.size() == pool.devices().size()) {
@@ -54,7 +54,7 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
         return new Readiness(reasons, notes, pool);
     }
 
-    /** What is wrong with each GPU that cannot be used. */
+    /** The problem of each GPU that cannot be used. */
     private static Map<String, String> gpus(Broker broker, PoolState pool) {
         Map<String, String> problems = new LinkedHashMap<>();
         for (Device device : pool.devices()) {
@@ -68,8 +68,8 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
         return problems;
     }
 
-    /** Whether guests can come. */
-    public boolean ready() {
+    /** Whether a new guest can expect a session. */
+    public boolean isReady() {
         return reasons.isEmpty();
     }
 }

@@ -23,7 +23,7 @@ class ReadinessIT {
     @Test
     void shouldBeReadyOnceAWorkerHasTold() {
         try (TestBroker broker = TestBroker.start(folder, "normal", Map.of())) {
-            TestBroker.await("readiness", () -> Readiness.of(broker.broker()).ready());
+            TestBroker.await("readiness", () -> Readiness.of(broker.broker()).isReady());
             assertTrue(Readiness.of(broker.broker()).notes().isEmpty());
         }
     }
@@ -31,7 +31,7 @@ class ReadinessIT {
     @Test
     void shouldNotBeReadyBeforeAWorkerHasTold() {
         try (TestBroker broker = TestBroker.start(folder, "silent", Map.of())) {
-            assertEquals("[no worker has told yet which GPU there is]",
+            assertEquals("[no worker has reported a GPU yet]",
                 Readiness.of(broker.broker()).reasons().toString());
         }
     }
@@ -41,7 +41,7 @@ class ReadinessIT {
         try (TestBroker broker = TestBroker.start(folder, "crash", Map.of())) {
             TestBroker.await("a failure", () -> broker.broker().pool().failures() > 0);
             Readiness readiness = Readiness.of(broker.broker());
-            assertFalse(readiness.ready());
+            assertFalse(readiness.isReady());
             assertTrue(readiness.reasons().getFirst().startsWith("no worker can be started: worker "),
                 readiness.reasons().toString());
         }
@@ -76,7 +76,7 @@ class ReadinessIT {
             TestBroker.await("the hang is seen", () -> Readiness.of(broker).reasons().stream()
                 .anyMatch(reason -> reason.startsWith("the event loop has not come round for ")));
             hang.countDown();
-            TestBroker.await("readiness", () -> Readiness.of(broker).ready());
+            TestBroker.await("readiness", () -> Readiness.of(broker).isReady());
         } finally {
             hang.countDown();
             broker.stop("the test is over");
