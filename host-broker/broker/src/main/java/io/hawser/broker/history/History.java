@@ -8,31 +8,31 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The series of the broker, its GPUs and its vGPUs. One thread adds, any thread reads. What never was costs nothing: a
- * vGPU that does nothing has no points.
+ * The time series of the broker, its GPUs and its vGPUs. One thread adds, any thread reads. An idle vGPU has no points
+ * and uses no memory.
  */
 public final class History {
     /** Most points of an answer. */
     static final int MAX_POINTS = 960;
     /**
-     * By the second, 11 MiB: a chunk has 60 points of 8 figures of 2 bytes, so that 1,000 things can be busy. When they
-     * are used up, the oldest goes first.
+     * Chunks of points by the second, 11 MiB. A chunk has 60 points of 8 figures of 2 bytes, so 1,000 series can be
+     * busy. When all chunks are in use, the oldest is dropped.
      */
     static final int MAX_FINE_CHUNKS = 11_000;
-    /** By 15 seconds, 22 MiB: 240 things that are busy all day. */
+    /** Chunks of points by 15 seconds, 22 MiB: 240 series that are busy all day. */
     static final int MAX_COARSE_CHUNKS = 23_000;
-    /** Place of a figure that is averaged over what is known of it. */
+    /** Index of the utilization, whose average includes only known values. */
     static final int UTILIZATION = 6;
-    /** A pause of the process up to this many seconds is filled with what was measured over it. */
+    /** After a pause of the process up to this many seconds, the new sample fills the missed seconds. */
     private static final int MAX_PAUSE_SECONDS = 60;
 
-    /** Whose series it is; {@code id} is a GPU's UUID, a vGPU's name, or empty for the broker. */
+    /** The key of a series; {@code id} is a GPU's UUID, a vGPU's name, or empty for the broker. */
     public record Key(Kind kind, String id) {
         /** The broker itself. */
         public static final Key BROKER = new Key(Kind.BROKER, "");
     }
 
-    /** What has a series. */
+    /** The kinds of series. */
     public enum Kind { BROKER, GPU, VGPU }
 
     private final Tier.Budget fine;
@@ -42,9 +42,9 @@ public final class History {
     private long lastTick;
 
     /**
-     * Makes an empty history.
+     * Creates an empty history.
      *
-     * @param firstTick the present second, counted by a clock that never jumps; from a whole day up.
+     * @param firstTick the present second of a monotonic clock; at least one day.
      */
     public History(long firstTick) {
         this(firstTick, MAX_FINE_CHUNKS, MAX_COARSE_CHUNKS);
@@ -58,10 +58,10 @@ public final class History {
     }
 
     /**
-     * Adds what was in the seconds since the last call.
+     * Adds the samples of the seconds since the last call.
      *
      * @param tick the present second; not before the last one.
-     * @param samples of what was not idle; the broker's and the GPUs' always.
+     * @param samples of all objects that were not idle, and always of the broker and the GPUs.
      */
     public synchronized void add(long tick, Map<Key, Sample> samples) {
         if (tick <= lastTick) {
@@ -81,24 +81,24 @@ public final class History {
         coarse.expire(tick);
     }
 
-    /** Forgets the GPUs and vGPUs that are not among these. */
+    /** Removes the series of GPUs and vGPUs that are not in these sets. */
     public synchronized void keep(Set<String> gpus, Set<String> vgpus) {
         series.keySet().removeIf(key -> key.kind() == Kind.GPU && !gpus.contains(key.id())
             || key.kind() == Kind.VGPU && !vgpus.contains(key.id()));
     }
 
     /**
-     * What something was of late.
+     * The recent points of one series.
      *
-     * @param seconds back from now.
-     * @param now the present moment.
+     * @param seconds length of the period that ends now.
+     * @param now the present time.
      */
     public synchronized HistoryInfo of(Key key, int seconds, Instant now) {
         boolean byTheSecond = seconds <= Series.FINE_SECONDS;
         int pointSeconds = byTheSecond ? 1 : Series.COARSE_SECONDS;
         int merged = Math.max(1, (int) Math.ceil((double) seconds / pointSeconds / MAX_POINTS));
         int step = pointSeconds * merged;
-        // The present coarse point is not complete.
+        // The newest coarse point is incomplete and left out.
         long end = byTheSecond ? lastTick + 1 : lastTick / Series.COARSE_SECONDS;
         long begin = Math.max(end - seconds / pointSeconds, firstTick / pointSeconds);
         int count = (int) Math.max(0, (end - begin) / merged);
@@ -131,7 +131,7 @@ public final class History {
         return known == 0 ? null : Double.valueOf(Math.round(sum / known * 100) / 100.0);
     }
 
-    /** Chunks that are held now. */
+    /** Number of chunks in memory. */
     synchronized int chunks() {
         return fine.size() + coarse.size();
     }

@@ -3,7 +3,7 @@ package io.hawser.broker.history;
 import java.time.Instant;
 import java.util.List;
 
-/** What something was; see openapi.yml. All lists have the same length; null is unknown. */
+/** The points of one series; see openapi.yml. All lists have the same length; null is unknown. */
 public record HistoryInfo(Instant from, int stepSeconds, List<Double> sessions, List<Double> usedBytes,
     List<Double> callsPerSecond, List<Double> roundTripsPerSecond, List<Double> bytesInPerSecond,
     List<Double> bytesOutPerSecond, List<Double> utilizationPercent, List<Double> waitedPercent) { }

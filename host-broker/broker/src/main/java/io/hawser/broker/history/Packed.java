@@ -1,14 +1,14 @@
 package io.hawser.broker.history;
 
 /**
- * A figure of 0 or more in 16 bits, for plots: exact below 128 in steps of 1/16, whole numbers exact below 2048, then
- * to 1/2048 of itself. Its value grows with its bits.
+ * A non-negative figure in 16 bits, for plots. Values below 128 have steps of 1/16, whole numbers below 2048 are exact,
+ * and larger values have a relative precision of 1/2048. Larger values have larger unsigned bits.
  */
 final class Packed {
-    /** No figure. */
+    /** The unknown value. */
     static final short UNKNOWN = -1;
 
-    private static final int STEPS = 16; // in one
+    private static final int STEPS = 16; // steps per unit
     private static final int MANTISSA_BITS = 10;
     private static final int MANTISSA = 1 << MANTISSA_BITS;
     private static final int LARGEST = 0xfffe; // UNKNOWN is 0xffff
@@ -16,7 +16,7 @@ final class Packed {
     private Packed() {
     }
 
-    /** Packs a figure; NaN is unknown, and what is below 0 is 0. */
+    /** Packs a figure; NaN becomes unknown, and a negative value becomes 0. */
     static short of(double value) {
         if (Double.isNaN(value)) {
             return UNKNOWN;
@@ -26,7 +26,7 @@ final class Packed {
         return (short) Math.min((long) shift * MANTISSA + (steps >>> shift), LARGEST);
     }
 
-    /** The figure; NaN when it is unknown. */
+    /** Unpacks a figure; NaN when it is unknown. */
     static double value(short packed) {
         if (packed == UNKNOWN) {
             return Double.NaN;

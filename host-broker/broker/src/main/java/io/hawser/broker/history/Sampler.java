@@ -6,12 +6,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Makes samples of what sessions have done since the last time. One thread. */
+/** Makes samples of the sessions' activity since the previous call. One thread. */
 public final class Sampler {
     private static final SessionInfo.Statistics NOTHING = new SessionInfo.Statistics(0, 0, 0, 0, 0, 0, 0, 0, 0,
         0);
 
-    /** Sums of one thing. */
+    /** Sums for one key. */
     private static final class Sum {
         private int sessions;
         private double usedBytes;
@@ -43,10 +43,10 @@ public final class Sampler {
     /**
      * The samples of the time since the last call.
      *
-     * @param over sessions that have ended since then, taken before {@code running} was.
-     * @param running the sessions that there are.
+     * @param over sessions that have ended since then, taken before {@code running}.
+     * @param running the present sessions.
      * @param utilizations of the GPUs by UUID, in percent; NaN where unknown.
-     * @param seconds since the last call; above 0.
+     * @param seconds time since the last call; above 0.
      */
     public Map<History.Key, Sample> sample(List<SessionInfo> over, List<SessionInfo> running,
         Map<String, Double> utilizations, double seconds) {
@@ -72,7 +72,7 @@ public final class Sampler {
         List<History.Key> keys = new ArrayList<>(List.of(History.Key.BROKER, new History.Key(History.Kind.VGPU,
             session.vgpu())));
         if (!session.gpus().isEmpty()) {
-            // A session tells one figure for all its GPUs: it counts for the first.
+            // A session reports one figure for all its GPUs: it counts for the first GPU.
             keys.add(new History.Key(History.Kind.GPU, session.gpus().getFirst()));
         }
         for (History.Key key : keys) {

@@ -1,12 +1,12 @@
 package io.hawser.broker.history;
 
-/** What one thing was: by the second for 10 minutes, by 15 seconds for a day. Guarded by its {@link History}. */
+/** The points of one series: by the second for 10 minutes, by 15 seconds for a day. Guarded by its {@link History}. */
 final class Series {
     /** Seconds of a coarse point. */
     static final int COARSE_SECONDS = 15;
-    /** What is kept by the second. */
+    /** Period with points by the second. */
     static final int FINE_SECONDS = 600;
-    /** What is kept in all. */
+    /** Whole period of the series. */
     static final int ALL_SECONDS = 86_400;
 
     private final Tier fine;
@@ -14,7 +14,7 @@ final class Series {
     private final double[] sums = new double[Sample.FIGURES];
     private final int[] counts = new int[Sample.FIGURES];
     private long coarsePoint = -1;
-    private boolean something;
+    private boolean hasSamples;
 
     Series(Tier.Budget fineBudget, Tier.Budget coarseBudget) {
         fine = new Tier(1, FINE_SECONDS, fineBudget);
@@ -29,10 +29,10 @@ final class Series {
         return coarse;
     }
 
-    /** What it was in a second. */
+    /** Adds the sample of a second. */
     void add(long tick, Sample sample) {
         turn(tick);
-        something = true;
+        hasSamples = true;
         double[] figures = sample.figures();
         fine.set(tick, figures);
         for (int i = 0; i < figures.length; i++) {
@@ -43,22 +43,22 @@ final class Series {
         }
     }
 
-    /** A second is over; the one in which a coarse point is complete keeps its average. */
+    /** Starts a second. When this completes a coarse point, stores the point's average. */
     void turn(long tick) {
         long point = tick / COARSE_SECONDS;
         if (point == coarsePoint) {
             return;
         }
-        if (something) {
+        if (hasSamples) {
             double[] average = new double[sums.length];
             for (int i = 0; i < sums.length; i++) {
-                // Seconds without a sample count as 0, but one that is unknown in all of them stays so.
+                // Seconds without a sample count as 0; a figure unknown in all seconds stays unknown.
                 average[i] = counts[i] == 0 ? Double.NaN
                     : i == History.UTILIZATION ? sums[i] / counts[i] : sums[i] / COARSE_SECONDS;
             }
             coarse.set(coarsePoint, average);
         }
-        something = false;
+        hasSamples = false;
         java.util.Arrays.fill(sums, 0);
         java.util.Arrays.fill(counts, 0);
         coarsePoint = point;

@@ -4,14 +4,14 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * The points of one series at one distance in time: a ring of chunks, of which only those exist in which something was.
+ * The points of one series at one resolution: a ring of chunks. A chunk exists only when one of its points was set.
  * Guarded by its {@link History}.
  */
 final class Tier {
     /** Points of one chunk. */
     static final int CHUNK_POINTS = 60;
 
-    /** The chunks of all tiers of one distance, oldest first, and how many there may be. */
+    /** The chunks of all tiers of one resolution, the oldest first, and their limit. */
     static final class Budget {
         private final Deque<Chunk> chunks = new ArrayDeque<>();
         private final int max;
@@ -27,7 +27,7 @@ final class Tier {
             }
         }
 
-        /** Lets go of what is older than its tier shows. */
+        /** Drops the chunks that are older than their tier's period. */
         void expire(long tick) {
             while (!chunks.isEmpty() && (chunks.peekFirst().isGone() || chunks.peekFirst().isPast(tick))) {
                 chunks.removeFirst().drop();
@@ -39,7 +39,7 @@ final class Tier {
         }
     }
 
-    /** Some points in a row. */
+    /** Consecutive points. */
     private final class Chunk {
         private final long number;
         private final short[] figures = new short[CHUNK_POINTS * Sample.FIGURES];
@@ -48,7 +48,7 @@ final class Tier {
             this.number = number;
         }
 
-        /** Not shown any more; where it was too much for the budget, what it held is unknown. */
+        /** Removes the chunk; when the budget forced this early, its points become unknown. */
         void drop() {
             int place = (int) (number % ring.length);
             if (ring[place] == this) {
@@ -67,33 +67,23 @@ final class Tier {
     }
 
     private final int secondsAPoint;
-    private final int points;
     private final Chunk[] ring;
     private final Budget budget;
-    private long lost = -1; // chunks up to this one were let go of
+    private long lost = -1; // the newest dropped chunk
 
     /**
-     * Makes an empty tier.
+     * Creates an empty tier.
      *
      * @param secondsAPoint distance of two points.
-     * @param points that it shows.
+     * @param points number of points that the tier shows.
      */
     Tier(int secondsAPoint, int points, Budget budget) {
         this.secondsAPoint = secondsAPoint;
-        this.points = points;
         this.budget = budget;
         ring = new Chunk[points / CHUNK_POINTS + 1];
     }
 
-    int secondsAPoint() {
-        return secondsAPoint;
-    }
-
-    int points() {
-        return points;
-    }
-
-    /** Sets a point. Those that are not set are 0, since most vGPUs do nothing most of the time. */
+    /** Sets a point. Points that are not set are 0, since most vGPUs are idle most of the time. */
     void set(long point, double[] figures) {
         long number = point / CHUNK_POINTS;
         int place = (int) (number % ring.length);
