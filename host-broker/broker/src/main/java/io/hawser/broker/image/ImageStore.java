@@ -16,23 +16,22 @@ import java.util.Queue;
 import org.jboss.logging.Logger;
 
 /**
- * Device code that sessions of a vGPU have loaded, by its SHA-256, so that the next one need not be sent it: sealed
- * memory that a worker has written and that later workers of the same vGPU, and of no other, are given. The content is
- * never looked at here, and a worker that is given some checks its digest, since the one that wrote it is assumed to be
- * its guest's. Event loop only.
+ * Keeps device code by vGPU and SHA-256, so that later sessions of the vGPU need not send it again. An image is sealed
+ * memory that a worker has written; only later workers of the same vGPU receive it. The broker never reads the content.
+ * The receiving worker checks the digest, because the writing worker may be under its guest's control. Event loop only.
  */
 public final class ImageStore implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(ImageStore.class);
 
     /**
-     * Bounds of the store; the least recently used image goes first.
+     * Bounds of the store; the least recently used image is dropped first.
      *
-     * @param maxImages so many descriptors of the broker.
-     * @param maxBytes so much memory of the machine; 0 keeps nothing.
+     * @param maxImages number of images; each needs a descriptor of the broker.
+     * @param maxBytes memory of all images; 0 keeps none.
      */
     public record Limits(int maxImages, long maxBytes) { }
 
-    /** Images and their bytes. */
+    /** A number of images and the sum of their bytes. */
     private record Use(int images, long bytes) {
         static final Use NONE = new Use(0, 0);
 
@@ -49,12 +48,12 @@ public final class ImageStore implements AutoCloseable {
         }
     }
 
-    /** Offers of one worker that wait; honest guests load some large libraries one behind the other. */
+    /** Waiting offers of one worker; a correct guest loads a few large libraries in a row. */
     private static final int MAX_WAITING = 64;
 
     private record Image(int descriptor, long bytes) { }
 
-    /** What a worker writes, and what it has offered meanwhile. */
+    /** An image that a worker writes, and the worker's further offers. */
     private record Writing(String vgpu, String sha256, Image image, Queue<WorkerMessage.Image> waiting) { }
 
     private final Limits limits;
@@ -63,7 +62,7 @@ public final class ImageStore implements AutoCloseable {
     private final Map<ImagePeer, Writing> writing = new HashMap<>(); // at most one a worker
 
     /**
-     * Keeps nothing yet.
+     * Starts empty.
      *
      * @param limits of one vGPU.
      * @param total of all vGPUs together.
@@ -73,8 +72,8 @@ public final class ImageStore implements AutoCloseable {
         this.total = total;
     }
 
-    /** The images that a new session of this vGPU need not send: their digests. */
-    public List<String> known(String vgpu) {
+    /** The digests of the images that a new session of this vGPU need not send. */
+    public List<String> digests(String vgpu) {
         return List.copyOf(images(vgpu).keySet());
     }
 
@@ -82,21 +81,21 @@ public final class ImageStore implements AutoCloseable {
         return byVgpu.computeIfAbsent(vgpu, name -> new LinkedHashMap<>(16, 0.75f, true));
     }
 
-    /** A worker with a session of this vGPU said something of images. */
-    public void said(ImagePeer worker, String vgpu, WorkerMessage.OfImage message) {
+    /** Handles a worker's message about images; the worker serves a session of this vGPU. */
+    public void handle(ImagePeer worker, String vgpu, WorkerMessage.OfImage message) {
         switch (message) {
-            case WorkerMessage.Image offer -> offered(worker, vgpu, offer);
-            case WorkerMessage.Stored stored -> stored(worker, stored.sha256());
-            case WorkerMessage.Want want -> wanted(worker, vgpu, want.sha256());
+            case WorkerMessage.Image offer -> handleOffer(worker, vgpu, offer);
+            case WorkerMessage.Stored stored -> handleStored(worker, stored.sha256());
+            case WorkerMessage.Want want -> handleWant(worker, vgpu, want.sha256());
             case WorkerMessage.Unfit unfit -> {
-                LOG.warnf("an image is not what it was said to be and is dropped: vgpu=%s sha256=%s", vgpu,
+                LOG.warnf("an image does not match its digest and is dropped: vgpu=%s sha256=%s", vgpu,
                     unfit.sha256());
                 drop(images(vgpu).remove(unfit.sha256()));
             }
         }
     }
 
-    private void offered(ImagePeer worker, String vgpu, WorkerMessage.Image offer) {
+    private void handleOffer(ImagePeer worker, String vgpu, WorkerMessage.Image offer) {
         Writing before = writing.get(worker);
         if (before == null) {
             take(worker, vgpu, offer, new ArrayDeque<>());
@@ -105,7 +104,10 @@ public final class ImageStore implements AutoCloseable {
         }
     }
 
-    /** Has an image written; false when it is not wanted, of which the worker, which does not wait, is not told. */
+    /**
+     * Gives a worker memory to write an image to. Returns false when the store does not take the image; the worker does
+     * not wait and receives no answer.
+     */
     private boolean take(ImagePeer worker, String vgpu, WorkerMessage.Image offer, Queue<WorkerMessage.Image> waiting) {
         LinkedHashMap<String, Image> images = images(vgpu);
         if (images.containsKey(offer.sha256()) || !makeRoom(vgpu, images, offer.bytes())) {
@@ -123,16 +125,16 @@ public final class ImageStore implements AutoCloseable {
         try {
             worker.giveImage("store", offer.sha256(), offer.bytes(), descriptor);
         } catch (PosixException e) {
-            LOG.debugf("worker %d was not given memory for an image: %s", worker.id(), e.getMessage());
-            gone(worker);
+            LOG.debugf("worker %d did not receive memory for an image: %s", worker.id(), e.getMessage());
+            workerEnded(worker);
         }
         return true;
     }
 
     /**
-     * Drops images until so much more fits; images that workers write count and stay. A vGPU gives up images of its own
-     * for its own limit. For the limit of all, the vGPU with most images gives up some: no vGPU can drive out another
-     * that keeps less.
+     * Drops images until an image of this size fits. Images that workers are writing count and stay. For the vGPU's own
+     * limit, the vGPU's images are dropped. For the total limit, the vGPU that uses most loses images: no vGPU can
+     * displace the images of a vGPU that uses less.
      */
     private boolean makeRoom(String vgpu, LinkedHashMap<String, Image> images, long bytes) {
         if (bytes > limits.maxBytes || bytes > total.maxBytes) {
@@ -165,7 +167,7 @@ public final class ImageStore implements AutoCloseable {
         return writing.values().stream().map(Writing::image).reduce(new Use(size(), bytes()), Use::and, Use::and);
     }
 
-    /** The images of the vGPU that has most, in bytes or in number; the asking one counts with what it wants. */
+    /** The images of the vGPU that uses most, in bytes or in number; {@code wanted} counts for the asking vGPU. */
     private LinkedHashMap<String, Image> largest(String asking, long wanted, boolean byBytes) {
         LinkedHashMap<String, Image> largest = images(asking);
         long most = amount(asking, byBytes) + wanted;
@@ -191,7 +193,7 @@ public final class ImageStore implements AutoCloseable {
         drop(image);
     }
 
-    private void stored(ImagePeer worker, String sha256) {
+    private void handleStored(ImagePeer worker, String sha256) {
         Writing written = writing.remove(worker);
         if (written == null) {
             return;
@@ -207,7 +209,7 @@ public final class ImageStore implements AutoCloseable {
         try {
             SealedMemory.seal(written.image.descriptor);
         } catch (IOException e) {
-            LOG.warnf("worker %d keeps an image open to write, so that it is dropped: %s", worker.id(), e.getMessage());
+            LOG.warnf("an image is dropped, since worker %d can still write to it: %s", worker.id(), e.getMessage());
             drop(written.image);
             return;
         }
@@ -216,10 +218,10 @@ public final class ImageStore implements AutoCloseable {
             return;
         }
         images(written.vgpu).put(sha256, written.image);
-        LOG.debugf("an image is kept: vgpu=%s bytes=%d sha256=%s", written.vgpu, written.image.bytes, sha256);
+        LOG.debugf("the store keeps an image: vgpu=%s bytes=%d sha256=%s", written.vgpu, written.image.bytes, sha256);
     }
 
-    private void wanted(ImagePeer worker, String vgpu, String sha256) {
+    private void handleWant(ImagePeer worker, String vgpu, String sha256) {
         Image image = images(vgpu).get(sha256);
         try {
             if (image == null) {
@@ -228,19 +230,19 @@ public final class ImageStore implements AutoCloseable {
                 worker.giveImage("image", sha256, image.bytes, image.descriptor);
             }
         } catch (PosixException e) {
-            LOG.debugf("worker %d was not given an image: %s", worker.id(), e.getMessage());
+            LOG.debugf("worker %d did not receive an image: %s", worker.id(), e.getMessage());
         }
     }
 
-    /** A worker is gone; what it was writing goes too. */
-    public void gone(ImagePeer worker) {
+    /** Drops the image that an ended worker was writing. */
+    public void workerEnded(ImagePeer worker) {
         Writing unfinished = writing.remove(worker);
         if (unfinished != null) {
             drop(unfinished.image);
         }
     }
 
-    /** A vGPU is no more: another of its name is another tenant's. Its sessions are over. */
+    /** Drops the images of a deleted vGPU: a new vGPU of the same name may belong to another tenant. */
     public void forget(String vgpu) {
         Map<String, Image> images = byVgpu.remove(vgpu);
         if (images != null) {
@@ -248,12 +250,12 @@ public final class ImageStore implements AutoCloseable {
         }
     }
 
-    /** How many images are kept, of all vGPUs. */
+    /** Number of images of all vGPUs. */
     public int size() {
         return byVgpu.values().stream().mapToInt(Map::size).sum();
     }
 
-    /** Bytes of all images that are kept. */
+    /** Bytes of all images. */
     public long bytes() {
         return byVgpu.values().stream().flatMap(images -> images.values().stream()).mapToLong(Image::bytes).sum();
     }

@@ -1,2 +1,2 @@
-/** Device code that is kept for later sessions of the same vGPU. */
+/** Device code, kept for later sessions of the same vGPU. */
 package io.hawser.broker.image;

@@ -7,29 +7,29 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Device memory that sessions let others of the same vGPU open, by random names: who has a name has been given it. What
- * is behind one is a driver's handle, as its worker said it; it is passed on and never looked at here. Event loop only.
+ * Device memory that sessions of a vGPU share with each other under random names. Knowing a name is the permission to
+ * open it. The value is a driver's handle from the sharing worker; the broker passes it on unread. Event loop only.
  *
- * <p>The driver keeps the memory until its owner and all importers have given it up. The owner's worker pays for the
- * memory while it has the memory; the broker pays for the rest, in its own slot of the vGPU's ledger:
+ * <p>The driver keeps the memory until its owner and all importers have closed it. The owner's worker is charged for the
+ * memory until it frees the memory; afterwards the broker charges it to its own slot of the vGPU's ledger:
  * <ul>
  * <li>A find that succeeds makes the session an importer, until its worker sends release or has ended.
  * <li>When the owner's worker sends unshare or has ended, {@link Charges#keep} counts the memory if there are
  *     importers. The owner gives its own charge back after the broker's answer, so that no byte is uncounted.
- * <li>With the last importer the name goes, and {@link Charges#release} ends the count.
+ * <li>With the last importer the name is removed, and {@link Charges#release} ends the count.
  * </ul>
- * A name belongs to one vGPU, so a hostile worker can charge no other. In its own vGPU it can name too many bytes, as
- * it can in the ledger's memory, or too few, which {@code OutsideLook} sees in the importers' processes.
+ * A name belongs to one vGPU, so a hostile worker cannot charge another vGPU. In its own vGPU it can report too many
+ * bytes, as in the ledger's memory, or too few, which {@code OutsideLook} finds in the importers' processes.
  */
 public final class SharedMemory {
-    /** Names of one session; an honest worker asks for no more. */
+    /** Limit of names of one session; a correct worker needs no more. */
     public static final int MAX_NAMES = 1024;
     /** Imports of one session at a time; an honest worker has no more. Bounds the table and its charges. */
     public static final int MAX_IMPORTS = 1024;
 
     /** Counts memory without an owner against its vGPU. */
     public interface Charges {
-        /** Begins to count what its owner has given up and others still have. */
+        /** Begins to count memory that its owner has freed and other sessions still have open. */
         void keep(String vgpu, WorkerMessage.Share share);
 
         /** Ends the count. */
@@ -40,7 +40,7 @@ public final class SharedMemory {
         private final long session;
         private final WorkerMessage.Share share;
         private final Map<Long, Integer> importers = new HashMap<>(); // imports, by session
-        private boolean isOrphan; // its owner has given it up
+        private boolean isOrphan; // the owner has freed the memory
 
         Entry(long session, WorkerMessage.Share share) {
             this.session = session;
@@ -50,8 +50,8 @@ public final class SharedMemory {
 
     private final Charges charges;
     private final Map<String, Map<String, Entry>> byVgpu = new HashMap<>();
-    private final Map<Long, Integer> counts = new HashMap<>(); // of names, by session
-    private final Map<Long, Integer> imports = new HashMap<>(); // by session
+    private final Map<Long, Integer> counts = new HashMap<>(); // number of names by session
+    private final Map<Long, Integer> imports = new HashMap<>(); // number of imports by session
 
     /** Makes an empty table. */
     public SharedMemory(Charges charges) {
@@ -59,9 +59,9 @@ public final class SharedMemory {
     }
 
     /**
-     * Keeps a name until its session withdraws it or ends.
+     * Stores a name until its session withdraws it or ends.
      *
-     * @return false when the name is in use in the vGPU, or the session has too many.
+     * @return false when the vGPU already has the name, or the session has too many.
      */
     public boolean share(long session, String vgpu, WorkerMessage.Share share) {
         Map<String, Entry> names = byVgpu.computeIfAbsent(vgpu, name -> new HashMap<>());
@@ -73,7 +73,7 @@ public final class SharedMemory {
         return true;
     }
 
-    /** Forgets a name, if it is this session's. */
+    /** Removes a name if it belongs to this session. */
     public void unshare(long session, String vgpu, String name) {
         Map<String, Entry> names = byVgpu.getOrDefault(vgpu, Map.of());
         Entry entry = names.get(name);
@@ -93,9 +93,10 @@ public final class SharedMemory {
     }
 
     /**
-     * What another session of the vGPU has shared by this name. Memory is imported by that; an event is not.
+     * Finds what another session of the vGPU has shared under this name. The session becomes an importer of memory, but
+     * not of an event.
      *
-     * @return empty as well when the session has too many imports.
+     * @return empty if no session shares the name, or if the session has too many imports.
      */
     public Optional<WorkerMessage.Share> find(long session, String vgpu, String name) {
         Entry entry = byVgpu.getOrDefault(vgpu, Map.of()).get(name);
@@ -113,7 +114,7 @@ public final class SharedMemory {
         return Optional.of(entry.share);
     }
 
-    /** Ends one import of a session; nothing when it has none by this name. */
+    /** Ends one import of a session. Has no effect if the session has none under this name. */
     public void release(long session, String vgpu, String name) {
         Map<String, Entry> names = byVgpu.getOrDefault(vgpu, Map.of());
         Entry entry = names.get(name);
@@ -131,8 +132,8 @@ public final class SharedMemory {
         }
     }
 
-    /** A session's process has ended: its names go, and its imports. */
-    public void gone(long session, String vgpu) {
+    /** Removes the names and imports of an ended session. */
+    public void sessionEnded(long session, String vgpu) {
         boolean hadNames = counts.remove(session) != null;
         boolean hadImports = imports.remove(session) != null;
         if (!hadNames && !hadImports) {
@@ -149,7 +150,7 @@ public final class SharedMemory {
         }
     }
 
-    /** How many names are kept, of all vGPUs, with those that only importers have. */
+    /** Number of names of all vGPUs, including those of freed memory that importers have open. */
     public int size() {
         return byVgpu.values().stream().mapToInt(Map::size).sum();
     }

@@ -20,24 +20,24 @@ import java.util.function.ToLongFunction;
 import org.jboss.logging.Logger;
 
 /**
- * The ledgers of all vGPUs that have had a session. A worker gets a slot before its session and has it until its
- * process is gone; then what it held is taken out, so that nothing is counted for longer, whatever it did. The last
- * slot is the broker's: memory that sessions have by IPC handles and whose owner has given it up. Event loop only,
- * except {@link #usedBytes}.
+ * The ledgers of all vGPUs that have had a session. A worker receives a slot before its session and keeps it until its
+ * process ends. The broker then clears the slot, so that no memory is counted longer, whatever the worker wrote. The
+ * last slot belongs to the broker: it counts memory that sessions opened by IPC handles and its owner has freed. Event
+ * loop only, except {@link #usedBytes}.
  */
 public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Ledgers.class);
     /** No GPU has so much; keeps a sum of what hostile workers name within a long. */
     private static final long MAX_KEPT_BYTES = 1L << 40;
 
-    /** How much there is. */
+    /** The quotas of vGPUs. */
     @FunctionalInterface
     public interface Quotas {
-        /** What a vGPU has of a GPU now; {@link Amount#NONE} when it has nothing of it. */
+        /** A vGPU's present amount of a GPU; {@link Amount#NONE} when it has none. */
         Amount of(String vgpu, Device device);
     }
 
-    /** One vGPU's. */
+    /** The ledger of one vGPU and its slots. */
     private static final class Book {
         private final int descriptor;
         private final Ledger ledger;
@@ -61,12 +61,12 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     private final Map<Worker, LedgerSlot> seats = new HashMap<>();
 
     /**
-     * Keeps none yet.
+     * Starts without ledgers.
      *
-     * @param maxSessions of the broker; workers that are ending have slots as well.
-     * @param devices the GPUs, those that vGPUs may use.
-     * @param quotas asked when a session begins, and by {@link #refresh}.
-     * @param contextBytes what a context costs on a GPU, by its UUID; 0 while that is not known.
+     * @param maxSessions limit of the broker; workers that are ending have slots as well.
+     * @param devices the GPUs that vGPUs may use.
+     * @param quotas read at the start of a session and by {@link #refresh}.
+     * @param contextBytes memory of a context on a GPU, by its UUID; 0 while it is unknown.
      */
     public Ledgers(int maxSessions, Supplier<List<Device>> devices, Quotas quotas,
             ToLongFunction<String> contextBytes) {
@@ -79,7 +79,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     /**
      * Gives a worker its slot.
      *
-     * @throws IOException when there is none; says why.
+     * @throws IOException when no slot is free; the message gives the reason.
      */
     public LedgerSlot take(Worker worker, String vgpu) throws IOException {
         LedgerSlot seat = take(vgpu);
@@ -97,9 +97,9 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         refresh(vgpu, book);
         int slot = book.taken.nextClearBit(0);
         if (slot >= slotCount) {
-            throw new IOException("a vGPU has so many workers at most: vgpu=" + vgpu + " max=" + slotCount);
+            throw new IOException("a vGPU can have at most " + slotCount + " workers: vgpu=" + vgpu);
         }
-        book.ledger.clear(slot); // whoever had it may have left a child that still writes
+        book.ledger.clear(slot); // a child of the previous worker may still write to it
         book.taken.set(slot);
         return new LedgerSlot(vgpu, book.descriptor, book.ledger, slot, book.gpus,
             book.gpus.stream().map(contextBytes::applyAsLong).toList());
@@ -113,19 +113,19 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
                 LedgerLayout.bytes(slots)), slots));
         } catch (IOException e) {
             Descriptors.close(descriptor);
-            throw new IOException("no ledger can be made: vgpu=" + vgpu + ": " + e.getMessage(), e);
+            throw new IOException("a ledger cannot be created: vgpu=" + vgpu + ": " + e.getMessage(), e);
         }
     }
 
-    /** The worker's process is gone. */
-    public void gone(Worker worker) {
+    /** Clears and frees the slot of an ended worker. */
+    public void release(Worker worker) {
         LedgerSlot seat = seats.remove(worker);
         if (seat != null) {
-            gone(seat);
+            release(seat);
         }
     }
 
-    void gone(LedgerSlot seat) {
+    void release(LedgerSlot seat) {
         Book book = books.get(seat.vgpu());
         book.ledger.clear(seat.slot());
         book.taken.clear(seat.slot());
@@ -134,7 +134,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         }
     }
 
-    /** The vGPU is no more; its ledger goes with its last worker. */
+    /** Forgets a deleted vGPU; its ledger is closed with its last worker. */
     public void forget(String vgpu) {
         Book book = books.get(vgpu);
         if (book != null) {
@@ -147,10 +147,10 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
 
     private void close(String vgpu, Book book) {
         books.remove(vgpu);
-        Descriptors.close(book.descriptor); // the mapping stays for whoever reads it now
+        Descriptors.close(book.descriptor); // the mapping stays until its last reader is gone
     }
 
-    /** Asks again what each vGPU has; sessions see it at once. */
+    /** Updates the limits of all vGPUs; sessions see the change at once. */
     public void refresh() {
         books.forEach(this::refresh);
     }
@@ -194,20 +194,20 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         }
     }
 
-    /** Once a second: takes back what a hostile worker has written over, and locks that nobody frees. */
+    /** Repairs limits that a hostile worker has overwritten and frees abandoned locks. Called once a second. */
     public void sweep() {
         refresh();
         books.forEach((vgpu, book) -> {
             long word = book.ledger.lockWord();
             if (word != 0 && word == book.lockWord) {
-                LOG.warnf("the lock of a ledger stood still and is freed: vgpu=%s", vgpu);
+                LOG.warnf("the abandoned lock of a ledger is freed: vgpu=%s", vgpu);
                 book.ledger.freeLock(word);
             }
             book.lockWord = word;
         });
     }
 
-    /** What the sessions of a vGPU hold now, over its GPUs. Any thread. */
+    /** Memory that the sessions of a vGPU hold on all its GPUs. Any thread. */
     public long usedBytes(String vgpu) {
         Book book = books.get(vgpu);
         long sum = 0;
@@ -217,14 +217,14 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         return sum;
     }
 
-    /** What the sessions of a vGPU hold now on one GPU. Any thread. */
+    /** Memory that the sessions of a vGPU hold on one GPU. Any thread. */
     public long usedBytes(String vgpu, String gpu) {
         Book book = books.get(vgpu);
         int column = book == null ? -1 : book.gpus.indexOf(gpu);
         return column < 0 ? 0 : Math.min(LedgerSlot.MAX_BYTES, book.ledger.usedBytes(column));
     }
 
-    /** Whether no session holds anything and no lock is held. */
+    /** Whether no session holds memory and no lock is held. */
     boolean isClear() {
         return books.values().stream().allMatch(book -> book.ledger.lockWord() == 0)
             && books.keySet().stream().allMatch(vgpu -> usedBytes(vgpu) == 0);

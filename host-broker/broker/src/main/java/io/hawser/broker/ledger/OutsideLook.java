@@ -13,42 +13,42 @@ import java.util.Set;
 import org.jboss.logging.Logger;
 
 /**
- * Compares what the driver says that a vGPU's workers have of a GPU with what they may have: a ledger is kept by
- * workers, which are assumed to be their guests'. A vGPU may be far over for some looks in a row, and a little over for
- * many; then it loses the session with the largest excess over its own figure. Event loop only.
+ * Compares the driver's figures of a vGPU's workers with the vGPU's limit. Workers write the ledger themselves, and a
+ * worker may be under its guest's control. A vGPU may exceed its limit far for a few checks in a row, and slightly for
+ * many. Then it loses the session with the largest excess over its own figure. Event loop only.
  */
 public final class OutsideLook {
     private static final Logger LOG = Logger.getLogger(OutsideLook.class);
-    /** Looks in a row: a driver's figures are up to a second old, and memory on its way back is still there. */
+    /** Checks in a row: a driver's figures are up to a second old, and memory may still be in the course of release. */
     private static final int LOOKS = 3;
-    /** Honest sessions may need this for a while: pages that are mostly free, code that is about to be unloaded. */
+    /** Correct sessions may need this for a while: mostly free pages, code that is about to be unloaded. */
     private static final long TOLERANCE_BYTES = 256L << 20;
-    private static final int TOLERANCE_DIVISOR = 8; // and this part of the limit
-    /** Looks in a row, a second each, that an excess may last which is within the tolerance. */
+    private static final int TOLERANCE_DIVISOR = 8; // and this fraction of the limit
+    /** Checks in a row, one a second, for which an excess within the tolerance may last. */
     private static final int LONG_LOOKS = 60;
     /**
-     * Each honest session may have this for ever beside its charges: two pools hold back 32 MiB each
+     * Memory beside its charges that each correct session may keep: two pools hold back 32 MiB each
      * (MemoryQuota.FREE_POOL_BYTES), and streams, events and code need the rest.
      */
     private static final long SESSION_BYTES = 128L << 20;
-    /** For a context while nobody has measured one. */
+    /** Assumed memory of a context before the first measurement. */
     private static final long UNKNOWN_CONTEXT_BYTES = 1L << 30;
 
-    /** What it looks at. */
+    /** The source of the figures. */
     public interface Watched {
-        /** Sessions, with what they say that they hold. */
+        /** The sessions, with the memory that they report. */
         List<SessionView> sessions();
 
         /** The GPUs. */
         List<Device> devices();
 
-        /** What a vGPU has of a GPU now. */
+        /** A vGPU's present amount of a GPU. */
         Amount amount(String vgpu, Device device);
 
-        /** What a process has of a GPU as the driver says; empty where it does not. */
+        /** Memory of a process on a GPU by the driver's figures; empty where the driver has none. */
         OptionalLong processBytes(String gpu, long pid);
 
-        /** What a worker's context costs there; 0 while that is not known. */
+        /** Memory of a worker's context on a GPU; 0 while it is unknown. */
         long contextBytes(String gpu);
 
         /** Ends a session. */
@@ -60,16 +60,16 @@ public final class OutsideLook {
     private record Seen(SessionView session, long bytes) { }
 
     private final Watched watched;
-    private final Map<Place, Integer> over = new HashMap<>(); // looks in a row
+    private final Map<Place, Integer> over = new HashMap<>(); // checks in a row
     private final Map<Place, Integer> farOver = new HashMap<>();
 
-    /** Has seen nothing yet. */
+    /** Starts without observations. */
     public OutsideLook(Watched watched) {
         this.watched = watched;
     }
 
-    /** Looks once. */
-    public void look() {
+    /** Makes one check. */
+    public void check() {
         Map<Place, List<Seen>> seen = new HashMap<>();
         for (SessionView session : watched.sessions()) {
             for (String gpu : session.workerPid() == 0 ? List.<String>of() : session.gpus()) {
@@ -83,7 +83,7 @@ public final class OutsideLook {
         for (Device device : watched.devices()) {
             seen.forEach((place, workers) -> {
                 if (place.gpu.equals(device.uuid())) {
-                    look(place, device, workers, stillOver, stillFarOver);
+                    check(place, device, workers, stillOver, stillFarOver);
                 }
             });
         }
@@ -91,7 +91,7 @@ public final class OutsideLook {
         farOver.keySet().retainAll(stillFarOver);
     }
 
-    private void look(Place place, Device device, List<Seen> workers, Set<Place> stillOver,
+    private void check(Place place, Device device, List<Seen> workers, Set<Place> stillOver,
             Set<Place> stillFarOver) {
         long limitBytes = watched.amount(place.vgpu, device).limitBytes();
         long context = watched.contextBytes(place.gpu);
@@ -99,7 +99,7 @@ public final class OutsideLook {
         long allowed = limitBytes + contexts + workers.size() * SESSION_BYTES;
         long tolerated = limitBytes + limitBytes / TOLERANCE_DIVISOR + TOLERANCE_BYTES + contexts;
         long bytes = workers.stream().mapToLong(Seen::bytes).sum();
-        if (allowed < 0 || tolerated < 0 || bytes <= Math.min(allowed, tolerated)) { // below 0: no limit at all
+        if (allowed < 0 || tolerated < 0 || bytes <= Math.min(allowed, tolerated)) { // below 0: overflow, no limit
             return;
         }
         boolean isFar = bytes > tolerated;
@@ -107,7 +107,7 @@ public final class OutsideLook {
         int looks = bytes > allowed ? over.merge(place, 1, Integer::sum) : 0;
         if (farLooks >= LOOKS || looks >= LONG_LOOKS) {
             end(place, workers, bytes, farLooks >= LOOKS ? tolerated : allowed);
-            return; // the others get their time to be looked at
+            return; // the other sessions start a new series of checks
         }
         if (isFar) {
             stillFarOver.add(place);
@@ -119,10 +119,10 @@ public final class OutsideLook {
 
     private void end(Place place, List<Seen> workers, long bytes, long allowedBytes) {
         Seen worst = workers.stream().reduce((a, b) -> excess(a) >= excess(b) ? a : b).orElseThrow();
-        LOG.warnf("the sessions of vGPU %s have more of GPU %s than they may: bytes=%d allowedBytes=%d; session %d has "
-            + "%d and admits to %d", place.vgpu, place.gpu, bytes, allowedBytes, worst.session.id(), worst.bytes,
+        LOG.warnf("the sessions of vGPU %s exceed its limit on GPU %s: bytes=%d allowedBytes=%d; session %d has %d and "
+            + "reports %d", place.vgpu, place.gpu, bytes, allowedBytes, worst.session.id(), worst.bytes,
             worst.session.statistics().deviceBytes());
-        watched.end(worst.session.id(), "its worker has more device memory than the vGPU may have: bytes=" + bytes
+        watched.end(worst.session.id(), "its worker uses more device memory than its vGPU may have: bytes=" + bytes
             + " allowedBytes=" + allowedBytes);
     }
 

@@ -1,2 +1,2 @@
-/** What the sessions of each vGPU hold of its GPUs' memory: ledgers that the broker makes and the workers keep. */
+/** Ledgers of the GPU memory that each vGPU's sessions hold: the broker creates them, and the workers write them. */
 package io.hawser.broker.ledger;

@@ -122,7 +122,7 @@ public final class SessionRegistry {
         }
         Vgpu vgpu = vgpus.enter(name);
         Session session = new Session(nextId++, guest, vgpu.memoryBytes(), () -> place(name),
-            () -> images.known(name), freed);
+            () -> images.digests(name), freed);
         try {
             session.gpus();
         } catch (RefusedException e) {
@@ -260,7 +260,7 @@ public final class SessionRegistry {
                     listener.lost(session.view());
                 }
             }
-            case WorkerMessage.OfImage image -> images.said(worker, session.view().guest().vgpu(), image);
+            case WorkerMessage.OfImage image -> images.handle(worker, session.view().guest().vgpu(), image);
             case WorkerMessage.OfMemory shared -> ofMemory(worker, session, shared);
             case WorkerMessage.Ready ready -> throw new IllegalStateException("the pool keeps this one: " + ready);
             case WorkerMessage.Jailed jailed -> throw new IllegalStateException("the worker keeps this: " + jailed);
@@ -284,13 +284,13 @@ public final class SessionRegistry {
 
     /** A worker is gone, and with it its session. Event loop only. */
     public void gone(Worker worker, String reason) {
-        images.gone(worker);
+        images.workerEnded(worker);
         turns.gone(worker);
         Session session = byWorker.remove(worker);
         if (session != null) {
-            memory.gone(session.id(), session.vgpu()); // before its slot is cleared: what others have stays counted
+            memory.sessionEnded(session.id(), session.vgpu()); // before its slot is cleared: what others have stays counted
         }
-        ledgers.gone(worker);
+        ledgers.release(worker);
         if (session == null) {
             return;
         }

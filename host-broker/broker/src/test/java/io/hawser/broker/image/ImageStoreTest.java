@@ -70,11 +70,11 @@ class ImageStoreTest {
         }
 
         void offers(String sha256, long bytes) {
-            store.said(this, vgpu, new WorkerMessage.Image(sha256, bytes));
+            store.handle(this, vgpu, new WorkerMessage.Image(sha256, bytes));
         }
 
         void hasStored(String sha256) {
-            store.said(this, vgpu, new WorkerMessage.Stored(sha256));
+            store.handle(this, vgpu, new WorkerMessage.Stored(sha256));
         }
     }
 
@@ -108,7 +108,7 @@ class ImageStoreTest {
         worker.hasStored("b");
         worker.hasStored("c");
         assertEquals(List.of("store a", "store b", "store c"), worker.told);
-        assertEquals(List.of("a", "b", "c"), store.known(VGPU));
+        assertEquals(List.of("a", "b", "c"), store.digests(VGPU));
         assertEquals(3 * BYTES, store.bytes());
     }
 
@@ -128,7 +128,7 @@ class ImageStoreTest {
         worker.offers("b", BYTES);
         worker.hasStored("");
         worker.hasStored("b");
-        assertEquals(List.of("b"), store.known(VGPU));
+        assertEquals(List.of("b"), store.digests(VGPU));
     }
 
     @Test
@@ -147,14 +147,14 @@ class ImageStoreTest {
     void shouldForgetWhatAWorkerThatIsGoneHasOffered() {
         worker.offers("a", BYTES);
         worker.offers("b", BYTES);
-        store.gone(worker);
+        store.workerEnded(worker);
         worker.hasStored("a");
         assertEquals(List.of("store a"), worker.told);
         assertEquals(0, store.size());
         Peer next = new Peer(2);
         next.offers("b", BYTES);
         next.hasStored("b");
-        assertEquals(List.of("b"), store.known(VGPU));
+        assertEquals(List.of("b"), store.digests(VGPU));
     }
 
     @Test
@@ -162,9 +162,9 @@ class ImageStoreTest {
         worker.offers("a", BYTES);
         worker.hasStored("a");
         Peer next = new Peer(2);
-        store.said(next, VGPU, new WorkerMessage.Want("a"));
-        store.said(next, VGPU, new WorkerMessage.Want("b"));
-        store.said(next, "another tenant", new WorkerMessage.Want("a"));
+        store.handle(next, VGPU, new WorkerMessage.Want("a"));
+        store.handle(next, VGPU, new WorkerMessage.Want("b"));
+        store.handle(next, "another tenant", new WorkerMessage.Want("a"));
         assertEquals(List.of("image a", "none b", "none a"), next.told);
     }
 
@@ -180,10 +180,10 @@ class ImageStoreTest {
             memory.set(ValueLayout.JAVA_BYTE, 0, (byte) 1);
         }
         Peer next = new Peer(2);
-        store.said(next, VGPU, new WorkerMessage.Want("a"));
+        store.handle(next, VGPU, new WorkerMessage.Want("a"));
         assertEquals(List.of("none a"), next.told);
         keep(VGPU, "a", BYTES);
-        assertEquals(List.of("a"), store.known(VGPU), "another worker may give it");
+        assertEquals(List.of("a"), store.digests(VGPU), "another worker may give it");
     }
 
     @Test
@@ -205,11 +205,11 @@ class ImageStoreTest {
         store.forget(VGPU);
         assertFalse(isImage(first), "its memory is closed");
         assertTrue(isImage(second));
-        assertEquals(List.of(), store.known(VGPU));
-        assertEquals(List.of("b"), store.known("other"));
+        assertEquals(List.of(), store.digests(VGPU));
+        assertEquals(List.of("b"), store.digests("other"));
         assertEquals(BYTES, store.bytes());
         Peer next = new Peer(2);
-        store.said(next, VGPU, new WorkerMessage.Want("a"));
+        store.handle(next, VGPU, new WorkerMessage.Want("a"));
         assertEquals(List.of("none a"), next.told);
     }
 
@@ -221,14 +221,14 @@ class ImageStoreTest {
         keep("middle", "m1", 6 * BYTES);
         assertEquals(20 * BYTES, store.bytes());
         keep("new", "n1", 2 * BYTES);
-        assertEquals(List.of("l2"), store.known("large"), "its oldest");
-        assertEquals(List.of("n1"), store.known("new"));
+        assertEquals(List.of("l2"), store.digests("large"), "its oldest");
+        assertEquals(List.of("n1"), store.digests("new"));
         keep("large", "l3", 5 * BYTES);
-        assertEquals(List.of("l3"), store.known("large"), "it has most again with what it wants");
+        assertEquals(List.of("l3"), store.digests("large"), "it has most again with what it wants");
         keep("small", "s2", 3 * BYTES);
         keep("small", "s3", 3 * BYTES);
-        assertEquals(List.of("s2", "s3"), store.known("small"), "its own, once it would have most");
-        assertEquals(List.of("m1"), store.known("middle"));
+        assertEquals(List.of("s2", "s3"), store.digests("small"), "its own, once it would have most");
+        assertEquals(List.of("m1"), store.digests("middle"));
         assertTrue(store.bytes() <= 20 * BYTES, "bytes=" + store.bytes());
     }
 
@@ -240,9 +240,9 @@ class ImageStoreTest {
         }
         keep("c", "c0", BYTES);
         keep("c", "c1", BYTES);
-        assertEquals(List.of("c0", "c1"), store.known("c"));
+        assertEquals(List.of("c0", "c1"), store.digests("c"));
         assertEquals(9, store.size());
-        assertEquals(3, Math.min(store.known("a").size(), store.known("b").size()), "one of those that have most");
+        assertEquals(3, Math.min(store.digests("a").size(), store.digests("b").size()), "one of those that have most");
     }
 
     @Test

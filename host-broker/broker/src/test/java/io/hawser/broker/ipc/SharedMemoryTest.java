@@ -71,8 +71,8 @@ class SharedMemoryTest {
         memory.share(1, "one", named(1));
         memory.share(2, "one", named(2));
         memory.share(2, "one", named(3));
-        memory.gone(2, "one");
-        memory.gone(3, "never");
+        memory.sessionEnded(2, "one");
+        memory.sessionEnded(3, "never");
         assertEquals(1, memory.size());
         assertEquals(Optional.of(named(1)), memory.find(9, "one", name(1)));
         assertEquals(Optional.empty(), memory.find(9, "one", name(2)));
@@ -87,13 +87,13 @@ class SharedMemoryTest {
         memory.find(2, "one", name(7));
         memory.find(3, "one", name(7));
         assertEquals(Map.of(), charges, "its owner pays");
-        memory.gone(1, "one");
+        memory.sessionEnded(1, "one");
         assertEquals(Map.of("one", 1007L), charges);
         assertEquals(Optional.empty(), memory.find(4, "one", name(7)), "nobody else opens it");
         assertFalse(memory.share(4, "one", named(7)), "the name stays taken");
         memory.release(2, "one", name(7));
         assertEquals(Map.of("one", 1007L), charges, "another has it");
-        memory.gone(3, "one");
+        memory.sessionEnded(3, "one");
         assertEquals(Map.of("one", 0L), charges);
         assertEquals(0, memory.size());
     }
@@ -106,7 +106,7 @@ class SharedMemoryTest {
         memory.unshare(1, "one", name(7));
         memory.unshare(1, "one", name(7));
         assertEquals(Map.of("one", 1007L), charges, "once");
-        memory.gone(1, "one");
+        memory.sessionEnded(1, "one");
         memory.release(2, "one", name(7));
         assertEquals(Map.of("one", 1007L), charges, "found twice");
         memory.release(2, "one", name(7));
@@ -122,10 +122,10 @@ class SharedMemoryTest {
         memory.find(1, "one", name(7)); // its own
         memory.share(1, "one", named(8));
         memory.find(2, "one", name(8));
-        memory.gone(2, "one");
+        memory.sessionEnded(2, "one");
         memory.share(1, "one", new WorkerMessage.Share(name(9), "ab".repeat(64), 0, 0, 0)); // an event
         memory.find(2, "one", name(9));
-        memory.gone(1, "one");
+        memory.sessionEnded(1, "one");
         assertEquals(Map.of(), charges);
         assertEquals(0, memory.size());
     }
@@ -138,9 +138,9 @@ class SharedMemoryTest {
         memory.find(3, "one", name(7));
         memory.release(2, "one", name(7));
         memory.unshare(2, "one", name(7));
-        memory.gone(2, "two");
+        memory.sessionEnded(2, "two");
         assertEquals(Map.of(), charges);
-        memory.gone(1, "one");
+        memory.sessionEnded(1, "one");
         assertEquals(Map.of("one", 1007L), charges);
     }
 

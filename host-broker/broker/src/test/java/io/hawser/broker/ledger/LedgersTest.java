@@ -62,10 +62,10 @@ class LedgersTest {
         assertEquals(600, ledgers.usedBytes("one"));
         assertEquals(600, ledgers.usedBytes("one", "a"));
         assertEquals(500, first.heldBytes());
-        ledgers.gone(first);
+        ledgers.release(first);
         assertEquals(100, ledgers.usedBytes("one"), "what a worker held goes with it");
         assertEquals(0, ledgers.usedBytes("two"));
-        ledgers.gone(second);
+        ledgers.release(second);
         assertTrue(ledgers.isClear());
     }
 
@@ -83,7 +83,7 @@ class LedgersTest {
         ledgers.sweep();
         assertEquals(600, ledgers.usedBytes("one"));
         ledgers.release("one", share);
-        ledgers.gone(seat);
+        ledgers.release(seat);
         assertTrue(ledgers.isClear());
     }
 
@@ -142,7 +142,7 @@ class LedgersTest {
         MemorySegment memory = map(live);
         long token = 5L << 16 | dead.slot() + 1;
         memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, token);
-        ledgers.gone(dead);
+        ledgers.release(dead);
         assertEquals(0, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET));
         memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, 0x1234_5678_9abcL); // a hostile worker's, of no slot
         ledgers.sweep();
@@ -160,7 +160,7 @@ class LedgersTest {
         }
         assertEquals(LedgerSlot.MAX_BYTES, ledgers.usedBytes("one"), "a bounded lie");
         assertEquals(LedgerSlot.MAX_BYTES, hostile.heldBytes());
-        ledgers.gone(hostile);
+        ledgers.release(hostile);
         ledgers.sweep();
         ledgers.sweep();
         LedgerSlot next = ledgers.take("one");
@@ -174,7 +174,7 @@ class LedgersTest {
     void shouldStartFromZeroWhenASlotIsUsedAgain() throws IOException {
         LedgerSlot first = ledgers.take("one");
         LedgerAccount left = account(first);
-        ledgers.gone(first);
+        ledgers.release(first);
         assertTrue(left.claim(0, 300)); // a process that outlived its worker
         LedgerSlot second = ledgers.take("one");
         assertEquals(first.slot(), second.slot());
@@ -189,7 +189,7 @@ class LedgersTest {
             taken.add(small.take("one"));
         }
         assertTrue(assertThrows(IOException.class, () -> small.take("one")).getMessage().contains("max=64"));
-        small.gone(taken.get(7));
+        small.release(taken.get(7));
         assertEquals(taken.get(7).slot(), small.take("one").slot());
         small.close();
     }
@@ -200,9 +200,9 @@ class LedgersTest {
         LedgerSlot second = ledgers.take("one");
         assertTrue(account(second).claim(0, 10));
         ledgers.forget("one");
-        ledgers.gone(first);
+        ledgers.release(first);
         assertEquals(10, ledgers.usedBytes("one"), "the other still ends");
-        ledgers.gone(second);
+        ledgers.release(second);
         assertEquals(0, ledgers.usedBytes("one"));
     }
 
@@ -212,7 +212,7 @@ class LedgersTest {
         assertTrue(account(seat).claim(0, 10));
         ledgers.forget("one");
         assertEquals(10, ledgers.usedBytes("one"), "its worker still ends");
-        ledgers.gone(seat);
+        ledgers.release(seat);
         assertEquals(0, ledgers.usedBytes("one"));
         assertEquals(0, ledgers.usedBytes("one", "a"));
         LedgerSlot again = ledgers.take("one"); // made anew under the same name

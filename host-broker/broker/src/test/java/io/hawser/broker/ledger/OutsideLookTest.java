@@ -63,7 +63,7 @@ class OutsideLookTest {
 
     private void session(long id, String vgpu, long admitsTo, long has) {
         sessions.add(new SessionView(id, guest(vgpu), id, Instant.EPOCH, SessionState.RUNNING, List.of(GPU), 4 * GIB,
-            WorkerStats.NONE.holding(admitsTo)));
+            WorkerStats.NONE.withDeviceBytes(admitsTo)));
         processes.put(id, has);
     }
 
@@ -73,7 +73,7 @@ class OutsideLookTest {
 
     private void looks(int times) {
         for (int i = 0; i < times; i++) {
-            look.look();
+            look.check();
         }
     }
 
