@@ -19,7 +19,8 @@ import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
 /**
- * The broker's part of its workers' jail: what they are told, where they are started, who watches them. Thread-safe.
+ * The broker's part of its workers' jail: their arguments, the way of starting them, their limits and their watchers.
+ * Thread-safe.
  */
 public final class Confinement implements AutoCloseable {
     /** For workers that are not jailed. */
@@ -31,9 +32,9 @@ public final class Confinement implements AutoCloseable {
     private static final int CAP_SETGID = 6;
     private static final int CAP_SETUID = 7;
     private static final int CAP_SYS_PTRACE = 19;
-    /** Threads of a worker: those of the JVM and of a software GPU on a large machine; stops a bomb. */
+    /** Limit of a worker's threads, enough for the JVM and a software GPU on a large machine; stops a fork bomb. */
     private static final int MAX_THREADS = 4096;
-    /** Users for workers; two workers with one user meet after so many. */
+    /** Number of users for workers; after so many workers a user is used again. */
     private static final int USERS = 65536;
     private static final String GPU_DEVICES = "/dev/nvidia";
     private static final int MAX_DEVICES = 256;
@@ -43,29 +44,30 @@ public final class Confinement implements AutoCloseable {
     private final boolean isWatched;
     private final Spawner spawner;
     private final List<String> missing;
-    private final boolean isTold;
-    private final WorkerGroups groups; // null where there can be none
+    private final boolean takesArguments;
+    private final WorkerGroups groups; // null where the broker cannot create any
     private final String noGroups;
     private final MemoryLimit memory;
     private volatile String workers = "";
 
     private Confinement(JailMode mode, int firstUser, boolean isWatched, Spawner spawner, List<String> missing,
-        boolean isTold, WorkerGroups groups, String noGroups, MemoryLimit memory) {
+        boolean takesArguments, WorkerGroups groups, String noGroups, MemoryLimit memory) {
         this.mode = mode;
         this.firstUser = firstUser;
         this.isWatched = isWatched;
         this.spawner = spawner;
         this.missing = List.copyOf(missing);
-        this.isTold = isTold;
+        this.takesArguments = takesArguments;
         this.groups = groups;
         this.noGroups = noGroups;
         this.memory = memory;
     }
 
     /**
-     * Looks at what the broker may do.
+     * Checks the broker's rights.
      *
-     * @throws IllegalArgumentException when the jail must be complete and cannot be; says what is missing.
+     * @throws IllegalArgumentException when the jail must be complete and cannot be; the message names the missing
+     * parts.
      */
     public static Confinement of(BrokerConfig.Worker config) {
         JailMode mode = config.jail();
@@ -73,14 +75,14 @@ public final class Confinement implements AutoCloseable {
             return NONE;
         }
         List<String> missing = new ArrayList<>();
-        boolean isTold = config.command().isEmpty();
-        if (!isTold) {
-            missing.add("anything of the worker's own doing (hawser.worker.command is not told)");
+        boolean takesArguments = config.command().isEmpty();
+        if (!takesArguments) {
+            missing.add("the worker's own steps (the program of hawser.worker.command receives no arguments for them)");
         }
         long capabilities = capabilities();
         boolean canChangeUser = has(capabilities, CAP_SETUID) && has(capabilities, CAP_SETGID);
         int firstUser = canChangeUser ? config.firstUid() : 0;
-        // Without an own user a worker is the broker's child and its equal, so that the broker may look at it.
+        // Without a user of its own a worker is the broker's child with the same user, so the broker may inspect it.
         boolean isWatched = firstUser == 0 || has(capabilities, CAP_SYS_PTRACE);
         Spawner spawner = Spawner.PLAIN;
         try {
@@ -97,8 +99,8 @@ public final class Confinement implements AutoCloseable {
         }
         MemoryLimit memory = MemoryLimit.of(config.memoryMax().map(size -> OptionalLong.of(size.asLongValue()))
             .orElse(OptionalLong.empty()));
-        Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, isTold, groups, noGroups,
-            memory);
+        Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, takesArguments, groups,
+            noGroups, memory);
         if (mode == JailMode.STRICT) {
             if (firstUser == 0) {
                 missing.add("user of its own (only root can give one, and hawser.worker.first-uid must not be 0)");
@@ -116,7 +118,7 @@ public final class Confinement implements AutoCloseable {
         return (capabilities >>> number & 1) != 0;
     }
 
-    /** What this process may do; nothing where the kernel does not say. */
+    /** The effective capabilities of this process; none where the kernel does not report them. */
     private static long capabilities() {
         try {
             for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
@@ -125,14 +127,14 @@ public final class Confinement implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            LOG.warnf("the broker's own rights cannot be read: %s", e.getMessage());
+            LOG.warnf("the broker's own capabilities cannot be read: %s", e.getMessage());
         }
         return 0;
     }
 
-    /** Further arguments of a worker's command line. */
+    /** Additional arguments of a worker's command line. */
     public List<String> arguments(long worker) {
-        if (mode == JailMode.OFF || !isTold) {
+        if (mode == JailMode.OFF || !takesArguments) {
             return List.of();
         }
         List<String> arguments = new ArrayList<>(List.of("--jail", mode.name().toLowerCase(java.util.Locale.ROOT),
@@ -143,37 +145,37 @@ public final class Confinement implements AutoCloseable {
         return arguments;
     }
 
-    /** What starts workers. */
+    /** The way of starting workers. */
     public Spawner spawner() {
         return spawner;
     }
 
     /**
-     * Limits a process that has just been started, where there are groups.
+     * Limits a process that has just been started, where control groups exist.
      *
-     * @throws IOException when it cannot be; it must not go on then.
+     * @throws IOException when the limit cannot be set; the process must then be ended.
      */
     public void enter(long worker, int pid) throws IOException {
         if (groups != null) {
-            groups.enter(worker, pid, memory.waiting());
+            groups.enter(worker, pid, memory.beforeSession());
         }
     }
 
     /**
-     * Limits a worker to what its session needs of the machine's memory.
+     * Sets a worker's memory limit to the needs of its session.
      *
-     * @param backend as the worker calls it.
-     * @param deviceBytes of its vGPU on all its GPUs.
-     * @param regionBytes of the guest's shared memory; 0 over TCP.
+     * @param backend the backend's name from the worker.
+     * @param deviceBytes memory of its vGPU on all its GPUs.
+     * @param regionBytes size of the guest's shared memory; 0 over TCP.
      */
-    public void serves(long worker, String backend, long deviceBytes, long regionBytes) {
+    public void limitToSession(long worker, String backend, long deviceBytes, long regionBytes) {
         if (groups != null) {
-            groups.limit(worker, memory.serving(backend, deviceBytes, regionBytes));
+            groups.limit(worker, memory.duringSession(backend, deviceBytes, regionBytes));
         }
     }
 
     /**
-     * Gives a worker its part of the processors' time, where there are groups that have one.
+     * Sets a worker's weight for processor time, where control groups support it.
      *
      * @param weight among all workers, 1 to 10,000.
      */
@@ -183,30 +185,30 @@ public final class Confinement implements AutoCloseable {
         }
     }
 
-    /** A worker's process is gone; why, where the kernel has ended it for its memory, else empty. */
-    public String left(long worker) {
+    /** Releases an ended worker; returns the reason when the kernel ended it for its memory use, else "". */
+    public String leave(long worker) {
         if (groups == null) {
             return "";
         }
-        String reason = groups.ranOut(worker) ? "it wanted more of the machine's memory than it may have "
+        String reason = groups.ranOut(worker) ? "it exceeded its limit of the machine's memory "
             + "(hawser.worker.memory-max)" : "";
         groups.leave(worker);
         return reason;
     }
 
     /**
-     * Watches a worker that is in its jail and has not met its guest.
+     * Watches a jailed worker that has not yet received a guest.
      *
      * @param listener number of its descriptor in the worker.
-     * @param abuse told once, on some thread, when the worker must end.
-     * @throws PosixException when the broker may not look into the worker.
+     * @param abuse called once, on any thread, when the worker must end.
+     * @throws PosixException when the broker may not inspect the worker.
      */
     public void watch(long worker, int pid, int listener, Consumer<String> abuse) throws PosixException {
         Set<String> devices = gpuDevices(pid);
         Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices, abuse);
     }
 
-    /** The GPU's device files that a worker has open: what it opens again can only be one of these. */
+    /** The GPU's device files that a worker has open; only these can be opened for it later. */
     private static Set<String> gpuDevices(int pid) {
         Set<String> devices = new HashSet<>();
         try (DirectoryStream<Path> open = Files.newDirectoryStream(Path.of("/proc/" + pid + "/fd"))) {
@@ -217,13 +219,14 @@ public final class Confinement implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            LOG.warnf("a worker's files cannot be seen, so that it opens none: pid=%d: %s", pid, e.getMessage());
+            LOG.warnf("a worker's open files cannot be read, so it can open none later: pid=%d: %s", pid,
+                e.getMessage());
         }
         return devices;
     }
 
-    /** A worker has said what its jail is; one line of the log each time that is new. */
-    public void told(String jail) {
+    /** Takes a worker's description of its jail; logs it when it differs from the last one. */
+    public void reportJail(String jail) {
         String kind = jail.replaceAll("user \\d+", "user of its own");
         if (!kind.isEmpty() && !kind.equals(workers)) {
             workers = kind;
@@ -235,7 +238,7 @@ public final class Confinement implements AutoCloseable {
         }
     }
 
-    /** One line for people: which parts are in force and which are not, and why. */
+    /** One line for people: the active parts, the missing parts, and the reasons. */
     public String describe() {
         if (mode == JailMode.OFF) {
             return "off";
@@ -251,7 +254,7 @@ public final class Confinement implements AutoCloseable {
             + limits;
     }
 
-    /** Ends the threads that start workers and remove their groups. */
+    /** Ends the threads that start workers and remove their control groups. */
     @Override
     public void close() {
         if (groups != null) {

@@ -25,7 +25,7 @@ final class SystemCallNames {
         }
     }
 
-    /** The name, or the number of one that is newer than the table. */
+    /** The name of a system call; "call NUMBER" when the table does not contain it. */
     String of(int number) {
         return names.getOrDefault(number, "call " + number);
     }

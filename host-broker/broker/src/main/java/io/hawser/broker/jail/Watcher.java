@@ -13,10 +13,10 @@ import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
 /**
- * Answers what one worker's filter does not allow (seccomp's user notification): it opens the GPU's device files anew
- * for it, since NVIDIA's driver needs one descriptor for each mapping, and refuses everything else with a line in the
- * log. The worker's words are only compared: what is opened is a name of the broker's own. One thread for each worker,
- * asleep but for that.
+ * Answers the system calls that one worker's filter does not allow (seccomp's user notification). It opens the GPU's
+ * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping. It rejects all other calls
+ * and logs them. The worker's path is only compared with the broker's own list, and the broker opens the path of that
+ * list. One thread for each worker, which sleeps between calls.
  */
 public final class Watcher {
     private static final Logger LOG = Logger.getLogger(Watcher.class);
@@ -28,7 +28,7 @@ public final class Watcher {
     private static final long NOTIF_ID_VALID = 0x4008_2102L;
     private static final long NOTIF_ADDFD = 0x4018_2103L;
     private static final int ADDFD_FLAG_SEND = 2;
-    private static final int STRUCT_BYTES = 256; // more than any kernel's
+    private static final int STRUCT_BYTES = 256; // larger than any kernel's structure
     private static final int ID_OFFSET = 0;
     private static final int THREAD_OFFSET = 8;
     private static final int NUMBER_OFFSET = 16;
@@ -47,15 +47,15 @@ public final class Watcher {
     private static final int O_RDWR = 2;
     private static final int O_NOFOLLOW = 0400000;
     private static final int O_CLOEXEC = 02000000;
-    /** What an opening may ask for: O_ACCMODE, O_NONBLOCK, O_CLOEXEC and O_LARGEFILE. */
+    /** The permitted flags of open: O_ACCMODE, O_NONBLOCK, O_CLOEXEC and O_LARGEFILE. */
     private static final int OPEN_FLAGS = O_ACCMODE | 04000 | O_CLOEXEC | 0100000;
-    /** The longest name that is looked at; device files have short ones. */
+    /** Longest path to read; device files have short ones. */
     private static final int MAX_PATH_BYTES = 128;
-    /** Lines in the log of one worker; the rest is counted. */
+    /** Log lines for one worker; further rejections are only counted. */
     private static final int MAX_LINES = 20;
-    /** Refusals after which a worker is ended; stops one from keeping a processor of the broker's busy. */
+    /** Rejections after which the worker is ended; stops it from occupying a processor of the broker. */
     private static final int MAX_REFUSALS = 10_000;
-    /** The C library asks these, for what to do with its memory and for processors, and goes on without an answer. */
+    /** The C library reads these for its memory allocator and the number of processors, and works without them. */
     private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory", "/proc/stat",
         "/sys/devices/system/cpu/online");
     private static final long STACK_BYTES = 256 * 1024;
@@ -74,12 +74,12 @@ public final class Watcher {
     }
 
     /**
-     * Begins to watch.
+     * Starts to watch.
      *
      * @param worker number of the worker, for the log.
-     * @param listener the descriptor, which now belongs to the watcher.
+     * @param listener the descriptor; the watcher owns it from now on.
      * @param devices paths of device files that the worker may open.
-     * @param abuse told once, on the watcher's thread, when the worker asks for so much that it must end.
+     * @param abuse called once, on the watcher's thread, when the worker must end for too many rejected calls.
      */
     public static void start(long worker, int listener, Set<String> devices, Consumer<String> abuse) {
         Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), abuse);
@@ -90,19 +90,19 @@ public final class Watcher {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment request = arena.allocate(STRUCT_BYTES, Long.BYTES);
             MemorySegment answer = arena.allocate(STRUCT_BYTES, Long.BYTES);
-            while ((SystemCalls.poll(listener, POLLIN) & POLLIN) != 0) { // POLLHUP: the worker is gone
+            while ((SystemCalls.poll(listener, POLLIN) & POLLIN) != 0) { // POLLHUP: the worker has ended
                 request.fill((byte) 0);
                 long received = SystemCalls.ioctl(listener, NOTIF_RECV, request);
                 if (received >= 0) {
                     answer(request, answer);
                 } else if (received != -SystemCalls.ENOENT && received != -SystemCalls.EINTR) {
-                    LOG.errorf("worker %d cannot be watched any more: errno=%d", worker, -received);
+                    LOG.errorf("the watcher of worker %d has failed: errno=%d", worker, -received);
                     abuse.accept("its jail cannot be watched");
                     return;
                 }
             }
         } catch (PosixException e) {
-            LOG.errorf("worker %d cannot be watched any more: %s", worker, e.getMessage());
+            LOG.errorf("the watcher of worker %d has failed: %s", worker, e.getMessage());
             abuse.accept("its jail cannot be watched");
         } finally {
             Posix.close(listener);
@@ -122,13 +122,13 @@ public final class Watcher {
         answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
         answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, path.isEmpty() ? -SystemCalls.EPERM
             : -SystemCalls.EACCES);
-        SystemCalls.ioctl(listener, NOTIF_SEND, answer); // it fails when the thread is gone, which is as well
+        SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
         if (!HARMLESS.contains(path)) {
             refused(request, number, path);
         }
     }
 
-    /** Opens a device file for the worker; false: it cannot be, and the call is yet to be answered. */
+    /** Opens a device file for the worker; returns false when it fails and the call still needs an answer. */
     private boolean open(MemorySegment request, MemorySegment answer, String path) {
         int flags = (int) argument(request, 2);
         if ((flags & ~OPEN_FLAGS) != 0) {
@@ -166,14 +166,14 @@ public final class Watcher {
         return request.get(ValueLayout.JAVA_LONG, ARGUMENTS_OFFSET + (long) index * Long.BYTES);
     }
 
-    /** What a path argument says, cut to {@value #MAX_PATH_BYTES} bytes; "?" when it cannot be read. */
+    /** The text of a path argument, cut to {@value #MAX_PATH_BYTES} bytes; "?" when it cannot be read. */
     private String path(MemorySegment request, int index) {
         long address = argument(request, index);
         byte[] bytes = new byte[MAX_PATH_BYTES];
         int length = 0;
         try (Arena arena = Arena.ofConfined()) {
             while (length < MAX_PATH_BYTES) {
-                // Up to the end of the page: the next need not be there.
+                // Only to the end of the page: the next page may not be mapped.
                 long rest = PAGE_BYTES - (address + length & PAGE_BYTES - 1);
                 MemorySegment part = arena.allocate(Math.min(rest, MAX_PATH_BYTES - length));
                 long count = SystemCalls.read(request.get(ValueLayout.JAVA_INT, THREAD_OFFSET), address + length, part);
@@ -195,7 +195,7 @@ public final class Watcher {
         return length == 0 ? "?" : new String(bytes, 0, length, StandardCharsets.UTF_8);
     }
 
-    /** Whether the thread still waits: else what was read may be another process's. */
+    /** Whether the thread still waits; otherwise the text may have come from another process. */
     private boolean isCurrent(MemorySegment request, Arena arena) {
         MemorySegment id = arena.allocate(Long.BYTES, Long.BYTES);
         id.set(ValueLayout.JAVA_LONG, 0, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));

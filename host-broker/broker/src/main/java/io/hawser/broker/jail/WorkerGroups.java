@@ -16,11 +16,10 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * A control group (version 2) for each worker, with limits of memory and of threads, and a weight among those that want
- * the processors. They are below the broker's own
- * group, which has to be its alone: systemd's {@code Delegate=yes}, or root. The broker moves into a group beside them,
- * since a group that has groups with limits may have no process. Thread-safe; what may take the kernel a while is done
- * by a thread of its own, in order.
+ * A control group (version 2) for each worker, with limits of memory and threads, and a weight for processor time. The
+ * groups lie below the broker's own group. The broker needs that group for itself: systemd's {@code Delegate=yes}, or
+ * root. The broker moves into a sibling group of the workers' groups, since the kernel forbids processes in a group
+ * whose children have limits. Thread-safe; a separate thread executes the slow writes in order.
  */
 public final class WorkerGroups implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(WorkerGroups.class);
@@ -30,7 +29,7 @@ public final class WorkerGroups implements AutoCloseable {
     private static final String CONTROLLERS = "cgroup.controllers";
     private static final String SUBTREE = "cgroup.subtree_control";
     private static final String WANTED = "+memory +pids";
-    /** That of a session with a whole share: guests wait for workers that start. */
+    /** The weight of a full compute share: guests wait for workers that start. */
     private static final String STARTING_WEIGHT = "10000";
     private static final long REMOVE_LIMIT_NS = TimeUnit.SECONDS.toNanos(2);
     private static final long STOP_SECONDS = 5;
@@ -41,7 +40,7 @@ public final class WorkerGroups implements AutoCloseable {
     private final ExecutorService thread = Executors.newSingleThreadExecutor(
         Thread.ofPlatform().daemon().name("hawser-groups").factory());
 
-    /** There can be no groups; the message says why. */
+    /** No control groups can be created; the message gives the reason. */
     static final class MissingException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -57,19 +56,19 @@ public final class WorkerGroups implements AutoCloseable {
     }
 
     /**
-     * Makes the groups' parent, and removes what a broker that was killed has left there.
+     * Creates the parent of the groups, and removes the groups that a killed broker has left there.
      *
      * @param proc the folder of this process, {@code /proc/self}.
-     * @param pid this process' number.
-     * @param maxThreads that a worker may have.
-     * @throws MissingException when there can be none; nothing is changed then.
+     * @param pid number of this process.
+     * @param maxThreads limit of threads of a worker.
+     * @throws MissingException when no groups can be created; nothing has changed then.
      */
     static WorkerGroups open(Path proc, long pid, int maxThreads) throws MissingException {
         try {
             Path own = own(proc);
             List<String> controllers = List.of(Files.readString(own.resolve(CONTROLLERS)).strip().split(" "));
             if (!controllers.containsAll(List.of("memory", "pids"))) {
-                throw new MissingException("the broker's group has no control of memory and threads: group=" + own
+                throw new MissingException("the broker's group has no memory and pids controllers: group=" + own
                     + " controllers=" + controllers + " (in a systemd unit: Delegate=yes)");
             }
             Path mine = own.resolve(BROKER);
@@ -87,28 +86,28 @@ public final class WorkerGroups implements AutoCloseable {
                 throw new MissingException(problem(own, e));
             }
         } catch (AccessDeniedException e) {
-            throw new MissingException("the broker may make no group: " + e.getFile()
+            throw new MissingException("the broker may not create a group: " + e.getFile()
                 + " (in a systemd unit: Delegate=yes)");
         } catch (IOException e) {
-            throw new MissingException("no group can be made: " + e.getMessage());
+            throw new MissingException("a group cannot be created: " + e.getMessage());
         }
     }
 
-    /** Why workers have no weights; empty when they have. Limits do without: a group may lack this control alone. */
+    /** Why workers have no weights; empty when they have. Limits work without weights: only this may be missing. */
     private static String divideProcessors(Path own, Path workers, List<String> controllers) {
         if (!controllers.contains("cpu")) {
-            return "the broker's group has no control of processors: controllers=" + controllers;
+            return "the broker's group has no cpu controller: controllers=" + controllers;
         }
         try {
             write(own.resolve(SUBTREE), "+cpu");
             write(workers.resolve(SUBTREE), "+cpu");
             return "";
         } catch (IOException e) {
-            return "the kernel refuses control of processors: " + e.getMessage();
+            return "the kernel rejects the cpu controller: " + e.getMessage();
         }
     }
 
-    /** Why workers share the processors as processes do, whatever their vGPUs' shares; empty when they have weights. */
+    /** Why workers share the processors equally, regardless of compute shares; empty when they have weights. */
     String noWeights() {
         return noWeights;
     }
@@ -120,7 +119,7 @@ public final class WorkerGroups implements AutoCloseable {
         } catch (IOException e) {
             failure.addSuppressed(e);
         }
-        return others.isEmpty() ? "no group can be made: " + failure.getMessage()
+        return others.isEmpty() ? "a group cannot be created: " + failure.getMessage()
             : "the broker's group must have no other process: group=" + own + " pids=" + others;
     }
 
@@ -129,17 +128,17 @@ public final class WorkerGroups implements AutoCloseable {
             write(own.resolve(PROCESSES), Long.toString(pid));
             Files.delete(mine);
         } catch (IOException e) {
-            LOG.warnf("the broker stays in a control group of its own: %s: %s", mine, e.getMessage());
+            LOG.warnf("the broker remains in a control group of its own: %s: %s", mine, e.getMessage());
         }
     }
 
-    /** The folder of this process' group. */
+    /** The folder of this process's group. */
     private static Path own(Path proc) throws IOException, MissingException {
         String group = Files.readAllLines(proc.resolve("cgroup")).stream().filter(line -> line.startsWith("0::"))
             .map(line -> line.substring("0::".length())).findFirst().orElse("");
         for (String line : Files.readAllLines(proc.resolve("mountinfo"))) {
             String[] fields = line.split(" ");
-            int end = List.of(fields).indexOf("-"); // proc_pid_mountinfo(5): then the type; 3 and 4: root and place
+            int end = List.of(fields).indexOf("-"); // proc_pid_mountinfo(5): type follows; 3 and 4: root and place
             if (end < 0 || !fields[end + 1].equals("cgroup2")) {
                 continue;
             }
@@ -148,7 +147,7 @@ public final class WorkerGroups implements AutoCloseable {
                 return Path.of(fields[4] + group.substring(root.length()));
             }
         }
-        throw new MissingException("the machine has no control groups of version 2 where the broker sees them");
+        throw new MissingException("the broker sees no control groups of version 2");
     }
 
     private static void make(Path folder) throws IOException {
@@ -158,7 +157,7 @@ public final class WorkerGroups implements AutoCloseable {
     }
 
     private static void write(Path file, String text) throws IOException {
-        // One write, and no truncation: each is a command to the kernel.
+        // One write without truncation: the kernel treats each write as a command.
         Files.writeString(file, text, StandardOpenOption.WRITE);
     }
 
@@ -172,11 +171,11 @@ public final class WorkerGroups implements AutoCloseable {
             remove(group);
         }
         if (!left.isEmpty()) {
-            LOG.infof("control groups of a broker that was killed are removed: groups=%d", left.size());
+            LOG.infof("control groups of a killed broker were removed: groups=%d", left.size());
         }
     }
 
-    /** A group can be removed when its last process is reaped, a little after that was killed. */
+    /** Removes a group; the kernel permits it shortly after the last process was killed, once it is reaped. */
     private static void remove(Path group) throws IOException {
         long deadlineNs = System.nanoTime() + REMOVE_LIMIT_NS;
         while (true) {
@@ -202,18 +201,18 @@ public final class WorkerGroups implements AutoCloseable {
     }
 
     /**
-     * Puts a process that has just been started into a group of its own; it has met nobody yet.
+     * Puts a newly started process into its own group, before it receives a guest.
      *
-     * @param memoryBytes that it may have until {@link #limit}.
-     * @throws IOException when it is in none, or without a limit.
+     * @param memoryBytes memory limit until {@link #limit}.
+     * @throws IOException when the process has no group or no limit.
      */
     void enter(long worker, int pid, long memoryBytes) throws IOException {
         Path group = group(worker);
         Files.createDirectory(group);
         write(group.resolve("memory.max"), Long.toString(memoryBytes));
         write(group.resolve("pids.max"), Integer.toString(maxThreads));
-        // A limit that can be passed by swapping is none; and who is over it ends as a whole.
-        if (Files.exists(group.resolve("memory.swap.max"))) { // not where the kernel has no swap
+        // Swap would bypass the limit. On exceeding it, the kernel ends the whole group.
+        if (Files.exists(group.resolve("memory.swap.max"))) { // missing in kernels without swap
             write(group.resolve("memory.swap.max"), "0");
         }
         write(group.resolve("memory.oom.group"), "1");
@@ -223,12 +222,12 @@ public final class WorkerGroups implements AutoCloseable {
         write(group.resolve(PROCESSES), Integer.toString(pid));
     }
 
-    /** It may have so much from now on. */
+    /** Sets a worker's memory limit. */
     void limit(long worker, long memoryBytes) {
         set(worker, "memory.max", memoryBytes);
     }
 
-    /** It has this weight among all workers from now on, 1 to 10,000. Nothing without weights. */
+    /** Sets a worker's weight among all workers, 1 to 10,000. Does nothing without weights. */
     void weigh(long worker, int weight) {
         if (noWeights.isEmpty()) {
             set(worker, "cpu.weight", weight);
@@ -248,7 +247,7 @@ public final class WorkerGroups implements AutoCloseable {
         });
     }
 
-    /** Whether the kernel has ended it because it wanted more memory than it may have. */
+    /** Whether the kernel has ended the worker for exceeding its memory limit. */
     boolean ranOut(long worker) {
         try {
             return Files.readAllLines(group(worker).resolve("memory.events")).stream()
@@ -259,33 +258,34 @@ public final class WorkerGroups implements AutoCloseable {
         }
     }
 
-    /** It is gone. */
+    /** Removes the group of an ended worker. */
     void leave(long worker) {
         thread.execute(() -> {
             try {
                 remove(group(worker));
             } catch (IOException e) {
-                LOG.warnf("a worker's control group is left behind: %s: %s", group(worker), e.getMessage());
+                LOG.warnf("the control group of an ended worker could not be removed: %s: %s", group(worker),
+                    e.getMessage());
             }
         });
     }
 
-    /** The groups that there are. */
-    Set<Path> there() throws IOException {
+    /** The existing groups of workers. */
+    Set<Path> groups() throws IOException {
         try (DirectoryStream<Path> all = Files.newDirectoryStream(workers, Files::isDirectory)) {
-            Set<Path> there = new HashSet<>();
-            all.forEach(there::add);
-            return there;
+            Set<Path> groups = new HashSet<>();
+            all.forEach(groups::add);
+            return groups;
         }
     }
 
-    /** Ends when the groups of workers that are gone are removed; those of others stay for the next broker. */
+    /** Waits until the groups of ended workers are removed; the next broker removes the others. */
     @Override
     public void close() {
         thread.shutdown();
         try {
             if (!thread.awaitTermination(STOP_SECONDS, TimeUnit.SECONDS)) {
-                LOG.warn("control groups of workers are left behind");
+                LOG.warn("some control groups of workers could not be removed");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

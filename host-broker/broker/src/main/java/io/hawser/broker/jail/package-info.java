@@ -1,2 +1,2 @@
-/** What the broker does for the jail of its workers: who they are, where they are, and who answers what it refuses. */
+/** The broker's part of the jail of its workers: users, control groups and answers to rejected system calls. */
 package io.hawser.broker.jail;

@@ -195,8 +195,8 @@ public final class Worker implements ImagePeer {
      * @param memoryBytes 0 for all that there is.
      */
     public void quota(long memoryBytes, int gpus) {
-        confinement.serves(id, backend, memoryBytes == 0 ? totalBytes : Math.min(totalBytes, memoryBytes * gpus),
-            regionBytes);
+        confinement.limitToSession(id, backend,
+            memoryBytes == 0 ? totalBytes : Math.min(totalBytes, memoryBytes * gpus), regionBytes);
     }
 
     /** Its session has this part of the processors' time among all workers that want it: 1 to 10,000. */
@@ -304,7 +304,7 @@ public final class Worker implements ImagePeer {
         bothClosed.add((Future<?>) log.closeFuture());
         bothClosed.finish(loop.<Void>newPromise().addListener(closed -> {
             gone = true;
-            String memory = confinement.left(id);
+            String memory = confinement.leave(id);
             cause = cause == null && !memory.isEmpty() ? memory : cause;
             if (deadline != null) {
                 deadline.cancel(false);

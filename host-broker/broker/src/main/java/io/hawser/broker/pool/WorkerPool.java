@@ -312,7 +312,7 @@ public final class WorkerPool {
         failures = 0;
         lastFailure = "";
         backend = message.backend();
-        command.confinement().told(message.jail());
+        command.confinement().reportJail(message.jail());
         devices = message.devices();
         publish();
         listener.started(worker.age());

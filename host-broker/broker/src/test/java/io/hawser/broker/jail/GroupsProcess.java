@@ -78,7 +78,7 @@ final class GroupsProcess {
         Process more = shell("head -c 100000000 /dev/zero | tail | wc -c; echo survived");
         groups.enter(3, (int) more.pid(), 64 * MEBIBYTE);
         groups.limit(3, 400 * MEBIBYTE);
-        Path memory = groups.there().stream().filter(group -> group.endsWith("worker-3")).findFirst().orElseThrow()
+        Path memory = groups.groups().stream().filter(group -> group.endsWith("worker-3")).findFirst().orElseThrow()
             .resolve("memory.max");
         await("another limit", () -> Files.readString(memory).strip().equals(Long.toString(400 * MEBIBYTE)));
         if (groups.noWeights().isEmpty()) {
@@ -98,7 +98,7 @@ final class GroupsProcess {
         for (int worker = 1; worker <= 4; worker++) {
             groups.leave(worker);
         }
-        await("no group is left", () -> groups.there().isEmpty());
+        await("no group is left", () -> groups.groups().isEmpty());
         left = shell("sleep 600");
         groups.enter(5, (int) left.pid(), 256 * MEBIBYTE);
     }
@@ -111,7 +111,7 @@ final class GroupsProcess {
         if (arguments.length > 0) {
             Files.writeString(Path.of(arguments[0], "cgroup.procs"), Long.toString(ProcessHandle.current().pid()));
             try (WorkerGroups again = open()) {
-                check("what was left over is gone", again.there().isEmpty());
+                check("what was left over is gone", again.groups().isEmpty());
                 await("with its processes", () -> !left.isAlive());
             }
         }

@@ -96,12 +96,12 @@ class WorkerGroupsIT {
     void shouldLimitBySettingsAndBackend() {
         MemoryLimit standard = new MemoryLimit(OptionalLong.empty(), 64L << 30);
         MemoryLimit set = new MemoryLimit(OptionalLong.of(3L << 30), 64L << 30);
-        assertEquals(32L << 30, standard.waiting());
-        assertEquals(3L << 30, set.waiting());
-        assertEquals((2L << 30) + 7 + 5, standard.serving("software", 7, 5));
-        assertEquals((3L << 30) + 7 + 5, set.serving("software", 7, 5));
-        assertEquals((32L << 30) + 5, standard.serving("nvidia", 7, 5), "device memory is the GPU's");
-        assertEquals((3L << 30) + 5, set.serving("nvidia", 7, 5));
+        assertEquals(32L << 30, standard.beforeSession());
+        assertEquals(3L << 30, set.beforeSession());
+        assertEquals((2L << 30) + 7 + 5, standard.duringSession("software", 7, 5));
+        assertEquals((3L << 30) + 7 + 5, set.duringSession("software", 7, 5));
+        assertEquals((32L << 30) + 5, standard.duringSession("nvidia", 7, 5), "device memory is the GPU's");
+        assertEquals((3L << 30) + 5, set.duringSession("nvidia", 7, 5));
     }
 
     /** Below systemd's manager of this user, or as root below the machine's first group. */
