@@ -13,15 +13,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Asks NVIDIA's driver itself. Only for a process of its own that ends afterwards: the driver stays loaded, and takes
- * memory and threads.
+ * Calls NVIDIA's driver. Only for a separate process that ends afterwards: the driver stays loaded, and uses memory and
+ * threads.
  */
 final class DriverCheck {
     private static final String LIBRARY = "libcuda.so.1";
     private static final int NAME_BYTES = 256;
     private static final int COMPUTE_CAPABILITY_MAJOR = 75; // CUDA 13.0 cuda.h, CUdevice_attribute
     private static final int COMPUTE_CAPABILITY_MINOR = 76;
-    /** The oldest for which nvcc 13 makes code. */
+    /** The oldest architecture for which nvcc 13 makes code. */
     private static final int LEAST_CAPABILITY = 75;
 
     private final Linker linker = Linker.nativeLinker();
@@ -32,7 +32,7 @@ final class DriverCheck {
         this.library = library;
     }
 
-    /** What it says of its version and devices. */
+    /** Reads the driver's version and its devices. */
     static List<Finding> run() {
         SymbolLookup library;
         try {
@@ -66,7 +66,7 @@ final class DriverCheck {
         int version = number.get(JAVA_INT, 0);
         int result = call("cuInit", of(JAVA_INT), 0);
         if (result != 0) {
-            findings.add(Finding.missing("GPU: the driver's cuInit answers error " + result + text(result, arena)));
+            findings.add(Finding.missing("GPU: the driver's cuInit fails with error " + result + text(result, arena)));
             return;
         }
         call("cuDeviceGetCount", of(ADDRESS), number);
@@ -74,7 +74,7 @@ final class DriverCheck {
         findings.add(Finding.found("GPU: " + LIBRARY + " for CUDA " + version / 1000 + "." + version % 1000 / 10 + ", "
             + count + (count == 1 ? " device" : " devices")));
         if (count == 0) {
-            findings.add(Finding.missing("GPU: the driver shows no device (CUDA_VISIBLE_DEVICES?)"));
+            findings.add(Finding.missing("GPU: the driver lists no device (CUDA_VISIBLE_DEVICES?)"));
         }
         MemorySegment name = arena.allocate(NAME_BYTES);
         for (int i = 0; i < count; i++) {

@@ -1,19 +1,19 @@
 package io.hawser.broker.machine;
 
 /**
- * One thing that was looked at.
+ * The result of one check.
  *
- * @param level how much it matters.
- * @param text in one line what was found and, unless it is as it should be, what follows and what to do.
+ * @param level its severity.
+ * @param text one line with the result and, unless it is good, its consequence and a remedy.
  */
 public record Finding(Level level, String text) {
-    /** How much a finding matters. */
+    /** The severity of a finding. */
     public enum Level {
-        /** As it should be. */
+        /** Good. */
         FOUND,
-        /** Something works less well, or only in part. */
+        /** A part works less well or not at all. */
         NOTE,
-        /** Hawser, or the GPU that was asked for, cannot work so. */
+        /** Hawser, or the configured GPU, cannot work. */
         MISSING
     }
 

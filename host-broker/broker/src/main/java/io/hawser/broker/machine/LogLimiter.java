@@ -4,7 +4,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Keeps a flood of refused guests from filling the log: so many lines a second, the rest is counted. Event loop only.
+ * Limits the log lines in a second and counts the rest, so that a flood of rejected guests cannot fill the log. Event
+ * loop only.
  */
 public final class LogLimiter {
     private final int linesASecond;
@@ -13,7 +14,7 @@ public final class LogLimiter {
     private int lines;
     private long dropped;
 
-    /** Allows so many lines in a second of the given clock. */
+    /** Permits so many lines in a second of the given clock. */
     public LogLimiter(int linesASecond, LongSupplier nowNs) {
         this.linesASecond = linesASecond;
         this.nowNs = nowNs;
@@ -35,7 +36,7 @@ public final class LogLimiter {
         return false;
     }
 
-    /** Lines dropped since this was asked last. */
+    /** Number of dropped lines since the last call. */
     public long takeDropped() {
         long count = dropped;
         dropped = 0;

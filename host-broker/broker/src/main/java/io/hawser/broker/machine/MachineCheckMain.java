@@ -5,14 +5,14 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** {@code hawser-broker --check}: prints what was found. Without Quarkus, so that little can keep it from running. */
+/** {@code hawser-broker --check}: prints the findings. It does not start Quarkus, so few problems can prevent it. */
 public final class MachineCheckMain {
     private static final List<String> BACKENDS = List.of("auto", "nvidia", "software");
 
     private MachineCheckMain() {
     }
 
-    /** Ends the process with 0 when nothing is missing, 1 when something is, 2 for a wrong backend. */
+    /** Ends the process with 0 when nothing is missing, with 1 otherwise, and with 2 for a wrong backend. */
     public static void main(String[] arguments) {
         String environment = System.getenv().getOrDefault("HAWSER_GPU_BACKEND", "auto");
         String backend = System.getProperty("hawser.gpu.backend", environment);

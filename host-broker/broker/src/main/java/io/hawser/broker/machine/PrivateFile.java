@@ -12,7 +12,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
 
-/** Files that only their owner can read, written whole or not at all. */
+/** Files that only their owner can read, written completely or not at all. */
 public final class PrivateFile {
     private static final int NOT_OWNER = 0077;
 
@@ -20,12 +20,12 @@ public final class PrivateFile {
     }
 
     /**
-     * Reads a text that no other user can have written or can read. The check and the text are of one file, whatever
-     * its name means meanwhile.
+     * Reads a text that no other user can have written and no other user can read. The check and the text concern the
+     * same file, even when its name changes meanwhile.
      *
      * @param maxBytes stops a wrong path from filling the memory.
-     * @throws IOException when the file is missing, longer, or another user's, or group or others have a right to it;
-     *     the message has nothing of the text.
+     * @throws IOException when the file is missing, too long, of another user, or accessible to group or others; the
+     * message contains nothing of the text.
      */
     public static String read(Path path, long maxBytes) throws IOException {
         try (PinnedFile file = PinnedFile.of(path.toRealPath())) {
@@ -46,7 +46,7 @@ public final class PrivateFile {
         }
     }
 
-    /** Writes a file with mode 0600 from its first moment; whoever reads it sees the old text or the new. */
+    /** Writes a file with mode 0600 from its creation; readers see the old text or the new. */
     public static void write(Path path, String text) throws IOException {
         Path temporary = path.resolveSibling(path.getFileName() + ".new");
         Files.deleteIfExists(temporary);

@@ -1,2 +1,2 @@
-/** What a broker needs of the machine, and whether it is there. */
+/** The broker's requirements of the machine, and the checks for them. */
 package io.hawser.broker.machine;
