@@ -30,8 +30,8 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 
 /**
- * The metrics of {@code /q/metrics}. Names here are Micrometer's; Prometheus sees {@code hawser_calls_total} and so on.
- * Totals count sessions that are over too, so they never shrink while the broker runs.
+ * The metrics of {@code /q/metrics}. The names here are Micrometer's; Prometheus shows {@code hawser_calls_total} and
+ * so on. Totals include ended sessions, so they never shrink while the broker runs.
  */
 @ApplicationScoped
 public class BrokerMetrics implements Broker.Listener {
@@ -42,7 +42,7 @@ public class BrokerMetrics implements Broker.Listener {
     private final Counter workerFailures;
     private final VgpuTotals vgpuTotals = new VgpuTotals();
 
-    /** Registers what does not need the broker. */
+    /** Registers the metrics that need no broker. */
     @Inject
     public BrokerMetrics(MeterRegistry registry) {
         this.registry = registry;
@@ -50,36 +50,36 @@ public class BrokerMetrics implements Broker.Listener {
             Map<Refusal, Counter> counters = new EnumMap<>(Refusal.class);
             for (Refusal refusal : Refusal.values()) {
                 counters.put(refusal, Counter.builder("hawser.refused.connections")
-                    .description("Connections and claims of slots that were refused").tag("carrier", carrier.label())
+                    .description("Rejected connections and claims of slots").tag("carrier", carrier.label())
                     .tag("reason", refusal.label()).register(registry));
             }
             refused.put(carrier, counters);
             sessionStart.put(carrier, Timer.builder("hawser.session.start")
-                .description("From a guest's connect, or its claim being seen, to a worker having it")
+                .description("Time from a guest's connect, or the first look at its claim, until a worker has it")
                 .tag("carrier", carrier.label())
                 .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
                     Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3)).register(registry));
         }
         workerFailures = Counter.builder("hawser.worker.start.failures")
             .description("Workers that failed before they had a session").register(registry);
-        workerStart = Timer.builder("hawser.worker.start").description("From the start of a worker to its being ready")
+        workerStart = Timer.builder("hawser.worker.start").description("Time from a worker's start until it is ready")
             .serviceLevelObjectives(Duration.ofMillis(200), Duration.ofMillis(400), Duration.ofMillis(600),
                 Duration.ofSeconds(1), Duration.ofSeconds(3), Duration.ofSeconds(10)).register(registry);
     }
 
     /**
-     * Registers what is read from a broker, once.
+     * Registers the metrics of a broker, once.
      *
      * @param version of the broker.
-     * @param vgpus a picture of the vGPUs, from any thread.
-     * @param ready whether guests that come now can be expected to get a session.
+     * @param vgpus a snapshot of the vGPUs, from any thread.
+     * @param ready whether a new guest can expect a session.
      */
     public void watch(Broker broker, String version, Supplier<List<VgpuInfo>> vgpus, BooleanSupplier ready) {
         new ResourceCollector(broker, version, vgpus, ready, vgpuTotals).register(prometheus(registry));
         total(broker, "hawser.calls", "Records received from guests", WorkerStats::calls);
         total(broker, "hawser.synchronous.round.trips", "Calls whose caller waited for the reply",
             WorkerStats::roundTrips);
-        total(broker, "hawser.refused.records", "Records that no honest guest library sends",
+        total(broker, "hawser.refused.records", "Records that no correct guest library sends",
             WorkerStats::refusedRecords);
         total(broker, "hawser.kernels", "Kernels launched", WorkerStats::kernels);
         time(broker, "hawser.gpu.time", "Time in which sessions had kernels on the GPU", WorkerStats::gpuTimeMs);
@@ -108,14 +108,14 @@ public class BrokerMetrics implements Broker.Listener {
         memory(broker, "reserved", b -> b.sessions().list().stream().mapToLong(s -> s.memoryBytes()).sum());
     }
 
-    /** The registry behind {@code /q/metrics}: Micrometer's gauges cannot come and go with what they tell of. */
+    /** The registry behind {@code /q/metrics}. Micrometer's own gauges cannot disappear with their GPU or vGPU. */
     private static CollectorRegistry prometheus(MeterRegistry registry) {
         return switch (registry) {
             case PrometheusMeterRegistry found -> found.getPrometheusRegistry();
             case CompositeMeterRegistry several -> several.getRegistries().stream()
                 .filter(PrometheusMeterRegistry.class::isInstance).findFirst().map(BrokerMetrics::prometheus)
-                .orElseThrow(() -> new IllegalStateException("no registry is Prometheus's"));
-            default -> throw new IllegalStateException("no registry is Prometheus's: " + registry);
+                .orElseThrow(() -> new IllegalStateException("a Prometheus registry is needed"));
+            default -> throw new IllegalStateException("a Prometheus registry is needed: " + registry);
         };
     }
 

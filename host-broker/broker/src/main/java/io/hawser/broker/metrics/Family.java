@@ -4,7 +4,7 @@ import io.prometheus.client.Collector;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The samples of one metric with its labels, under the name that Prometheus sees. */
+/** The samples of one metric with its labels, under its name in Prometheus. */
 final class Family {
     private final Collector.Type type;
     private final String name;
@@ -19,17 +19,17 @@ final class Family {
         this.labels = List.of(labels);
     }
 
-    /** What goes up and down. */
+    /** A metric that rises and falls. */
     static Family gauge(String name, String help, String... labels) {
         return new Family(Collector.Type.GAUGE, name, help, labels);
     }
 
-    /** What only grows; its samples get {@code _total}. */
+    /** A metric that only grows; its samples get the suffix {@code _total}. */
     static Family counter(String name, String help, String... labels) {
         return new Family(Collector.Type.COUNTER, name, help, labels);
     }
 
-    /** One more sample; none when it is not known. */
+    /** Adds a sample; ignores an unknown (null) value. */
     Family add(Number value, String... labelValues) {
         if (value != null) {
             String full = type == Collector.Type.COUNTER ? name + "_total" : name;
@@ -39,7 +39,7 @@ final class Family {
         return this;
     }
 
-    /** As the exposition wants it. */
+    /** The samples in the client library's form. */
     Collector.MetricFamilySamples samples() {
         return new Collector.MetricFamilySamples(name, type, help, samples);
     }

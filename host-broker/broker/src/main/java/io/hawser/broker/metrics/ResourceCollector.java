@@ -13,9 +13,9 @@ import java.util.Map;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
-/** Metrics of each GPU and each vGPU, read when they are asked for: what is gone is not shown any more. */
+/** Metrics of each GPU and each vGPU, read at each request: a removed GPU or vGPU no longer appears. */
 final class ResourceCollector extends Collector {
-    /** vGPUs with a label of their own, by name; more would cost the monitoring more than they tell. */
+    /** Limit of vGPUs with labels of their own, by name; more would burden the monitoring. */
     static final int MAX_VGPUS = 1000;
     private static final List<String> GPU_HEALTH = List.of("ok", "failing", "lost");
     private static final List<String> VGPU_STATES = List.of("ready", "waiting", "unplaced");
@@ -40,7 +40,7 @@ final class ResourceCollector extends Collector {
         List<Family> families = new ArrayList<>();
         families.add(Family.gauge("hawser_build_info", "The version of the broker", "version", "protocol", "backend")
             .add(1, version, String.valueOf(RecordLayout.PROTOCOL_VERSION), broker.pool().backend()));
-        families.add(Family.gauge("hawser_ready", "Whether guests that come now can be expected to get a session")
+        families.add(Family.gauge("hawser_ready", "Whether a new guest can expect a session")
             .add(ready.getAsBoolean() ? 1 : 0));
         families.addAll(gpus(GpuInfo.list(broker)));
         families.addAll(vgpus(vgpus.get()));
@@ -49,11 +49,11 @@ final class ResourceCollector extends Collector {
 
     private static List<Family> gpus(List<GpuInfo> gpus) {
         Family info = Family.gauge("hawser_gpu_info", "The GPUs", "gpu", "index", "name", "backend");
-        Family health = Family.gauge("hawser_gpu_health", "1 for the health that a GPU is in", "gpu", "health");
-        Family memory = Family.gauge("hawser_gpu_memory_bytes", "Device memory: in all, used by whomever (driver),"
-            + " held by sessions, reserved for vGPUs, and what one worker's context takes", "gpu", "kind");
+        Family health = Family.gauge("hawser_gpu_health", "1 for the present health of a GPU, else 0", "gpu", "health");
+        Family memory = Family.gauge("hawser_gpu_memory_bytes", "Device memory: total, used by all processes (driver),"
+            + " held by sessions, reserved for vGPUs, and used by one worker's context", "gpu", "kind");
         Family utilization = Family.gauge("hawser_gpu_utilization_ratio",
-            "How much of the last moments some kernel ran, 0 to 1", "gpu");
+            "Part of the last sample period in which a kernel ran, 0 to 1", "gpu");
         Family temperature = Family.gauge("hawser_gpu_temperature_celsius", "Temperature of the chip", "gpu");
         Family power = Family.gauge("hawser_gpu_power_watts", "Power of the whole board", "gpu");
         Family sessions = Family.gauge("hawser_gpu_sessions", "Sessions that have the GPU", "gpu");
@@ -77,7 +77,7 @@ final class ResourceCollector extends Collector {
         Family count = Family.gauge("hawser_vgpus", "vGPUs by state", "state");
         VGPU_STATES.forEach(s -> count.add(all.stream().filter(v -> v.state().equals(s)).count(), s));
         Family memory = Family.gauge("hawser_vgpu_memory_bytes",
-            "Device memory over its GPUs: its quota (0 for best effort) and what its sessions hold", "vgpu", "kind");
+            "Device memory over its GPUs: its quota (0 for best effort) and the use of its sessions", "vgpu", "kind");
         Family sessions = Family.gauge("hawser_vgpu_sessions", "Sessions of the vGPU", "vgpu");
         Family starts = Family.gauge("hawser_vgpu_starts_waiting", "Sessions of the vGPU that wait for a worker",
             "vgpu");

@@ -9,19 +9,19 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What the sessions of each vGPU have done, those that are over too. A total does not shrink while its vGPU is there:
- * a session that is on its way from the one to the other counts at least as before. Thread-safe.
+ * The totals of each vGPU's sessions, including ended ones. A total never shrinks during the life of its vGPU, even
+ * while a session moves from the running to the ended ones. Thread-safe.
  */
 final class VgpuTotals {
     private final Map<String, WorkerStats> retired = new HashMap<>();
     private final Map<String, WorkerStats> shown = new HashMap<>();
 
-    /** A session is over, and is not among the sessions any more. */
+    /** Adds a session that has ended and is no longer among the running sessions. */
     synchronized void over(SessionView session) {
         retired.merge(session.guest().vgpu(), session.statistics().retired(), WorkerStats::plus);
     }
 
-    /** The totals of these vGPUs; those of others are forgotten. */
+    /** The totals of these vGPUs; the totals of all other vGPUs are dropped. */
     synchronized Map<String, WorkerStats> totals(Collection<String> vgpus, List<SessionView> sessions) {
         Set<String> known = Set.copyOf(vgpus);
         retired.keySet().retainAll(known);
