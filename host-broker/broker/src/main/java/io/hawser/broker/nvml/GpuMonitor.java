@@ -16,29 +16,29 @@ import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
- * Reads the GPUs each second, on a thread of its own since a driver may take its time or hang, and publishes pictures.
- * {@link #start} and {@link #stop} from one thread; all else from any, without waiting.
+ * Reads the GPUs each second and publishes snapshots. It uses its own thread, since a driver may be slow or hang. Call
+ * {@link #start} and {@link #stop} from one thread; all other methods from any thread, without waiting.
  */
 public final class GpuMonitor {
     private static final Logger LOG = Logger.getLogger(GpuMonitor.class);
     private static final long PERIOD_NS = TimeUnit.SECONDS.toNanos(1);
-    /** Older figures are not shown; a driver that answers at all answers sooner. */
+    /** Older figures are hidden; a working driver answers sooner. */
     private static final Duration STALE = Duration.ofSeconds(10);
     private static final Duration STOP_LIMIT = Duration.ofSeconds(1);
 
-    /** What it looks at; answers at once, from any thread. */
+    /** The monitor's view of the broker; answers at once, from any thread. */
     public interface Watched {
-        /** The GPUs as workers tell them. */
+        /** The GPUs that workers have reported. */
         List<Device> devices();
 
         /** The sessions. */
         List<SessionView> sessions();
 
-        /** Processes of the workers that have a context and no session. */
+        /** Process ids of the workers that have a context and no session. */
         List<Integer> idleWorkerPids();
     }
 
-    /** Readings and when they were made. */
+    /** Readings and their time. */
     private record Picture(long takenNs, Map<String, GpuReading> readings, Map<String, Long> contextBytes) { }
 
     private final Watched watched;
@@ -47,21 +47,22 @@ public final class GpuMonitor {
     private volatile Thread thread;
     private volatile boolean stopping;
 
-    /** Makes one that reads nothing yet. */
+    /** Creates a monitor that does not read yet. */
     public GpuMonitor(Watched watched) {
         this(watched, STALE);
     }
 
-    /** The same, which shows no figures that are older than this. */
+    /** For tests: with another age limit for figures. */
     GpuMonitor(Watched watched, Duration stale) {
         this.watched = watched;
         staleNs = stale.toNanos();
     }
 
     /**
-     * Reads from now on.
+     * Starts to read.
      *
-     * @param backend of the workers; of others than {@code nvidia} it shows what their processes use.
+     * @param backend of the workers; for other backends than {@code nvidia} the figures come from the workers'
+     * processes.
      */
     public void start(String backend) {
         start(backend.equals("nvidia") ? () -> new NvmlSource(Nvml.LIBRARY, this::known)
@@ -72,7 +73,7 @@ public final class GpuMonitor {
         return watched.devices().stream().map(Device::uuid).collect(Collectors.toSet());
     }
 
-    /** Reads from this source from now on, which is made, used and closed by the thread that reads. */
+    /** Starts to read from this source. The reading thread creates, uses and closes it. */
     void start(Supplier<GpuSource> sources) {
         if (thread == null && !stopping) {
             thread = Thread.ofPlatform().daemon().name("hawser-gpus").start(() -> run(sources));
@@ -97,7 +98,7 @@ public final class GpuMonitor {
         }
     }
 
-    /** What a worker without a session holds: the dearest one on each GPU, or what was known before. */
+    /** The largest memory of an idle worker on each GPU; the previous value where no worker is idle. */
     private Map<String, Long> contexts(Map<String, GpuReading> readings) {
         Map<String, Long> bytes = new HashMap<>(picture.contextBytes);
         List<Integer> idle = watched.idleWorkerPids();
@@ -108,9 +109,9 @@ public final class GpuMonitor {
     }
 
     /**
-     * The last reading of a GPU.
+     * The latest reading of a GPU.
      *
-     * @return with nothing known but its health when there is none, or none that is fresh.
+     * @return a reading with only the health when there is no recent one.
      */
     public GpuReading reading(String uuid) {
         Picture now = picture;
@@ -124,22 +125,22 @@ public final class GpuMonitor {
     }
 
     /**
-     * Device memory that a process holds on a GPU as the driver sees it, its context included, in bytes: what cannot be
-     * lied about. At most about a second old.
+     * Device memory of a process on a GPU by the driver's figures, including its context, in bytes. A worker cannot
+     * falsify it. At most about a second old.
      *
-     * @return empty where the driver does not tell, and for the software GPU.
+     * @return empty where the driver has no figure, and for the software GPU.
      */
     public OptionalLong processBytes(String uuid, long pid) {
         Long bytes = reading(uuid).processBytes().get(pid);
         return bytes == null ? OptionalLong.empty() : OptionalLong.of(bytes);
     }
 
-    /** Device memory that one worker's context takes before it does anything; 0 while it is not known. */
+    /** Device memory of a new worker's context; 0 while it is unknown. */
     public long contextBytes(String uuid) {
         return picture.contextBytes.getOrDefault(uuid, 0L);
     }
 
-    /** Reads no more. A thread that the driver holds is left behind, and ends with the process. */
+    /** Stops reading. A thread that hangs in the driver continues until the process ends. */
     public void stop() {
         stopping = true;
         Thread running = thread;
@@ -149,7 +150,7 @@ public final class GpuMonitor {
         LockSupport.unpark(running);
         try {
             if (!running.join(STOP_LIMIT)) {
-                LOG.warn("the driver has not answered; the thread that reads the GPUs is left behind");
+                LOG.warn("the driver hangs; the thread that reads the GPUs continues until the broker ends");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -3,39 +3,31 @@ package io.hawser.broker.nvml;
 import java.util.Map;
 
 /**
- * What one GPU told of itself at one moment. What is null is not known: the driver has no such function, or the GPU no
- * such sensor.
+ * The figures of one GPU at one time. Null is unknown: the driver lacks the function, or the GPU lacks the sensor.
  *
- * @param uuid as workers tell it.
+ * @param uuid in the workers' form.
  * @param healthDetail why it is not {@link Health#OK}; empty when it is.
- * @param memoryUsedBytes of the whole device, by whomever.
- * @param utilizationPercent 0 to 100: how much of the last moments some kernel ran; of the software GPU how much of the
- *     machine's processors its workers had.
+ * @param memoryUsedBytes of the whole device, by all processes.
+ * @param utilizationPercent 0 to 100: the part of the last sample period in which a kernel ran; for the software GPU
+ * the part of the machine's processors that its workers used.
  * @param powerWatts of the whole board.
- * @param processBytes device memory of each process that computes there, by process id; empty where the driver does not
- *     tell.
+ * @param processBytes device memory of each computing process, by process id; empty where the driver has no figures.
  */
 public record GpuReading(String uuid, Health health, String healthDetail, Long memoryUsedBytes, Long memoryTotalBytes,
     Integer utilizationPercent, Integer temperatureCelsius, Double powerWatts, Map<Long, Long> processBytes) {
 
-    /** Whether it can be used. */
+    /** Whether the GPU can be used. */
     public enum Health {
-        /** As far as it tells. */
+        /** No known problem. */
         OK,
-        /** It is there, and has reported an error after which it cannot be relied on, or does not answer. */
+        /** Present, but has reported an error after which it is unreliable, or does not answer. */
         FAILING,
-        /** It is not there any more: it fell off the bus, or must be reset. */
+        /** Gone: it fell off the bus, or must be reset. */
         LOST
     }
 
-    /** One of which nothing is known but this. */
+    /** A reading without figures. */
     static GpuReading unknown(String uuid, Health health, String detail) {
         return new GpuReading(uuid, health, detail, null, null, null, null, null, Map.of());
-    }
-
-    /** The same figures with another health. */
-    GpuReading with(Health other, String detail) {
-        return new GpuReading(uuid, other, detail, memoryUsedBytes, memoryTotalBytes, utilizationPercent,
-            temperatureCelsius, powerWatts, processBytes);
     }
 }

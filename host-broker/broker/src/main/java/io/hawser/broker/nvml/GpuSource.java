@@ -2,9 +2,9 @@ package io.hawser.broker.nvml;
 
 import java.util.Map;
 
-/** Where readings come from. Used, and closed, by one thread. */
+/** A source of readings. One thread uses and closes it. */
 interface GpuSource extends AutoCloseable {
-    /** A reading of each GPU that it knows, by UUID. May take long, and may never return when a driver hangs. */
+    /** A reading of each known GPU, by UUID. May take long, and never returns when a driver hangs. */
     Map<String, GpuReading> read();
 
     @Override

@@ -20,15 +20,15 @@ import java.util.Map;
 import org.jboss.logging.Logger;
 
 /**
- * NVIDIA's management library. A function that the installed driver lacks fails as
- * {@code NVML_ERROR_FUNCTION_NOT_FOUND}, and nothing else does. One thread.
+ * NVIDIA's management library. A call of a function that the driver lacks fails with {@code
+ * NVML_ERROR_FUNCTION_NOT_FOUND}; all other functions still work. One thread.
  */
 final class Nvml implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Nvml.class);
-    /** What a driver has installed. */
+    /** The file name that drivers install. */
     static final String LIBRARY = "libnvidia-ml.so.1";
     private static final int MAX_DEVICES = 64;
-    /** Processes of a GPU; stops a wrong answer from taking all memory. */
+    /** Limit of processes of a GPU; stops a wrong answer from using all memory. */
     private static final int MAX_PROCESSES = 4096;
     private static final int TEXT_BYTES = 256;
     private static final FunctionDescriptor NO_ARGUMENT = FunctionDescriptor.of(JAVA_INT);
@@ -38,16 +38,16 @@ final class Nvml implements AutoCloseable {
     private final Arena arena = Arena.ofConfined();
     private final SymbolLookup library;
     private final Map<String, MethodHandle> functions = new HashMap<>();
-    // Of this thread, and used again for each call.
+    // Buffers of this thread, used for all calls.
     private final MemorySegment words = arena.allocate(64, 8);
     private final MemorySegment text = arena.allocate(TEXT_BYTES);
     private MemorySegment processes = arena.allocate(64 * NvmlLayout.PROCESS_INFO_V2.byteSize(), 8);
     private MemorySegment events;
 
-    /** A process on a GPU; {@code bytes} is null where the driver does not tell. */
+    /** A process on a GPU; {@code bytes} is null where the driver has no figure. */
     record Process(long pid, Long bytes) { }
 
-    /** Device memory in bytes; what the driver keeps for itself is in {@code used} of old drivers only. */
+    /** Device memory in bytes; {@code used} includes the driver's own part only with old drivers. */
     record Memory(long total, long used) { }
 
     /** An error that the driver has reported; {@code xid} is NVIDIA's number of its kind. */
@@ -58,15 +58,15 @@ final class Nvml implements AutoCloseable {
     }
 
     /**
-     * Loads and initializes it.
+     * Loads and initializes the library.
      *
      * @param name of the library.
-     * @throws NvmlException when it is not there or the driver does not answer; the message says which.
+     * @throws NvmlException when it is missing or the driver does not answer; the message gives the reason.
      */
     static Nvml open(String name) throws NvmlException {
         SymbolLookup library;
         try {
-            // Never unloaded: it leaves threads and handlers behind.
+            // Never unloaded: the library leaves threads and handlers.
             library = SymbolLookup.libraryLookup(name, Arena.global());
         } catch (IllegalArgumentException e) {
             throw new NvmlException(name + " cannot be loaded", NvmlLayout.NVML_ERROR_FUNCTION_NOT_FOUND);
@@ -81,7 +81,7 @@ final class Nvml implements AutoCloseable {
         }
     }
 
-    /** How many GPUs it knows, lost ones too. */
+    /** Number of GPUs that the driver lists, including lost ones. */
     int deviceCount() throws NvmlException {
         check("nvmlDeviceGetCount_v2", call("nvmlDeviceGetCount_v2", POINTER, words));
         return Math.min(words.get(JAVA_INT, 0), MAX_DEVICES);
@@ -94,7 +94,7 @@ final class Nvml implements AutoCloseable {
         return words.get(ADDRESS, 0);
     }
 
-    /** As workers tell it: lower-case hexadecimal digits, without {@code GPU-}. */
+    /** The UUID in the workers' form: lower-case hexadecimal digits, without {@code GPU-}. */
     String uuid(MemorySegment device) throws NvmlException {
         String name = "nvmlDeviceGetUUID";
         check(name, call(name, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT), device, text,
@@ -103,7 +103,7 @@ final class Nvml implements AutoCloseable {
         return uuid.startsWith("gpu-") ? uuid.substring(4) : uuid;
     }
 
-    /** Its memory. */
+    /** The memory of a GPU. */
     Memory memory(MemorySegment device) throws NvmlException {
         if (has("nvmlDeviceGetMemoryInfo_v2")) {
             StructLayout layout = NvmlLayout.MEMORY_V2;
@@ -113,7 +113,7 @@ final class Nvml implements AutoCloseable {
             if (result == NvmlLayout.NVML_SUCCESS) {
                 return memory(layout);
             }
-            if (new NvmlException("", result).tellsOfLoss()) {
+            if (new NvmlException("", result).isLoss()) {
                 check("nvmlDeviceGetMemoryInfo_v2", result);
             }
         }
@@ -126,14 +126,14 @@ final class Nvml implements AutoCloseable {
             words.get(JAVA_LONG, NvmlLayout.offset(layout, "used")));
     }
 
-    /** How much of the last moments some kernel ran, 0 to 100. */
+    /** The part of the last sample period in which a kernel ran, 0 to 100. */
     int utilizationPercent(MemorySegment device) throws NvmlException {
         String name = "nvmlDeviceGetUtilizationRates";
         check(name, call(name, TWO_POINTERS, device, words));
         return words.get(JAVA_INT, NvmlLayout.offset(NvmlLayout.UTILIZATION, "gpu"));
     }
 
-    /** Of the chip. */
+    /** The temperature of the chip. */
     int temperatureCelsius(MemorySegment device) throws NvmlException {
         String name = "nvmlDeviceGetTemperature";
         check(name, call(name, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, ADDRESS), device,
@@ -141,14 +141,14 @@ final class Nvml implements AutoCloseable {
         return words.get(JAVA_INT, 0);
     }
 
-    /** Of the whole board. */
+    /** The power of the whole board. */
     double powerWatts(MemorySegment device) throws NvmlException {
         String name = "nvmlDeviceGetPowerUsage";
         check(name, call(name, TWO_POINTERS, device, words));
         return Integer.toUnsignedLong(words.get(JAVA_INT, 0)) / 1000.0; // milliwatts
     }
 
-    /** The processes that compute there, those of MPS too. */
+    /** The computing processes, including those of MPS. */
     List<Process> processes(MemorySegment device) throws NvmlException {
         List<Process> found;
         if (has("nvmlDeviceGetComputeRunningProcesses_v3")) {
@@ -174,7 +174,7 @@ final class Nvml implements AutoCloseable {
     private List<Process> processes(String name, StructLayout layout, MemorySegment device) throws NvmlException {
         FunctionDescriptor descriptor = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS);
         int result = NvmlLayout.NVML_ERROR_INSUFFICIENT_SIZE;
-        // Some may come between two calls; then the next try has room for them.
+        // New processes may appear between two calls; the next try has room for them.
         for (int tries = 0; tries < 4 && result == NvmlLayout.NVML_ERROR_INSUFFICIENT_SIZE; tries++) {
             words.set(JAVA_INT, 0, (int) (processes.byteSize() / layout.byteSize()));
             result = call(name, descriptor, device, words, processes);
@@ -196,7 +196,7 @@ final class Nvml implements AutoCloseable {
         return found;
     }
 
-    /** From now on {@link #nextXid()} tells the errors of this GPU. */
+    /** Subscribes to the errors of a GPU; {@link #nextXid()} returns them. */
     void watch(MemorySegment device) throws NvmlException {
         if (events == null) {
             check("nvmlEventSetCreate", call("nvmlEventSetCreate", POINTER, words));
@@ -207,7 +207,7 @@ final class Nvml implements AutoCloseable {
             NvmlLayout.NVML_EVENT_TYPE_XID_CRITICAL_ERROR, events));
     }
 
-    /** An error that has happened since; null when there is none. Does not wait. */
+    /** The next reported error; null when there is none. Does not wait. */
     Xid nextXid() throws NvmlException {
         if (events == null) {
             return null;
@@ -237,13 +237,13 @@ final class Nvml implements AutoCloseable {
         try {
             return (int) function.invokeWithArguments(arguments);
         } catch (Throwable e) { // invokeWithArguments declares no less
-            throw new IllegalStateException(name + " is called with other arguments than it is described with", e);
+            throw new IllegalStateException(name + " was called with arguments that differ from its descriptor", e);
         }
     }
 
     private static void check(String name, int result) throws NvmlException {
         if (result != NvmlLayout.NVML_SUCCESS) {
-            throw new NvmlException(name + " answers error " + result, result);
+            throw new NvmlException(name + " failed: error=" + result, result);
         }
     }
 
@@ -252,7 +252,7 @@ final class Nvml implements AutoCloseable {
         try {
             check("nvmlShutdown", call("nvmlShutdown", NO_ARGUMENT));
         } catch (NvmlException e) {
-            LOG.debugf("NVML is left as it is: %s", e.getMessage());
+            LOG.debugf("NVML could not be shut down: %s", e.getMessage());
         }
         arena.close();
     }

@@ -16,8 +16,8 @@ final class NvmlException extends Exception {
         return code;
     }
 
-    /** Whether it says that the GPU itself cannot be reached any more, or not before it is reset. */
-    boolean tellsOfLoss() {
+    /** Whether the GPU cannot be reached any more, or not before a reset. */
+    boolean isLoss() {
         return code == NvmlLayout.NVML_ERROR_GPU_IS_LOST || code == NvmlLayout.NVML_ERROR_RESET_REQUIRED;
     }
 }

@@ -8,8 +8,8 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.StructLayout;
 
 /**
- * Numbers and structures of NVML, under the names that its header gives them; {@code NvmlHeaderTest} compares the two
- * where the header is installed. Source: CUDA 12 and 13, nvml.h, whose structures of these versions never change.
+ * Constants and structures of NVML, under the names of its header. {@code NvmlHeaderTest} compares them with the header
+ * where it is installed. Source: CUDA 12 and 13, nvml.h, whose structures of these versions never change.
  */
 final class NvmlLayout {
     static final int NVML_SUCCESS = 0;
@@ -26,7 +26,7 @@ final class NvmlLayout {
     static final long NVML_EVENT_TYPE_XID_CRITICAL_ERROR = 8; // nvmlEventTypeXidCriticalError
     static final long NVML_VALUE_NOT_AVAILABLE = -1;
 
-    /** {@code nvmlMemory_t}; its {@code used} counts what the driver keeps for itself too. */
+    /** {@code nvmlMemory_t}; {@code used} includes the driver's own memory. */
     static final StructLayout MEMORY = MemoryLayout.structLayout(JAVA_LONG.withName("total"),
         JAVA_LONG.withName("free"), JAVA_LONG.withName("used"));
     /** {@code nvmlMemory_v2_t}. */
@@ -41,7 +41,7 @@ final class NvmlLayout {
     /** {@code nvmlProcessInfo_v1_t}. */
     static final StructLayout PROCESS_INFO_V1 = MemoryLayout.structLayout(JAVA_INT.withName("pid"),
         MemoryLayout.paddingLayout(4), JAVA_LONG.withName("usedGpuMemory"));
-    /** {@code nvmlProcessInfo_v2_t}, which the functions of version 3 take too. */
+    /** {@code nvmlProcessInfo_v2_t}, also used by the functions of version 3. */
     static final StructLayout PROCESS_INFO_V2 = MemoryLayout.structLayout(JAVA_INT.withName("pid"),
         MemoryLayout.paddingLayout(4), JAVA_LONG.withName("usedGpuMemory"), JAVA_INT.withName("gpuInstanceId"),
         JAVA_INT.withName("computeInstanceId"));

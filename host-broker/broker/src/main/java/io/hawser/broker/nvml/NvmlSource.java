@@ -13,40 +13,39 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jboss.logging.Logger;
 
-/** Readings of NVIDIA's GPUs. A driver without NVML, or without some function of it, leaves figures unknown. */
+/** Readings of NVIDIA's GPUs. Figures stay unknown when the driver lacks NVML or one of its functions. */
 final class NvmlSource implements GpuSource {
     private static final Logger LOG = Logger.getLogger(NvmlSource.class);
     private static final long RETRY_NS = TimeUnit.SECONDS.toNanos(30);
-    /** Errors taken at a time; stops a driver that reports without end from keeping the thread. */
+    /** Errors per read; stops a driver that reports without end from blocking the thread. */
     private static final int MAX_XIDS = 64;
 
     private final String library;
     private final Supplier<Set<String>> known;
     private final Map<String, Device> devices = new LinkedHashMap<>();
-    private final Map<Integer, String> missing = new TreeMap<>(); // GPUs that NVML counts and does not show, and why
-    private final Set<String> told = new HashSet<>();
+    private final Map<Integer, String> missing = new TreeMap<>(); // indexes of GPUs without a handle, and the reason
+    private final Set<String> logged = new HashSet<>();
     private Nvml nvml;
     private long nextTryNs;
 
-    /** A GPU once seen; {@code ill} is what an error has made of it. */
+    /** A GPU that was found once. Its health changes by reported errors. */
     private static final class Device {
         private MemorySegment handle;
         private Health health = Health.OK;
         private String detail = "";
     }
 
-    /** Asks NVML; null where this driver or GPU does not tell. */
+    /** A query of NVML. */
     @FunctionalInterface
-    private interface Question<T> {
-        T ask() throws NvmlException;
+    private interface Query<T> {
+        T run() throws NvmlException;
     }
 
     /**
-     * Makes a source.
+     * Creates a source.
      *
      * @param library {@link Nvml#LIBRARY}, or another one in tests.
-     * @param known UUIDs of the GPUs that workers have told of: one can be lost before NVML was asked for the first
-     * time.
+     * @param known UUIDs of the GPUs that workers have reported: a GPU can be lost before the first query of NVML.
      */
     NvmlSource(String library, Supplier<Set<String>> known) {
         this.library = library;
@@ -70,7 +69,7 @@ final class NvmlSource implements GpuSource {
         for (Map.Entry<String, Device> entry : devices.entrySet()) {
             readings.put(entry.getKey(), read(entry.getKey(), entry.getValue()));
             if (nvml == null) {
-                break; // it had to be closed; the next read opens it again
+                break; // NVML was closed; the next read opens it again
             }
         }
         if (!missing.isEmpty()) {
@@ -92,9 +91,9 @@ final class NvmlSource implements GpuSource {
             for (int i = 0; i < count; i++) {
                 find(i);
             }
-            LOG.infof("NVML tells of the GPUs: gpus=%d", devices.size());
+            LOG.infof("NVML reports the GPUs: gpus=%d", devices.size());
         } catch (NvmlException e) {
-            tell("figures of the GPUs are not known: " + e.getMessage());
+            logOnce("the figures of the GPUs are unknown: " + e.getMessage());
             closeNvml();
         }
     }
@@ -107,10 +106,10 @@ final class NvmlSource implements GpuSource {
             missing.remove(index);
             nvml.watch(handle);
         } catch (NvmlException e) {
-            if (e.tellsOfLoss()) {
-                missing.put(index, e.getMessage()); // asked again each second, as one that was lost later
+            if (e.isLoss()) {
+                missing.put(index, e.getMessage()); // each read tries again
             }
-            tell("GPU " + index + " does not tell all of itself: " + e.getMessage());
+            logOnce("some figures of GPU " + index + " are unknown: " + e.getMessage());
         }
     }
 
@@ -118,23 +117,23 @@ final class NvmlSource implements GpuSource {
         try {
             Nvml.Xid event = nvml.nextXid();
             for (int i = 0; event != null; event = i++ < MAX_XIDS ? nvml.nextXid() : null) {
-                happened(event);
+                handle(event);
             }
         } catch (NvmlException e) {
-            tell("errors of GPUs are not known: " + e.getMessage());
+            logOnce("errors of GPUs are unknown: " + e.getMessage());
         }
     }
 
-    private void happened(Nvml.Xid event) {
+    private void handle(Nvml.Xid event) {
         Health health = XidKind.health(event.xid());
         devices.forEach((uuid, device) -> {
             if (!event.device().equals(device.handle)) {
                 return;
             }
-            // Guests can cause those that mean nothing for the GPU, as often as they like.
+            // DEBUG for errors that do not concern the GPU's health: guests can cause them at will.
             LOG.logf(health == Health.OK ? Logger.Level.DEBUG : Logger.Level.ERROR,
                 "the driver has reported an error: gpu=%s xid=%d", uuid, event.xid());
-            // Until the broker starts again: no event tells that a GPU is well.
+            // Until the broker restarts: no event reports a recovered GPU.
             if (health.compareTo(device.health) > 0) {
                 device.health = health;
                 device.detail = "the driver has reported XID " + event.xid();
@@ -144,7 +143,7 @@ final class NvmlSource implements GpuSource {
 
     private GpuReading read(String uuid, Device device) {
         if (device.handle == null) {
-            return GpuReading.unknown(uuid, Health.LOST, "the driver does not find it any more");
+            return GpuReading.unknown(uuid, Health.LOST, "the driver no longer finds it");
         }
         try {
             Nvml.Memory memory = orNull(() -> nvml.memory(device.handle));
@@ -164,28 +163,28 @@ final class NvmlSource implements GpuSource {
                 closeNvml();
                 return GpuReading.unknown(uuid, device.health, device.detail);
             }
-            tell("a GPU is lost: gpu=" + uuid + ": " + e.getMessage());
+            logOnce("a GPU is lost: gpu=" + uuid + ": " + e.getMessage());
             return GpuReading.unknown(uuid, Health.LOST, e.code() == NvmlLayout.NVML_ERROR_GPU_IS_LOST
                 ? "it fell off the bus: " + e.getMessage() : "it must be reset: " + e.getMessage());
         }
     }
 
-    /** The answer; null when there is none but the GPU is there. */
-    private <T> T orNull(Question<T> question) throws NvmlException {
+    /** The result of a query; null when the query failed but the GPU is present. */
+    private <T> T orNull(Query<T> query) throws NvmlException {
         try {
-            return question.ask();
+            return query.run();
         } catch (NvmlException e) {
-            if (e.tellsOfLoss() || e.code() == NvmlLayout.NVML_ERROR_UNINITIALIZED) {
+            if (e.isLoss() || e.code() == NvmlLayout.NVML_ERROR_UNINITIALIZED) {
                 throw e;
             }
-            tell("a figure of a GPU is not known: " + e.getMessage());
+            logOnce("a figure of a GPU is unknown: " + e.getMessage());
             return null;
         }
     }
 
-    /** Once: the same is found each second. */
-    private void tell(String text) {
-        if (told.add(text)) {
+    /** Logs a text once, since each second finds the same. */
+    private void logOnce(String text) {
+        if (logged.add(text)) {
             LOG.warn(text);
         }
     }

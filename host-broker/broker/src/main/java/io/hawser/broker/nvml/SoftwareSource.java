@@ -10,9 +10,9 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Readings of the software GPU: the memory of its sessions as their workers tell it, and as its utilisation what of the
- * machine's processors those workers had. Several software GPUs share the processors; a session with several counts for
- * each with its part.
+ * Readings of the software GPU: the memory that its sessions hold, and as utilization the part of the machine's
+ * processors that their workers used. Several software GPUs share the processors; a session with several GPUs counts
+ * for each with an equal part.
  */
 final class SoftwareSource implements GpuSource {
     private final Supplier<List<Device>> devices;
@@ -38,7 +38,7 @@ final class SoftwareSource implements GpuSource {
             if (session.gpus().isEmpty() || session.workerPid() == 0) {
                 continue;
             }
-            // A session tells one figure for all its GPUs: it is shown with the first.
+            // A session reports one figure for all its GPUs: it counts for the first.
             bytes.merge(session.gpus().getFirst(), session.statistics().deviceBytes(), Long::sum);
             Optional<Duration> used = ProcessHandle.of(session.workerPid()).flatMap(p -> p.info().totalCpuDuration());
             if (used.isEmpty()) {

@@ -1,2 +1,2 @@
-/** What the GPUs tell of themselves: NVIDIA's by NVML, the software GPU's by what its workers use. */
+/** The GPUs' figures: NVIDIA's from NVML, the software GPU's from the use of its workers. */
 package io.hawser.broker.nvml;
