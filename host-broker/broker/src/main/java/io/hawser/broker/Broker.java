@@ -62,35 +62,35 @@ import java.util.concurrent.TimeoutException;
 import org.jboss.logging.Logger;
 
 /**
- * The broker without its REST interface: front door, sessions and workers on one event loop, which is never on the path
- * of a CUDA call. Thread-safe.
+ * The broker without its REST interface: front door, sessions and workers on one event loop. CUDA calls never pass
+ * through the broker. Thread-safe.
  */
 public final class Broker {
     private static final Logger LOG = Logger.getLogger(Broker.class);
-    /** Past the time that workers have to end: what a stop may take in all. */
+    /** Time for a stop beyond the workers' own limit. */
     private static final Duration STOP_MARGIN = Duration.ofSeconds(3);
-    /** How old the database's knowledge of when a token was used can be. */
+    /** Seconds between writes of the tokens' last use to the database. */
     private static final int TOKEN_USES_SECONDS = 60;
     private static final long GPU_LOOK_MS = 1000;
     private static final long MPS_PAUSE_MS = 2000;
 
     private static final long LEDGER_SWEEP_MS = 1000;
 
-    /** Told what happens, for metrics; on the event loop. */
+    /** Receives the broker's events, for metrics; on the event loop. */
     public interface Listener extends DoorListener {
-        /** A worker became ready, this long after it was started. */
+        /** A worker became ready; {@code time} since its start. */
         void workerStarted(Duration time);
 
         /** A worker failed before it had a session. */
         default void workerFailed(String reason) { }
 
-        /** A session has its worker. */
+        /** A session has received its worker. */
         default void sessionRuns(SessionView session) { }
 
-        /** A session that had a worker is over; {@code error} says whether something went wrong. */
+        /** A session that had a worker has ended; {@code error} when a failure ended it. */
         default void sessionOver(SessionView session, String reason, boolean error) { }
 
-        /** For whoever does not care. */
+        /** Only traces the events. */
         Listener NONE = new Listener() {
             @Override
             public void refused(Carrier carrier, Refusal refusal) {
@@ -193,33 +193,34 @@ public final class Broker {
             }
         });
         pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), vgpus::percentage,
-            this::weight, this::gpus);
+            this::weight, this::setGpus);
         gpuMonitor = new GpuMonitor(new Monitored());
         StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
-        loop.scheduleAtFixedRate(this::lookAtMemory, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
+        loop.scheduleAtFixedRate(this::checkMemory, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
             table -> pools.need(table.kinds()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
-        loop.scheduleWithFixedDelay(gpuWatch::look, GPU_LOOK_MS, GPU_LOOK_MS, TimeUnit.MILLISECONDS);
+        loop.scheduleWithFixedDelay(gpuWatch::check, GPU_LOOK_MS, GPU_LOOK_MS, TimeUnit.MILLISECONDS);
         loop.scheduleWithFixedDelay(tokenService::noteUses, TOKEN_USES_SECONDS, TOKEN_USES_SECONDS,
             TimeUnit.SECONDS);
     }
 
     /**
-     * Under MPS a fault ends the work of all processes on the GPU, and MPS's server takes no new one there until all
-     * that it had have gone: also those that have not noticed, and workers that were ready.
+     * Recovers from a fault under MPS. A fault ends the work of all processes on the GPU, and MPS's server accepts no
+     * new process there until all previous ones have ended. This includes processes that have not noticed the fault,
+     * and ready workers.
      */
     private void recoverMps(EventLoop loop, SessionView faulted) {
-        String reason = "under MPS a fault on its GPU has ended its work";
+        String reason = "a fault on its GPU under MPS has ended its work";
         Instant then = Instant.now();
-        LOG.warnf("session %d has lost its GPU under MPS, and with it all that use the GPU: gpus=%s vgpu=%s",
+        LOG.warnf("a fault of session %d under MPS ends all work on its GPUs: gpus=%s vgpu=%s",
             faulted.id(), faulted.gpus(), faulted.guest().vgpu());
         pools.renew(faulted.gpus(), reason);
-        // Guests hear of the fault itself before, if they ask.
+        // The pause lets guests receive the CUDA error of the fault first, if they call.
         loop.schedule(() -> sessions.endAllOn(faulted.gpus(), then, reason), MPS_PAUSE_MS, TimeUnit.MILLISECONDS);
     }
 
@@ -231,17 +232,17 @@ public final class Broker {
         return pools.state().devices();
     }
 
-    /** These GPUs there are. Event loop only. */
-    void gpus(List<Device> devices) {
-        gpuWatch.told(devices);
+    /** Sets the GPUs. Event loop only. */
+    void setGpus(List<Device> devices) {
+        gpuWatch.setDevices(devices);
     }
 
     /**
-     * Starts a broker: its port is open and its first workers are on their way when this returns.
+     * Starts a broker. On return its port is open and its first workers are starting.
      *
-     * @param environment what workers may inherit from.
-     * @param descriptionHash of the API that the workers speak.
-     * @throws StartException when it cannot start; nothing of it is left.
+     * @param environment variables that workers may inherit.
+     * @param descriptionHash hash of the workers' API description.
+     * @throws StartException when it cannot start; everything is released then.
      */
     public static Broker start(BrokerConfig config, Map<String, String> environment, Listener listener,
         long descriptionHash) {
@@ -275,7 +276,7 @@ public final class Broker {
         }
     }
 
-    /** NVIDIA's driver gives processes equal time, and does it better than turns; other shares are ours to give. */
+    /** Equal shares are left to NVIDIA's driver, which divides time better than turns; turns divide other shares. */
     private boolean leavesEqualShares() {
         PoolState known = gpuKnown.getNow(null);
         return known != null && known.backend().equals("nvidia") && config.turns().mode().equals("auto");
@@ -305,7 +306,7 @@ public final class Broker {
     private void closeRegions(String reason) {
         CompletableFuture<Void> closed = new CompletableFuture<>();
         group.next().execute(() -> regions.stop(reason).thenRun(() -> closed.complete(null)));
-        await(closed, STOP_MARGIN, "regions are left behind; their files stay");
+        await(closed, STOP_MARGIN, "some regions were not closed in time; their files stay");
     }
 
     private static WorkerPool.Limits limits(BrokerConfig config) {
@@ -319,7 +320,7 @@ public final class Broker {
         try {
             stateDir.close();
         } catch (IOException e) {
-            LOG.warnf("the state folder could not be tidied: %s", e.getMessage());
+            LOG.warnf("the state folder could not be closed: %s", e.getMessage());
         }
     }
 
@@ -327,13 +328,13 @@ public final class Broker {
         return gpuMonitor.contextBytes(gpu);
     }
 
-    /** Each second, on the event loop. */
-    private void lookAtMemory() {
+    /** Checks the ledgers and the driver's figures. Each second, on the event loop. */
+    private void checkMemory() {
         ledgers.sweep();
-        outsideLook.look();
+        outsideLook.check();
     }
 
-    /** What is compared with what the driver says. */
+    /** The figures for the comparison of ledgers and driver. */
     private final class Memory implements OutsideLook.Watched {
         @Override
         public List<SessionView> sessions() {
@@ -366,7 +367,7 @@ public final class Broker {
         }
     }
 
-    /** What the figures of the GPUs need to know. */
+    /** The sources of the GPU monitor. */
     private final class Monitored implements GpuMonitor.Watched {
         @Override
         public List<Device> devices() {
@@ -389,12 +390,12 @@ public final class Broker {
         stateDir.writeEndpoints(guestEndpoint(), guestTlsEndpoint(), http);
     }
 
-    /** Where guests connect, {@code host:port}; empty when they may come by TLS only. */
+    /** The guests' address, {@code host:port}; empty when the broker accepts only TLS. */
     public String guestEndpoint() {
         return text(door.address());
     }
 
-    /** Where guests connect by TLS, {@code host:port}; empty when they cannot. */
+    /** The guests' address for TLS, {@code host:port}; empty without TLS. */
     public String guestTlsEndpoint() {
         return text(door.tlsAddress());
     }
@@ -407,27 +408,27 @@ public final class Broker {
         return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + address.getPort();
     }
 
-    /** When it was started. */
+    /** Time of the start. */
     public Instant started() {
         return started;
     }
 
-    /** Its settings. */
+    /** The broker's settings. */
     public BrokerConfig config() {
         return config;
     }
 
-    /** The pool as it is now. */
+    /** A snapshot of the pool. */
     public PoolState pool() {
         return pools.state();
     }
 
-    /** What the GPUs tell of themselves. */
+    /** The figures of the GPUs. */
     public GpuMonitor gpuMonitor() {
         return gpuMonitor;
     }
 
-    /** Why workers for a GPU do not start; empty while they do. */
+    /** Why workers for a GPU do not start; empty when they start. */
     public String workerFailure(String gpuUuid) {
         return pools.failure(gpuUuid);
     }
@@ -437,22 +438,22 @@ public final class Broker {
         return command.confinement().describe();
     }
 
-    /** Its sessions. */
+    /** The sessions. */
     public SessionRegistry sessions() {
         return sessions;
     }
 
-    /** What sessions hold of the GPUs' memory; its figures are for any thread. */
+    /** The sessions' GPU memory; its figures are for any thread. */
     public Ledgers ledgers() {
         return ledgers;
     }
 
-    /** By what vGPUs that share a GPU are kept apart in time. */
+    /** The way in which vGPUs share a GPU's time. */
     public TurnMode turnMode() {
         return turnMode;
     }
 
-    /** The regions that it serves. */
+    /** The regions. */
     public Regions regions() {
         return regions;
     }
@@ -462,47 +463,47 @@ public final class Broker {
         return adminToken;
     }
 
-    /** Its vGPUs. */
+    /** The vGPUs. */
     public VgpuTable vgpus() {
         return vgpus;
     }
 
-    /** Makes and changes vGPUs. */
+    /** Creates, changes and deletes vGPUs. */
     public VgpuService vgpuService() {
         return vgpuService;
     }
 
-    /** Makes and revokes tokens. */
+    /** Creates and revokes tokens. */
     public TokenService tokenService() {
         return tokenService;
     }
 
-    /** What outlives it. Not on an event loop. */
+    /** The persistent state. Not on an event loop. */
     public Database database() {
         return database;
     }
 
-    /** Completes when the first worker has told which GPU there is. */
+    /** Completes when the first worker has reported the GPUs. */
     public CompletableFuture<PoolState> gpuKnown() {
         return gpuKnown;
     }
 
-    /** Connections that have not proved who they are. */
+    /** Number of connections whose guests have not proved their tokens. */
     public int halfOpenConnections() {
         return group.next().submit(door::halfOpen).syncUninterruptibly().getNow();
     }
 
-    /** For how long the event loop has not come round; less than a second when it is well. Any thread, at once. */
+    /** Time since the event loop last ran its timer; below a second for a healthy loop. Any thread, at once. */
     public Duration loopSilence() {
         return pulse.silence();
     }
 
-    /** Addresses that have connections or sessions at the doors for guests. */
+    /** Number of addresses that have connections or sessions at the guests' doors. */
     public int guestPeers() {
         return door.peers();
     }
 
-    /** Does something on the event loop. */
+    /** Runs work on the event loop and waits for it. */
     void onLoop(Runnable work) {
         group.next().submit(work).syncUninterruptibly();
     }
@@ -512,7 +513,7 @@ public final class Broker {
         return group.next().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);
     }
 
-    /** Ends sessions and workers, in bounded time, and frees the state folder. */
+    /** Ends sessions and workers in bounded time, and frees the state folder. */
     public void stop(String reason) {
         door.close();
         gpuMonitor.stop();
@@ -525,7 +526,7 @@ public final class Broker {
             pools.stop(reason).thenRun(() -> stopped.complete(null));
         });
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
-            "workers are left behind; they end when the broker's end of their control sockets closes");
+            "some workers have not ended in time; they end when the broker closes their control sockets");
         closeRegions(reason);
         tokenService.noteUses();
         acts.close();
@@ -545,13 +546,13 @@ public final class Broker {
         } catch (TimeoutException e) {
             LOG.error(leftBehind);
         } catch (ExecutionException e) {
-            LOG.error("the broker could not be stopped in order", e.getCause());
+            LOG.error("the broker's stop has failed", e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }
 
-    /** Passes the pool's news on. */
+    /** Passes the pool's events on. */
     private final class PoolListener implements WorkerPool.Listener {
         private final Listener listener;
 

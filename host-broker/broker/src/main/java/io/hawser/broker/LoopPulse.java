@@ -4,18 +4,18 @@ import io.netty.channel.EventLoop;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
-/** Tells how long an event loop has not come round: whoever asks neither waits for it nor wakes it. */
+/** Measures the time since an event loop last ran its timer. Reading it neither waits for the loop nor wakes it. */
 final class LoopPulse {
     private static final long PERIOD_MS = 500;
 
     private volatile long beatNs = System.nanoTime();
 
-    /** Watches a loop until it is shut down. */
+    /** Watches a loop until its shutdown. */
     LoopPulse(EventLoop loop) {
         loop.scheduleAtFixedRate(() -> beatNs = System.nanoTime(), PERIOD_MS, PERIOD_MS, TimeUnit.MILLISECONDS);
     }
 
-    /** For how long it has not come round; less than a second when it is well. Any thread. */
+    /** Time since the loop last ran its timer; below a second for a healthy loop. Any thread. */
     Duration silence() {
         return Duration.ofNanos(Math.max(0, System.nanoTime() - beatNs));
     }

@@ -17,7 +17,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
 
-/** The broker's folder, locked as long as this is open: two brokers would overwrite each other's files. */
+/** The broker's folder, locked while this is open: two brokers would overwrite each other's files. */
 final class StateDir implements AutoCloseable {
     private static final int MAX_PID_CHARACTERS = 20;
 
@@ -30,9 +30,9 @@ final class StateDir implements AutoCloseable {
     }
 
     /**
-     * Makes the folder when it is missing, with mode 0700, and locks it.
+     * Creates the folder with mode 0700 if it is missing, and locks it.
      *
-     * @throws StartException when it cannot be used, another user can change it, or another broker uses it.
+     * @throws StartException when it is unusable, another user can change it, or another broker uses it.
      */
     static StateDir open(Path path) {
         Path absolute = path.toAbsolutePath();
@@ -62,7 +62,7 @@ final class StateDir implements AutoCloseable {
         }
     }
 
-    /** Another user who can change the folder could put a token of his own there. */
+    /** Checks the folder's owner: another user who can change it could put a token there. */
     private static void check(Path path) throws IOException {
         try (Folder folder = Folder.open(path)) {
             FileStatus status = folder.status();
@@ -78,7 +78,7 @@ final class StateDir implements AutoCloseable {
         try {
             return file.tryLock();
         } catch (OverlappingFileLockException e) {
-            // Held by this JVM: the same answer as from another one.
+            // This JVM holds the lock: the same answer as for another process.
             return null;
         }
     }
@@ -89,12 +89,12 @@ final class StateDir implements AutoCloseable {
         return StandardCharsets.US_ASCII.decode(text.flip()).toString().strip();
     }
 
-    /** A file of the folder. */
+    /** The path of a file in the folder. */
     Path resolve(String name) {
         return path.resolve(name);
     }
 
-    /** Writes where the broker can be reached; readers see the old file or the new. */
+    /** Writes the broker's addresses; readers see the old file or the new. */
     void writeEndpoints(String guest, String guestTls, String http) throws IOException {
         PrivateFile.write(resolve("endpoints.json"),
             "{\"guest\":\"" + guest + "\",\"guestTls\":\"" + guestTls + "\",\"http\":\"" + http + "\"}\n");

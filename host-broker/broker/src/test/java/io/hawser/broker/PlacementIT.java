@@ -106,7 +106,7 @@ class PlacementIT {
             TokenService.Made stuck = test.token("fixed");
             try (TestGuest guest = guest(broker, token)) {
                 assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
-                broker.onLoop(() -> broker.gpus(both.stream().filter(d -> !d.uuid().equals(lost)).toList()));
+                broker.onLoop(() -> broker.setGpus(both.stream().filter(d -> !d.uuid().equals(lost)).toList()));
                 assertTrue(guest.closed(), "its GPU is gone");
             }
             TestBroker.await("the end of its session", () -> broker.sessions().list().isEmpty());
@@ -115,7 +115,7 @@ class PlacementIT {
             try (TestGuest guest = guest(broker, token); TestGuest none = guest(broker, stuck)) {
                 assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode(), "on the other GPU");
                 assertTrue(none.receive().refusedMessage().contains("must be there: vgpu=fixed gpu=" + lost));
-                broker.onLoop(() -> broker.gpus(both));
+                broker.onLoop(() -> broker.setGpus(both));
                 assertEquals(fixed.placedGpus(), broker.vgpus().find("fixed").orElseThrow().placedGpus());
                 assertEquals(1, broker.sessions().list().size(), "who has moved stays");
             }

@@ -11,13 +11,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/** A GPU; see openapi.yml. What is null is not known. */
+/** A GPU; see openapi.yml. Null is unknown. */
 public record GpuInfo(int index, String name, String uuid, String backend, long totalBytes, long usedBytes,
     String pciBusId, String computeCapability, int sessions, long reservedBytes, long contextBytes, int vgpus,
     String health, String healthDetail, Integer utilizationPercent, Long memoryUsedBytes, Integer temperatureCelsius,
     Double powerWatts) {
 
-    /** The GPUs in the workers' order, from pictures; any thread. */
+    /** The GPUs in the workers' order, from snapshots; any thread. */
     public static List<GpuInfo> list(Broker broker) {
         PoolState pool = broker.pool();
         List<SessionView> sessions = broker.sessions().list();

@@ -9,7 +9,7 @@ public record RegionInfo(String name, String path, String doorbellSocket, int ve
     long sizeBytes, long heapBytes, int slots, int slotsInUse, int sessions, long guestTimeoutMs, String state,
     String problem) {
 
-    /** As the interface shows it. */
+    /** Converts a region to its form in the REST interface. */
     public static RegionInfo of(RegionView view) {
         RegionSettings settings = view.settings();
         return new RegionInfo(settings.name(), settings.hasDoorbell() ? "" : settings.place(),

@@ -15,7 +15,7 @@ public record SessionInfo(long id, String vgpu, String carrier, String keyId, St
     public record Statistics(long calls, long replies, long roundTrips, long bytesIn, long bytesOut,
         long refusedRecords, long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) { }
 
-    /** As the interface shows it. */
+    /** Converts a session to its form in the REST interface. */
     public static SessionInfo of(SessionView view) {
         WorkerStats totals = view.statistics();
         return new SessionInfo(view.id(), view.guest().vgpu(), view.guest().carrier().label(), view.guest().keyId(),

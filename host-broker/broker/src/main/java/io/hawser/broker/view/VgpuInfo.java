@@ -14,13 +14,13 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
     String problem, List<String> placedGpus, int sessions, int startsWaiting, long usedBytes,
     int tokens) {
 
-    /** Whose it is; see openapi.yml. */
+    /** The owner of a vGPU; see openapi.yml. */
     public record Owner(String kind, String id) { }
 
     /**
-     * As the interface shows it.
+     * Converts a vGPU to its form in the REST interface.
      *
-     * @param broker knows what its sessions have and wait for.
+     * @param broker has the memory and the waiting starts of its sessions.
      */
     public static VgpuInfo of(VgpuView view, Broker broker) {
         return of(view, broker, broker.pool().waiting());
@@ -35,7 +35,7 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
             waiting.getOrDefault(vgpu.name(), 0), broker.ledgers().usedBytes(vgpu.name()), view.tokens());
     }
 
-    /** The vGPUs by name, from pictures; any thread. */
+    /** The vGPUs by name, from snapshots; any thread. */
     public static List<VgpuInfo> list(Broker broker) {
         Map<String, Integer> waiting = broker.pool().waiting();
         return broker.vgpus().list().stream().map(view -> of(view, broker, waiting)).toList();
