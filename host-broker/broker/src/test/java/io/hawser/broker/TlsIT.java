@@ -144,7 +144,7 @@ class TlsIT {
             broker.awaitEndpoints();
             String output = broker.output();
             assertTrue(output.contains("the REST interface is open to the network WITHOUT TLS"), output);
-            assertTrue(output.contains("guests are served over the network WITHOUT TLS"), output);
+            assertTrue(output.contains("guests connect over the network WITHOUT TLS"), output);
         }
         try (RealProcess broker = new RealProcess(folder, "half", stateDir, "-Dhawser.tls.certificate=/none")) {
             assertEquals(1, broker.awaitExit());
