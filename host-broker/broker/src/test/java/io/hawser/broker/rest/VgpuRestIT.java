@@ -146,8 +146,8 @@ class VgpuRestIT {
             assertTrue(guest.closed());
         }
         admin().get(VGPUS + "/two/tokens").then().body("", hasSize(0));
-        assertProblem(admin().delete(VGPUS + "/two/tokens/" + keyId).then(), 404, "no such token");
-        assertProblem(admin().delete(VGPUS + "/two/tokens/default").then(), 404, "no such token");
+        assertProblem(admin().delete(VGPUS + "/two/tokens/" + keyId).then(), 404, "the vGPU does not have the token");
+        assertProblem(admin().delete(VGPUS + "/two/tokens/default").then(), 404, "the vGPU does not have the token");
         assertProblem(admin().body("{\"expires\":\"2000-01-01T00:00:00Z\"}").post(VGPUS + "/two/tokens").then(), 400,
             "in the future");
         String another = admin().body("{}").post(VGPUS + "/two/tokens").then().statusCode(201)
