@@ -84,8 +84,8 @@ public final class TokenService {
             acts.onLoop(() -> {
                 requireVgpu(vgpu);
                 if (tokens.count(vgpu) >= MAX_TOKENS) {
-                    throw new VgpuException(VgpuException.Kind.CONFLICT, "a vGPU can have at most " + MAX_TOKENS
-                        + " tokens: vgpu=" + vgpu);
+                    throw new VgpuException(VgpuException.Kind.CONFLICT, "a vGPU must not exceed its limit of tokens: "
+                        + "vgpu=" + vgpu + " max=" + MAX_TOKENS);
                 }
                 return null;
             });

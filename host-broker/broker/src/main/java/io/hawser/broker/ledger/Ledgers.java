@@ -97,7 +97,8 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         refresh(vgpu, book);
         int slot = book.taken.nextClearBit(0);
         if (slot >= slotCount) {
-            throw new IOException("a vGPU can have at most " + slotCount + " workers: vgpu=" + vgpu);
+            throw new IOException("a vGPU must not exceed its limit of workers: vgpu=" + vgpu + " max="
+                + slotCount);
         }
         book.ledger.clear(slot); // a child of the previous worker may still write to it
         book.taken.set(slot);
