@@ -201,7 +201,7 @@ public final class Broker {
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
         vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
-            table -> pools.need(table.kinds()));
+            table -> pools.keepReady(table.kinds()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
         loop.scheduleWithFixedDelay(gpuWatch::check, GPU_LOOK_MS, GPU_LOOK_MS, TimeUnit.MILLISECONDS);
@@ -561,22 +561,22 @@ public final class Broker {
         }
 
         @Override
-        public void said(Worker worker, WorkerMessage message) {
-            sessions.said(worker, message);
+        public void onMessage(Worker worker, WorkerMessage message) {
+            sessions.handle(worker, message);
         }
 
         @Override
-        public void gone(Worker worker, String reason) {
-            sessions.gone(worker, reason);
+        public void onExit(Worker worker, String reason) {
+            sessions.onExit(worker, reason);
         }
 
         @Override
-        public void failed(String reason) {
+        public void onStartFailure(String reason) {
             listener.workerFailed(reason);
         }
 
         @Override
-        public void started(Duration time) {
+        public void onReady(Duration time) {
             listener.workerStarted(time);
             if (gpuKnown.complete(pools.state())) {
                 gpuMonitor.start(pools.state().backend());

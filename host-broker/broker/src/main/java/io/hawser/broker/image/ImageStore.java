@@ -225,7 +225,7 @@ public final class ImageStore implements AutoCloseable {
         Image image = images(vgpu).get(sha256);
         try {
             if (image == null) {
-                worker.tellNoImage(sha256);
+                worker.sendImageDropped(sha256);
             } else {
                 worker.giveImage("image", sha256, image.bytes, image.descriptor);
             }

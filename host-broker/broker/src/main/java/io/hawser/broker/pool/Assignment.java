@@ -4,16 +4,16 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 
 /**
- * What a worker is told of its session.
+ * The parameters of a session, which the broker sends to its worker.
  *
  * @param sessionId counts up from 1 since the broker started.
- * @param vgpu name of the share.
- * @param memoryBytes device memory quota; 0 is all of it.
+ * @param vgpu name of the vGPU.
+ * @param memoryBytes device memory quota; 0 allows all memory of the GPUs.
  * @param peer address of the guest.
- * @param program what the guest says its program is; for logs only.
- * @param images digests of the device code that the broker keeps for the share.
- * @param place where the guest is in shared memory; null when the descriptor that goes with this is a socket.
- * @param seat in the ledger of the share.
+ * @param program the program's name as the guest sent it; for logs only.
+ * @param images digests of the device code that the broker keeps for the vGPU.
+ * @param place the guest's slot in shared memory; null when the descriptor sent with the assignment is a socket.
+ * @param seat the worker's slot in the ledger of the vGPU.
  */
 public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
     List<String> images, Place place, LedgerSlot seat) {
@@ -21,16 +21,16 @@ public record Assignment(long sessionId, String vgpu, long memoryBytes, String p
     /**
      * A slot of a region.
      *
-     * @param regionBytes whole region.
-     * @param slotCount its slots.
-     * @param slot the guest's.
+     * @param regionBytes size of the whole region.
+     * @param slotCount number of slots in the region.
+     * @param slot number of the guest's slot.
      * @param kind as in RegionLayout: KIND_PROCESS or KIND_MACHINE.
-     * @param mapAddress where the guest says that it has mapped the region; 0 for anywhere.
+     * @param mapAddress address at which the guest reports to have mapped the region; 0 for any address.
      * @param epoch of the region.
      */
     public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress, long epoch) { }
 
-    /** Its fields in a message to the worker. */
+    /** Adds the fields of this assignment to a message to the worker. */
     void describe(ObjectNode message) {
         message.put("sessionId", sessionId).put("vgpu", vgpu).put("memoryBytes", memoryBytes).put("peer", peer)
             .put("program", program).put("carrier", place == null ? "tcp" : "shm");

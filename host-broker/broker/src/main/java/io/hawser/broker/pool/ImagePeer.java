@@ -2,19 +2,19 @@ package io.hawser.broker.pool;
 
 import io.hawser.broker.posix.PosixException;
 
-/** A worker, as far as images go. */
+/** The image store's view of a worker. */
 public interface ImagePeer {
-    /** Its number, for the log. */
+    /** Number of the worker, for the log. */
     long id();
 
     /**
-     * Gives it an image's memory: to write ({@code store}) or to read ({@code image}). The caller still owns its
-     * copy of the descriptor.
+     * Sends the worker an image's memory: to write ({@code store}) or to read ({@code image}). The caller keeps its
+     * copy of the descriptor and closes it.
      *
-     * @throws PosixException when the worker does not take it; it is of no further use then.
+     * @throws PosixException when the send fails; the worker is then unusable.
      */
     void giveImage(String type, String sha256, long bytes, int descriptor) throws PosixException;
 
-    /** Tells it that an image is kept no more. */
-    void tellNoImage(String sha256);
+    /** Notifies the worker that the broker no longer keeps an image. */
+    void sendImageDropped(String sha256);
 }

@@ -5,7 +5,7 @@ import java.util.List;
 
 /** A worker's slot in the ledger of its session's vGPU. Immutable; any thread. */
 public final class LedgerSlot {
-    /** The most bytes that the broker takes from a worker's claim. */
+    /** Upper bound in bytes for a worker's claim; the broker reduces larger claims to this value. */
     public static final long MAX_BYTES = 1L << 53;
 
     private final String vgpu;
@@ -16,10 +16,10 @@ public final class LedgerSlot {
     private final List<Long> contextBytes;
 
     /**
-     * A slot.
+     * Describes a slot.
      *
-     * @param descriptor of the ledger's memory; the caller keeps it open as long as the worker lives.
-     * @param contextBytes what a context costs on each GPU; 0 while that is not known.
+     * @param descriptor of the ledger's memory; the caller keeps it open until the worker ends.
+     * @param contextBytes memory of a context on each GPU; 0 where unknown.
      */
     public LedgerSlot(String vgpu, int descriptor, Ledger ledger, int slot, List<String> gpus,
         List<Long> contextBytes) {
@@ -36,17 +36,17 @@ public final class LedgerSlot {
         return vgpu;
     }
 
-    /** The ledger's memory; the broker's own descriptor, open as long as the worker lives. Event loop. */
+    /** The broker's own descriptor of the ledger's memory, open until the worker ends. Event loop. */
     public int descriptor() {
         return descriptor;
     }
 
-    /** Slots of the ledger. */
+    /** Number of slots in the ledger. */
     public int slots() {
         return ledger.slotCount();
     }
 
-    /** The worker's. */
+    /** Number of the worker's slot. */
     public int slot() {
         return slot;
     }
@@ -56,12 +56,12 @@ public final class LedgerSlot {
         return gpus;
     }
 
-    /** What a context costs on each of them; 0 while that is not known. */
+    /** Memory of a context on each of these GPUs, in bytes; 0 where unknown. */
     public List<Long> contextBytes() {
         return contextBytes;
     }
 
-    /** What the session holds now on all GPUs, as its worker says, bounded. */
+    /** Memory that the session holds on all GPUs, as its worker reports it, bounded by {@link #MAX_BYTES}. */
     public long heldBytes() {
         long sum = 0;
         for (int column = 0; column < gpus.size(); column++) {

@@ -17,19 +17,23 @@ import java.util.function.ToIntFunction;
 import org.jboss.logging.Logger;
 
 /**
- * Starts that wait for a worker of one pool: a line for each vGPU, served by virtual time with the compute share as
- * weight (start-time fair queueing; Goyal, Vin and Cheng, SIGCOMM 1996). A start costs the worker that it takes.
+ * Starts that wait for a worker of one pool. Each vGPU has a line. The queue serves the lines by virtual time with the
+ * compute share as weight (start-time fair queueing; Goyal, Vin and Cheng, SIGCOMM 1996). A start costs the worker that
+ * it takes.
  *
- * <p>A vGPU is <em>above its share</em> when another vGPU that waits, or has waited in the last {@link #LATELY_NS}, has
- * a smaller tag. Each of these others keeps a ready worker from it. One thread.
+ * <p>A vGPU is <em>above its share</em> when another vGPU has a smaller tag and waits, or has waited in the last {@link
+ * #LATELY_NS}. Each of these others keeps a ready worker from it. One thread.
  *
  * @param <T> a start; compared by identity.
  */
 final class StartQueue<T> {
     private static final Logger LOG = Logger.getLogger(StartQueue.class);
-    /** Time for which a vGPU that waits no more keeps its reserved worker and its tag. */
+    /** How long a vGPU without waiting starts keeps its reserved worker and its tag. */
     static final long LATELY_NS = TimeUnit.SECONDS.toNanos(10);
-    /** Virtual time that a worker costs at weight 1; weights go to 100, and 2^31 starts fit into a long. */
+    /**
+     * Virtual time that a worker costs at weight 1. Weights are at most 100, and the cost of 2^31 starts fits into a
+     * long.
+     */
     private static final long WORKER_COST = 1L << 32;
 
     private final StartRules rules;
@@ -49,9 +53,9 @@ final class StartQueue<T> {
         private final String vgpu;
         private final Deque<Place<T>> places = new ArrayDeque<>();
         private long cost; // of a worker, in virtual time
-        private long nextTag = Long.MIN_VALUE; // without regard to how far it may trail
-        private long waitedNs; // when it last waited
-        private boolean isTold; // the log says that it is above its share
+        private long nextTag = Long.MIN_VALUE; // before the limit on how far a line may trail
+        private long waitedNs; // time of its last waiting start
+        private boolean isLogged; // the log has a line that the vGPU is above its share
 
         Line(String vgpu) {
             this.vgpu = vgpu;
@@ -72,9 +76,9 @@ final class StartQueue<T> {
         this.nowNs = nowNs;
     }
 
-    /** Puts a start at the end of its vGPU's line; false, and nothing happens, when the line is full. */
+    /** Puts a start at the end of its vGPU's line. Returns false and changes nothing when the line is full. */
     boolean offer(String vgpu, T start) {
-        forget();
+        dropIdleLines();
         Line<T> line = lines.computeIfAbsent(vgpu, Line::new);
         line.cost = WORKER_COST / weights.applyAsInt(vgpu);
         line.waitedNs = nowNs.getAsLong();
@@ -86,7 +90,7 @@ final class StartQueue<T> {
         return true;
     }
 
-    /** Takes a start out whose guest has left, at no cost; false when the start is not in line. */
+    /** Removes a start whose guest has left, at no cost. Returns false when the start is not in line. */
     boolean remove(String vgpu, T start) {
         Line<T> line = lines.get(vgpu);
         if (line == null || !line.places.removeIf(place -> place.start == start)) {
@@ -97,7 +101,7 @@ final class StartQueue<T> {
         return true;
     }
 
-    /** Takes all starts out, in the order of arrival. */
+    /** Removes all starts and returns them in the order of arrival. */
     List<T> removeAll() {
         List<T> starts = lines.values().stream().flatMap(line -> line.places.stream())
             .sorted(Comparator.comparingLong(Place::number)).map(Place::start).toList();
@@ -107,17 +111,17 @@ final class StartQueue<T> {
     }
 
     /**
-     * Takes the start out that gets one of the ready workers, and charges its vGPU.
+     * Removes the start that gets one of the ready workers, and charges its vGPU.
      *
      * @param ready workers that wait for a start.
-     * @param size workers that the pool is to keep ready.
-     * @return null when no start may have one.
+     * @param size ready workers that the pool aims for.
+     * @return null when no start may take a worker.
      */
     T next(int ready, int size) {
         if (ready == 0 || waiting == 0) {
             return null;
         }
-        forget();
+        dropIdleLines();
         List<Line<T>> order = byTag();
         for (int before = 0; before < order.size(); before++) {
             Line<T> line = order.get(before);
@@ -127,8 +131,8 @@ final class StartQueue<T> {
             if (ready > Math.min(size, before)) {
                 return serve(line);
             }
-            if (!line.isTold) {
-                line.isTold = true;
+            if (!line.isLogged) {
+                line.isLogged = true;
                 LOG.infof("vGPU %s is above its share of starts and leaves ready workers to others: waiting=%d",
                     line.vgpu, line.places.size());
             }
@@ -145,7 +149,7 @@ final class StartQueue<T> {
         return line.places.remove().start;
     }
 
-    /** Charges a vGPU for a worker that was started for one of its starts and serves none, since that has left. */
+    /** Charges a vGPU for a worker that the pool started for it and that serves nobody, because the guest has left. */
     void charge(String vgpu) {
         Line<T> line = lines.get(vgpu);
         if (line != null) {
@@ -154,48 +158,51 @@ final class StartQueue<T> {
     }
 
     /**
-     * How many workers to start now; 0 or less for none.
+     * Number of workers to start now; 0 or less for none.
      *
      * @param ready workers that wait for a start.
      * @param starting workers that are not ready yet.
-     * @param size workers that the pool is to keep ready.
+     * @param size ready workers that the pool aims for.
      */
     int toStart(int ready, int starting, int size) {
-        forget();
+        dropIdleLines();
         int missing = size + waiting - ready - starting;
-        if (missing <= 0 || welcome() > 0) {
+        if (missing <= 0 || fairWaiting() > 0) {
             return missing;
         }
         List<Line<T>> order = byTag();
         long last = order.isEmpty() ? Long.MIN_VALUE : tag(order.getLast());
-        if (last <= welcomeUpTo()) {
+        if (last <= fairTagLimit()) {
             return missing; // no vGPU is above its share
         }
         int reserved = Math.min(size, (int) order.stream().filter(line -> tag(line) < last).count());
         return Math.min(missing, Math.max(rules.ration(), reserved - ready) - starting);
     }
 
-    /** Starts that wait, of vGPUs that are not above their share. */
-    int welcome() {
+    /** Waiting starts of vGPUs that are not above their share. */
+    int fairWaiting() {
         if (waiting == 0) {
             return 0;
         }
-        long limit = welcomeUpTo();
+        long limit = fairTagLimit();
         return lines.values().stream().filter(line -> tag(line) <= limit).mapToInt(line -> line.places.size()).sum();
     }
 
-    /** The largest tag of vGPUs that are not above their share, in this pool or, as far as can be said, in all. */
-    private long welcomeUpTo() {
+    /**
+     * The largest tag of vGPUs that are not above their share. While another pool is active, the limit also bounds the
+     * tag by this pool's virtual time.
+     */
+    private long fairTagLimit() {
         long least = lines.values().stream().mapToLong(this::tag).min().orElse(Long.MAX_VALUE);
         return activeElsewhere.getAsBoolean() ? Math.min(least, virtual) : least;
     }
 
     /**
-     * The vGPU for which the next worker is started: the one that most starts wait for beyond the workers that are
-     * started for it.
+     * The vGPU for which the pool starts the next worker: the vGPU with the most waiting starts beyond the workers that
+     * already start for it.
      *
-     * @param startedFor a vGPU for each worker that is being started for a start.
-     * @return null when there is a worker for every start.
+     * @param startedFor a vGPU for each worker that is starting for a start.
+     * @return null when every start has a worker.
      */
     String needsMost(Collection<String> startedFor) {
         String most = null;
@@ -212,16 +219,16 @@ final class StartQueue<T> {
 
     /** Whether a start waits or has waited lately. */
     boolean isActive() {
-        forget();
+        dropIdleLines();
         return !lines.isEmpty();
     }
 
-    /** Starts that wait. */
+    /** Number of waiting starts. */
     int size() {
         return waiting;
     }
 
-    /** Starts that wait, by vGPU; none has 0. */
+    /** Waiting starts by vGPU; a vGPU without waiting starts is absent. */
     Map<String, Integer> sizes() {
         Map<String, Integer> sizes = new TreeMap<>();
         lines.values().stream().filter(line -> !line.places.isEmpty())
@@ -229,13 +236,13 @@ final class StartQueue<T> {
         return sizes;
     }
 
-    /** Drops each line in which no start has waited lately, and with it what its vGPU has used. */
-    private void forget() {
+    /** Drops each line without a recent start, together with the virtual time that its vGPU has used. */
+    private void dropIdleLines() {
         long now = nowNs.getAsLong();
         lines.values().removeIf(line -> line.places.isEmpty() && now - line.waitedNs > LATELY_NS);
     }
 
-    /** All lines, the next first; of those with the same tag, those without a start come last. */
+    /** All lines, the next to serve first; among equal tags, lines without a start come last. */
     private List<Line<T>> byTag() {
         List<Line<T>> order = new ArrayList<>(lines.values());
         order.sort(Comparator.<Line<T>>comparingLong(this::tag)
@@ -243,7 +250,10 @@ final class StartQueue<T> {
         return order;
     }
 
-    /** Virtual time at which the next start of a line is due: a line that rests trails by one worker at most. */
+    /**
+     * Virtual time at which a line's next start is due. An idle line trails the queue's virtual time by one worker at
+     * most.
+     */
     private long tag(Line<T> line) {
         return Math.max(line.nextTag, virtual - line.cost);
     }

@@ -3,12 +3,12 @@ package io.hawser.broker.pool;
 /**
  * Limits of a {@link StartQueue}.
  *
- * @param ration workers that start at a time, 1 or more, while only vGPUs above their share wait; stops one vGPU from
- *     taking every processor with the starts of workers that it burns.
+ * @param ration workers that start at a time, 1 or more, while only vGPUs above their share wait; stops one vGPU that
+ *     wastes workers from keeping every processor busy with starts.
  * @param maxWaiting starts of one vGPU in line, 1 or more; stops one vGPU from taking every session with starts.
  */
 public record StartRules(int ration, int maxWaiting) {
-    /** Of a machine's processors, one in so many starts workers for vGPUs above their share. */
+    /** Processors for each worker that starts for a vGPU above its share. */
     private static final int PROCESSORS_A_START = 4;
 
     /** Checks the ranges. */
@@ -19,7 +19,7 @@ public record StartRules(int ration, int maxWaiting) {
         }
     }
 
-    /** Limits on a machine with so many processors. */
+    /** Limits for a machine with this number of processors. */
     public static StartRules of(int processors, int maxWaiting) {
         return new StartRules(Math.max(1, processors / PROCESSORS_A_START), maxWaiting);
     }

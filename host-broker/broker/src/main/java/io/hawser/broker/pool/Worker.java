@@ -27,24 +27,25 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * One worker process: its control socket, its log and its end. Everything is called, and calls back, on one event loop.
+ * One worker process: its control socket, its log and its end. All methods run on one event loop, and so do the calls
+ * of the listener.
  *
  * <p>A frame in either direction is {@code u32 little-endian length, JSON}.
  */
 public final class Worker implements ImagePeer {
     private static final Logger LOG = Logger.getLogger(Worker.class);
     private static final ObjectMapper JSON = new ObjectMapper();
-    /** Messages in a second; an honest worker sends two of its own. Stops one from keeping the broker busy. */
+    /** Messages in a second; an honest worker sends two by itself. Stops a worker from keeping the broker busy. */
     private static final int MAX_MESSAGES_A_SECOND = 200;
     private static final int LINGER_MS = 500;
 
-    /** Told what happens to a worker, on the event loop. */
+    /** Receives the events of a worker, on the event loop. */
     public interface Listener {
-        /** The worker said something well-formed. */
-        void said(Worker worker, WorkerMessage message);
+        /** The worker has sent a well-formed message. */
+        void onMessage(Worker worker, WorkerMessage message);
 
-        /** The process is gone, and nothing of it is left. Last call. */
-        void gone(Worker worker, String reason);
+        /** The process and its whole group have ended. Last call. */
+        void onExit(Worker worker, String reason);
     }
 
     private final long id;
@@ -80,8 +81,8 @@ public final class Worker implements ImagePeer {
     /**
      * Starts a worker process.
      *
-     * @param confinement how it is jailed.
-     * @param endTimeout from being told to end, or from closing its socket, to being killed.
+     * @param confinement jails the worker.
+     * @param endTimeout time after which the broker kills a worker that got its end message or closed its socket.
      * @throws PosixException when the process cannot be started.
      */
     static Worker start(long id, EventLoop loop, List<String> command, List<String> environment,
@@ -111,7 +112,7 @@ public final class Worker implements ImagePeer {
         try {
             confinement.enter(id, worker.pid());
         } catch (IOException e) {
-            worker.kill("it cannot be given a control group: " + e.getMessage());
+            worker.kill("the broker cannot put it into a control group: " + e.getMessage());
         }
         return worker;
     }
@@ -133,8 +134,8 @@ public final class Worker implements ImagePeer {
         return id;
     }
 
-    /** Whether it can still be given a session. */
-    public boolean usable() {
+    /** Whether the worker can still take a session. */
+    public boolean isUsable() {
         return !gone && cause == null && control.isActive();
     }
 
@@ -143,37 +144,37 @@ public final class Worker implements ImagePeer {
         return child.pid();
     }
 
-    /** Time since the process was started. */
+    /** Time since the start of the process. */
     public Duration age() {
         return Duration.ofNanos(System.nanoTime() - startedNs);
     }
 
     /**
-     * Gives it the event descriptor that its guest's doorbell signals, before it is assigned. The caller still owns its
-     * copy of the descriptor.
+     * Sends the worker the event descriptor that its guest's doorbell signals. The call precedes {@link #assign}. The
+     * caller keeps its copy of the descriptor and closes it.
      *
-     * @throws PosixException when the worker does not take it; it is of no further use then.
+     * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void giveDoorbell(int descriptor) throws PosixException {
-        pass(JSON.createObjectNode().put("type", "doorbell"), descriptor);
+        sendWithDescriptor(JSON.createObjectNode().put("type", "doorbell"), descriptor);
     }
 
     /**
-     * Gives it the page by which its vGPU takes turns, and the bell to be rung for it, before it is assigned. The
-     * caller still owns its copies of the descriptors.
+     * Sends the worker the page through which its vGPU takes turns, and the bell that wakes the worker. The call
+     * precedes {@link #assign}. The caller keeps its copies of the descriptors and closes them.
      *
-     * @throws PosixException when the worker does not take it; it is of no further use then.
+     * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void giveTurns(int pageDescriptor, int bellDescriptor) throws PosixException {
-        pass(JSON.createObjectNode().put("type", "turns"), pageDescriptor);
-        pass(JSON.createObjectNode().put("type", "turnbell"), bellDescriptor);
+        sendWithDescriptor(JSON.createObjectNode().put("type", "turns"), pageDescriptor);
+        sendWithDescriptor(JSON.createObjectNode().put("type", "turnbell"), bellDescriptor);
     }
 
     /**
-     * Gives it its slot of a ledger, then its session and the guest's socket or region. The caller still owns its copy
-     * of the descriptor.
+     * Sends the worker its slot of a ledger, then its session and the guest's socket or region. The caller keeps its
+     * copy of the descriptor and closes it.
      *
-     * @throws PosixException when the worker does not take it; it is of no further use then.
+     * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
         LedgerSlot seat = assignment.seat();
@@ -181,77 +182,78 @@ public final class Worker implements ImagePeer {
             .put("slot", seat.slot());
         seat.gpus().forEach(ledger.putArray("gpus")::add);
         seat.contextBytes().forEach(ledger.putArray("contextBytes")::add);
-        pass(ledger, seat.descriptor());
+        sendWithDescriptor(ledger, seat.descriptor());
         ObjectNode message = JSON.createObjectNode().put("type", "assign");
         assignment.describe(message);
         regionBytes = assignment.place() == null ? 0 : assignment.place().regionBytes();
-        quota(assignment.memoryBytes(), seat.gpus().size());
-        pass(message, descriptor);
+        setMemoryQuota(assignment.memoryBytes(), seat.gpus().size());
+        sendWithDescriptor(message, descriptor);
     }
 
     /**
-     * Its vGPU has so much memory on each of its GPUs from now on.
+     * Sets the memory that the worker's vGPU has on each of its GPUs.
      *
-     * @param memoryBytes 0 for all that there is.
+     * @param memoryBytes 0 for all memory of a GPU.
      */
-    public void quota(long memoryBytes, int gpus) {
+    public void setMemoryQuota(long memoryBytes, int gpus) {
         confinement.limitToSession(id, backend,
             memoryBytes == 0 ? totalBytes : Math.min(totalBytes, memoryBytes * gpus), regionBytes);
     }
 
-    /** Its session has this part of the processors' time among all workers that want it: 1 to 10,000. */
-    public void weigh(int weight) {
+    /** Sets the session's weight, 1 to 10,000, when workers compete for processor time. */
+    public void setCpuWeight(int weight) {
         confinement.weigh(id, weight);
     }
 
     @Override
     public void giveImage(String type, String sha256, long bytes, int descriptor) throws PosixException {
-        pass(JSON.createObjectNode().put("type", type).put("sha256", sha256).put("bytes", bytes), descriptor);
+        sendWithDescriptor(JSON.createObjectNode().put("type", type).put("sha256", sha256).put("bytes", bytes),
+            descriptor);
     }
 
     @Override
-    public void tellNoImage(String sha256) {
-        tell(JSON.createObjectNode().put("type", "noimage").put("sha256", sha256));
+    public void sendImageDropped(String sha256) {
+        send(JSON.createObjectNode().put("type", "noimage").put("sha256", sha256));
     }
 
-    /** Tells it whether the memory that it shares can be found. */
-    public void tellShared(String name, boolean kept) {
-        tell(JSON.createObjectNode().put("type", "shared").put("name", name).put("kept", kept));
+    /** Answers a share message: {@code kept} is whether other sessions can find the memory. */
+    public void sendShared(String name, boolean kept) {
+        send(JSON.createObjectNode().put("type", "shared").put("name", name).put("kept", kept));
     }
 
-    /** Tells it that the broker counts what it has unshared, where others have it. */
-    public void tellUnshared(String name) {
-        tell(JSON.createObjectNode().put("type", "unshared").put("name", name));
+    /** Answers an unshare message: the broker now counts the memory that other sessions have open. */
+    public void sendUnshared(String name) {
+        send(JSON.createObjectNode().put("type", "unshared").put("name", name));
     }
 
-    /** Tells it what another worker has said of memory. */
-    public void tellFound(WorkerMessage.Share shared) {
-        tell(JSON.createObjectNode().put("type", "found").put("name", shared.name()).put("handle", shared.handle())
+    /** Answers a find message with the memory that another worker has shared. */
+    public void sendFound(WorkerMessage.Share shared) {
+        send(JSON.createObjectNode().put("type", "found").put("name", shared.name()).put("handle", shared.handle())
             .put("bytes", shared.bytes()));
     }
 
-    /** Tells it that no memory is shared by a name. */
-    public void tellNotFound(String name) {
-        tell(JSON.createObjectNode().put("type", "notfound").put("name", name));
+    /** Answers a find message for a name under which no memory is shared. */
+    public void sendNotFound(String name) {
+        send(JSON.createObjectNode().put("type", "notfound").put("name", name));
     }
 
-    private void tell(ObjectNode message) {
+    private void send(ObjectNode message) {
         control.writeAndFlush(Unpooled.wrappedBuffer(frame(message)));
     }
 
-    private void pass(ObjectNode message, int descriptor) throws PosixException {
-        if (!usable()) {
-            throw new IllegalStateException("a worker must be usable to be assigned: worker=" + id);
+    private void sendWithDescriptor(ObjectNode message, int descriptor) throws PosixException {
+        if (!isUsable()) {
+            throw new IllegalStateException("a worker must be usable to receive a descriptor: worker=" + id);
         }
         try {
             Posix.sendWithDescriptor(control.fd().intValue(), frame(message), descriptor);
         } catch (PosixException e) {
-            kill("it did not take its session: " + e.getMessage());
+            kill("a message with a descriptor could not be sent to it: " + e.getMessage());
             throw e;
         }
     }
 
-    /** Tells it to end its session; it is killed when it has not ended in time. */
+    /** Sends the worker the message to end its session, and kills the worker when it does not end in time. */
     public void end(String reason) {
         if (gone || deadline != null) {
             return;
@@ -276,7 +278,7 @@ public final class Worker implements ImagePeer {
     private void killAfterTimeout() {
         if (deadline == null && !gone) {
             deadline = loop.schedule(() -> {
-                LOG.warnf("worker %d has not ended in time and is killed: pid=%d timeoutMs=%d", id, pid(),
+                LOG.warnf("worker %d did not end in time, killing it: pid=%d timeoutMs=%d", id, pid(),
                     endTimeout.toMillis());
                 child.kill(Posix.SIGKILL);
             }, endTimeout.toMillis(), TimeUnit.MILLISECONDS);
@@ -293,8 +295,8 @@ public final class Worker implements ImagePeer {
     }
 
     private void exited(ExitStatus status) {
-        // What the process wrote before it ended is still in the sockets: read it before telling of the end. A process
-        // that left its group may hold the other ends open; it must not hold up the news.
+        // The sockets may still hold output of the ended process: read it before the report. A descendant outside the
+        // group may hold the other ends open, and must not delay the report.
         loop.schedule(() -> {
             control.close();
             log.close();
@@ -309,33 +311,36 @@ public final class Worker implements ImagePeer {
             if (deadline != null) {
                 deadline.cancel(false);
             }
-            String said = output.lastLine().isEmpty() ? "" : ", last words: " + output.lastLine();
-            listener.gone(this, (cause == null ? status.toString() : cause + " (" + status + ")") + said);
+            String lastWords = output.lastLine().isEmpty() ? "" : ", last words: " + output.lastLine();
+            listener.onExit(this, (cause == null ? status.toString() : cause + " (" + status + ")") + lastWords);
         }));
     }
 
     private void malformed(String reason) {
-        LOG.warnf("worker %d broke the control protocol and is killed: pid=%d: %s", id, pid(), reason);
+        LOG.warnf("worker %d broke the control protocol, killing it: pid=%d: %s", id, pid(), reason);
         kill("it broke the control protocol: " + reason);
         control.close();
     }
 
-    /** It is in its jail: the broker answers what the jail refuses. Once, and before it may have met a guest. */
+    /**
+     * The worker has entered its jail, and the broker now answers the system calls that the jail traps. The worker
+     * sends this message once, before it serves a guest.
+     */
     private void watch(WorkerMessage.Jailed jailed) {
         if (isWatched || isReady) {
-            malformed("a worker is jailed once, before it is ready");
+            malformed("a worker must enter its jail once, before it is ready");
             return;
         }
         isWatched = true;
         try {
             confinement.watch(id, pid(), jailed.listener(), reason -> loop.execute(() -> kill(reason)));
-            tell(JSON.createObjectNode().put("type", "watching"));
+            send(JSON.createObjectNode().put("type", "watching"));
         } catch (PosixException e) {
-            kill("its jail cannot be watched: " + e.getMessage());
+            kill("the broker cannot watch its jail: " + e.getMessage());
         }
     }
 
-    private boolean tooMany() {
+    private boolean isAboveMessageRate() {
         long now = System.nanoTime();
         if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
             windowNs = now;
@@ -351,7 +356,7 @@ public final class Worker implements ImagePeer {
             if (!context.channel().isActive()) {
                 return;
             }
-            if (tooMany()) {
+            if (isAboveMessageRate()) {
                 malformed("messages in a second must be at most " + MAX_MESSAGES_A_SECOND);
                 return;
             }
@@ -376,7 +381,7 @@ public final class Worker implements ImagePeer {
             if (message instanceof WorkerMessage.Ended) {
                 killAfterTimeout();
             }
-            listener.said(Worker.this, message);
+            listener.onMessage(Worker.this, message);
         }
 
         @Override
@@ -387,7 +392,8 @@ public final class Worker implements ImagePeer {
         @Override
         public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
             if (failure instanceof IOException) {
-                // ECONNRESET: it died with a message of ours unread; its exit is told by the watcher.
+                // ECONNRESET: the worker died with an unread message of the broker; the child's watcher reports the
+                // exit.
                 LOG.debugf("worker %d: control socket: %s", id, failure.getMessage());
                 context.close();
             } else {

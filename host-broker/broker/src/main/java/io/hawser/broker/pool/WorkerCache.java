@@ -8,8 +8,9 @@ import java.util.List;
 import org.jboss.logging.Logger;
 
 /**
- * The JVM's cache of what a starting worker loads and links (JEP 483, 514). The build makes the cache beside the
- * worker's jars ({@code appliance/runtime/make-cache}); only the Java runtime of the build can use it. Thread-safe.
+ * The JVM's ahead-of-time cache of classes that a starting worker loads and links (JEP 483, 514). The build makes the
+ * cache beside the worker's jars ({@code appliance/runtime/make-cache}). Only the Java runtime of the build can use it.
+ * Thread-safe.
  */
 public final class WorkerCache {
     private static final Logger LOG = Logger.getLogger(WorkerCache.class);
@@ -23,7 +24,7 @@ public final class WorkerCache {
      * Looks for the cache.
      *
      * @param jars folder of the worker's jars.
-     * @param javaHome folder of the Java that runs workers.
+     * @param javaHome folder of the Java runtime that runs workers.
      * @throws IOException if a file of the cache cannot be read.
      */
     public WorkerCache(Path jars, Path javaHome) throws IOException {
@@ -34,7 +35,9 @@ public final class WorkerCache {
             && Files.mismatch(madeBy, release) < 0;
     }
 
-    /** The command line of a worker, whose first part is the Java, with the cache unless it cannot be used. */
+    /**
+     * Adds the cache to a worker's command line, whose first part is the Java program, unless the cache is unusable.
+     */
     List<String> use(List<String> command) {
         if (!isUsable) {
             return command;
@@ -44,11 +47,11 @@ public final class WorkerCache {
         return line;
     }
 
-    /** Leaves the cache out from now on: a worker has failed to start, perhaps because of the cache. */
-    void distrust() {
+    /** Omits the cache from all later command lines: a worker has failed to start, perhaps because of the cache. */
+    void disable() {
         if (isUsable) {
             isUsable = false;
-            LOG.warnf("workers start without their cache from now on: %s", file);
+            LOG.warnf("a worker failed to start; workers now start without the cache: file=%s", file);
         }
     }
 }

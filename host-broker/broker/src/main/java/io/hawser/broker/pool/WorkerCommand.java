@@ -18,9 +18,9 @@ import java.util.stream.Stream;
  * The command line and environment of a worker.
  *
  * @param command program and arguments.
- * @param environment {@code NAME=value} each; nothing in it is secret.
- * @param cache the JVM's cache of a start; null for none.
- * @param confinement where and how workers are jailed.
+ * @param environment {@code NAME=value} each, without secrets.
+ * @param cache the JVM's cache for a start; null for none.
+ * @param confinement the jail of the workers.
  */
 public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache,
     Confinement confinement) {
@@ -31,10 +31,10 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
     /**
-     * Takes the configured command, or puts the default one together.
+     * Takes the configured command, or builds the default one.
      *
-     * @throws IllegalArgumentException when there is no such program, or the worker's jars are missing; says what to
-     * set.
+     * @throws IllegalArgumentException when the program or the worker's jars are missing; the message names the
+     *     setting.
      */
     public static WorkerCommand of(BrokerConfig config, Map<String, String> environment) {
         BrokerConfig.Worker worker = config.worker();
@@ -54,21 +54,21 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
     }
 
     /**
-     * The same with the folder of MPS in the environment, whatever the workers inherit.
+     * Sets the folder of MPS in the environment, whatever the workers inherit.
      *
      * @param mps null with the software GPU, whose workers need none.
      */
     public WorkerCommand withMps(MpsFolder mps) {
-        List<String> told = new ArrayList<>(environment);
-        told.removeIf(variable -> variable.startsWith(MpsFolder.VARIABLE + "="));
+        List<String> variables = new ArrayList<>(environment);
+        variables.removeIf(variable -> variable.startsWith(MpsFolder.VARIABLE + "="));
         if (mps != null) {
-            told.add(MpsFolder.VARIABLE + "=" + mps.path());
+            variables.add(MpsFolder.VARIABLE + "=" + mps.path());
         }
-        return new WorkerCommand(command, List.copyOf(told), cache, confinement);
+        return new WorkerCommand(command, List.copyOf(variables), cache, confinement);
     }
 
     /**
-     * The same with the build's cache, where the settings want it and the command is the default one.
+     * Adds the build's cache, where the settings enable it and the command is the default one.
      *
      * @throws IOException if a file of the cache cannot be read.
      */
@@ -78,40 +78,40 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
             config.worker().dir().toAbsolutePath(), Path.of(System.getProperty("java.home"))), confinement);
     }
 
-    /** Of a worker for which somebody waits: it leaves out what only makes its first calls quicker. */
-    List<String> environmentOfAwaited() {
-        List<String> told = new ArrayList<>(environment);
-        told.add(NO_WARM_UP);
-        return told;
+    /** Environment of a worker for which a guest waits: without the warm-up, which only speeds up the first calls. */
+    List<String> environmentWithoutWarmUp() {
+        List<String> variables = new ArrayList<>(environment);
+        variables.add(NO_WARM_UP);
+        return variables;
     }
 
-    /** What to start now; {@code worker} is its number. */
+    /** Command line of the next worker; {@code worker} is its number. */
     List<String> line(long worker) {
         List<String> line = new ArrayList<>(cache == null ? command : cache.use(command));
         line.addAll(confinement.arguments(worker));
         return line;
     }
 
-    /** A worker started by this has failed. */
-    void distrust() {
+    /** Disables the cache after a worker with this command has failed. */
+    void disableCache() {
         if (cache != null) {
-            cache.distrust();
+            cache.disable();
         }
     }
 
-    /** The same for workers of one kind. */
+    /** The same command for workers of one kind. */
     WorkerCommand of(WorkerKind kind) {
-        List<String> told = new ArrayList<>(environment);
+        List<String> variables = new ArrayList<>(environment);
         if (!kind.gpus().isEmpty()) {
-            told.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
-            told.add(VISIBLE + "=" + String.join(",", kind.gpus().stream().map(uuid -> "GPU-" + uuid).toList()));
-            told.add(GPUS + "=" + String.join(",", kind.gpus()));
+            variables.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
+            variables.add(VISIBLE + "=" + String.join(",", kind.gpus().stream().map(uuid -> "GPU-" + uuid).toList()));
+            variables.add(GPUS + "=" + String.join(",", kind.gpus()));
         }
         if (kind.percentage() < WorkerKind.WHOLE) {
-            told.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
-            told.add(PERCENTAGE + "=" + kind.percentage());
+            variables.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
+            variables.add(PERCENTAGE + "=" + kind.percentage());
         }
-        return new WorkerCommand(command, List.copyOf(told), cache, confinement);
+        return new WorkerCommand(command, List.copyOf(variables), cache, confinement);
     }
 
     private static List<String> standard(BrokerConfig config) {
@@ -136,13 +136,13 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         return List.copyOf(command);
     }
 
-    /** All jars of a folder by name, an order that the cache depends on; empty where there are none. */
+    /** All jars of a folder, sorted by name, because the cache depends on their order; empty where there are none. */
     private static String classPath(Path folder) {
         try (Stream<Path> files = Files.list(folder)) {
             return files.map(Path::toString).filter(file -> file.endsWith(".jar")).sorted()
                 .collect(Collectors.joining(File.pathSeparator));
         } catch (IOException e) {
-            // A folder that cannot be listed holds no jar for us; the caller names it.
+            // An unreadable folder counts as empty; the caller's error names it.
             return "";
         }
     }

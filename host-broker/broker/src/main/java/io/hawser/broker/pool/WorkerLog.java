@@ -8,14 +8,14 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
-/** Puts a worker's standard output and error into the broker's log, line by line, bounded in length and rate. */
+/** Writes a worker's standard output and error to the broker's log, line by line, bounded in length and rate. */
 final class WorkerLog extends ChannelInboundHandlerAdapter {
     private static final Logger LOG = Logger.getLogger("io.hawser.worker");
-    /** A line; what is longer is cut. Stops a worker from making the broker hold its output. */
+    /** Bytes of a line; the log cuts longer lines. Stops a worker from making the broker hold its output. */
     private static final int MAX_LINE_BYTES = 4096;
     /**
-     * Lines in a second; the rest is counted and dropped. Stops a worker from filling the disk and hiding what others
-     * say.
+     * Lines in a second; the log counts and drops the rest. Stops a worker from filling the disk and hiding other
+     * lines.
      */
     private static final int MAX_LINES_A_SECOND = 200;
 
@@ -53,7 +53,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
         if (lineBytes > 0) {
             flush();
         }
-        tellDropped();
+        logDropped();
     }
 
     @Override
@@ -62,7 +62,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
         context.close();
     }
 
-    /** What it wrote last, for the reason of its end. */
+    /** The last line that is not part of a stack trace, for the reason of the worker's end. */
     String lastLine() {
         return lastLine;
     }
@@ -70,7 +70,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
     private void flush() {
         String text = Printable.text(new String(line, 0, lineBytes, StandardCharsets.UTF_8), MAX_LINE_BYTES);
         if (!text.startsWith(" ")) {
-            // Indented lines are those of a stack trace; what failed stands above them.
+            // Indented lines belong to a stack trace; the line above them names the failure.
             lastLine = Printable.text(text, WorkerMessage.MAX_TEXT_CHARACTERS);
         }
         lineBytes = 0;
@@ -78,7 +78,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
         if (now - windowNs > TimeUnit.SECONDS.toNanos(1)) {
             windowNs = now;
             linesInWindow = 0;
-            tellDropped();
+            logDropped();
         }
         if (++linesInWindow > MAX_LINES_A_SECOND) {
             dropped++;
@@ -87,7 +87,7 @@ final class WorkerLog extends ChannelInboundHandlerAdapter {
         }
     }
 
-    private void tellDropped() {
+    private void logDropped() {
         if (dropped > 0) {
             LOG.warnf("[worker %d] wrote too much: droppedLines=%d", workerId, dropped);
             dropped = 0;

@@ -14,86 +14,89 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * What a worker says on its control socket. A worker is assumed to be its guest's, so every field is bounded here and
- * is never used as a path, a query or a format.
+ * A message of a worker on its control socket. The guest may control its worker, so the parser bounds every field. The
+ * broker never uses a field as a path, a query or a format.
  */
 public sealed interface WorkerMessage {
-    /** A worker's whole message; bounds what one worker makes the broker hold. */
+    /** Bytes of a whole message; bounds the memory that one worker makes the broker hold. */
     int MAX_MESSAGE_BYTES = 64 * 1024;
     /** Devices of one worker; stops a list that fills the inventory. */
     int MAX_DEVICES = 64;
     /** The largest image that a worker takes from its guest. */
     long MAX_IMAGE_BYTES = 1L << 30;
-    /** A name or reason; what is longer is cut, since a worker's reason may quote its guest. */
+    /** Characters of a name or reason. The broker cuts longer texts, since a worker's reason may quote its guest. */
     int MAX_TEXT_CHARACTERS = 512;
 
     /** The worker has opened its GPU and waits for a session. */
     record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage { }
 
-    /** The worker is in its jail, whose listener is its descriptor of this number, 0 to 65535. */
+    /**
+     * The worker has entered its jail; {@code listener} is the number of the descriptor of its seccomp listener, 0 to
+     * 65535.
+     */
     record Jailed(int listener) implements WorkerMessage { }
 
     /** Totals since the session began. */
     record Stats(WorkerStats totals) implements WorkerMessage { }
 
-    /** A fault has ended what the session had on its GPU; {@code result} is a CUresult. */
+    /** A fault has ended the session's work on its GPU; {@code result} is a CUresult. */
     record Lost(long result) implements WorkerMessage { }
 
-    /** The session is over; {@code error} says whether something went wrong. */
+    /** The session has ended; {@code error} is whether it failed. */
     record Ended(String reason, boolean error) implements WorkerMessage { }
 
-    /** What a worker says of device code; {@code sha256} is 64 lower-case hexadecimal digits. */
+    /** A worker's message about device code; {@code sha256} is 64 lower-case hexadecimal digits. */
     sealed interface OfImage extends WorkerMessage { }
 
-    /** Its guest has sent device code of this digest and length, which the broker may keep. */
+    /** The guest has sent device code of this digest and length, which the broker may keep. */
     record Image(String sha256, long bytes) implements OfImage { }
 
-    /** It has written what it was given memory for; {@code sha256} is empty when it could not. */
+    /** The worker has written the image into the memory that it got; {@code sha256} is empty when it could not. */
     record Stored(String sha256) implements OfImage { }
 
-    /** It asks for device code that the broker keeps. */
+    /** The worker requests device code that the broker keeps. */
     record Want(String sha256) implements OfImage { }
 
-    /** What it was given has another digest. */
+    /** The image that the worker got has another digest. */
     record Unfit(String sha256) implements OfImage { }
 
-    /** What a worker says of memory for other sessions; {@code name} is 32 lower-case hexadecimal digits. */
+    /** A worker's message about memory for other sessions; {@code name} is 32 lower-case hexadecimal digits. */
     sealed interface OfMemory extends WorkerMessage { }
 
     /**
-     * Its guest shares memory, or an event.
+     * The guest shares memory, or an event.
      *
      * @param handle 128 lower-case hexadecimal digits.
      * @param bytes length of the memory; 0 for an event.
      * @param column of its GPU in the vGPU's ledger, below {@link LedgerLayout#MAX_COLUMNS}; 0 for an event.
-     * @param chargedBytes what its worker has claimed for it; 0 for an event.
+     * @param chargedBytes bytes that the worker has claimed for it; 0 for an event.
      */
     record Share(String name, String handle, long bytes, int column, long chargedBytes) implements OfMemory {
-        /** Whether it is memory, and no event. */
+        /** Whether this is memory, not an event. */
         public boolean isMemory() {
             return bytes > 0;
         }
     }
 
-    /** Its guest has closed memory that it had found, or could not open it. */
+    /** The guest has closed memory that it had found, or could not open it. */
     record Release(String name) implements OfMemory { }
 
-    /** The memory or event of this name is no longer shared; the broker answers. */
+    /** The shared memory or event no longer exists; the broker answers. */
     record Unshare(String name) implements OfMemory { }
 
-    /** Its guest looks for memory that another session has shared. */
+    /** The guest looks for memory that another session has shared. */
     record Find(String name) implements OfMemory { }
 
     /**
      * Parses a message.
      *
-     * @throws MalformedException when it is no JSON object of a known type with fields of the right type and range.
+     * @throws MalformedException when the bytes are not a JSON object of a known type with valid fields.
      */
     static WorkerMessage parse(byte[] json) throws MalformedException {
         return Parser.parse(json);
     }
 
-    /** A message that no honest worker sends; the worker is killed. */
+    /** A message that no honest worker sends; the broker kills the worker. */
     final class MalformedException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -121,7 +124,7 @@ public sealed interface WorkerMessage {
             try {
                 message = JSON.readTree(json);
             } catch (IOException e) {
-                // The text of the exception would quote what the worker sent.
+                // The text of the exception would quote the worker's bytes.
                 throw new MalformedException("a message must be JSON: bytes=" + json.length);
             }
             if (message == null || !message.isObject()) {
@@ -163,7 +166,7 @@ public sealed interface WorkerMessage {
         private static Jailed jailed(JsonNode message) throws MalformedException {
             long listener = number(message, "listener");
             if (listener > MAX_DESCRIPTOR) {
-                throw new MalformedException("a descriptor must be of 0.." + MAX_DESCRIPTOR + ": listener=" + listener);
+                throw new MalformedException("a descriptor must be in 0.." + MAX_DESCRIPTOR + ": listener=" + listener);
             }
             return new Jailed((int) listener);
         }
@@ -207,7 +210,7 @@ public sealed interface WorkerMessage {
         private static long size(JsonNode message) throws MalformedException {
             long bytes = number(message, "bytes");
             if (bytes < 1 || bytes > MAX_IMAGE_BYTES) {
-                throw new MalformedException("an image must be of 1.." + MAX_IMAGE_BYTES + " bytes: bytes=" + bytes);
+                throw new MalformedException("an image must have 1.." + MAX_IMAGE_BYTES + " bytes: bytes=" + bytes);
             }
             return bytes;
         }

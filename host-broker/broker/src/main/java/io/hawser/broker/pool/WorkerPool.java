@@ -20,28 +20,28 @@ import java.util.function.ToIntFunction;
 import org.jboss.logging.Logger;
 
 /**
- * Workers started ahead. A worker that dies before it has a session counts as a failed start; the next start waits,
- * longer each time. Event loop only, except {@link #state()}.
+ * A pool of workers started ahead. A worker that dies before it has a session counts as a failed start. The pool delays
+ * the next start, longer after each failure. Event loop only, except {@link #state()}.
  */
 public final class WorkerPool {
     private static final Logger LOG = Logger.getLogger(WorkerPool.class);
 
-    /** Told of the pool's workers, on the event loop. */
+    /** Receives the events of the pool's workers, on the event loop. */
     public interface Listener {
-        /** A worker with a session said something. */
-        void said(Worker worker, WorkerMessage message);
+        /** A worker with a session has sent a message. */
+        void onMessage(Worker worker, WorkerMessage message);
 
-        /** A worker with a session is gone. */
-        void gone(Worker worker, String reason);
+        /** A worker with a session has ended. */
+        void onExit(Worker worker, String reason);
 
-        /** A worker became ready, this long after it was started. */
-        void started(Duration time);
+        /** A worker became ready, this long after its start. */
+        void onReady(Duration time);
 
         /** A worker failed before it had a session. */
-        default void failed(String reason) { }
+        default void onStartFailure(String reason) { }
     }
 
-    /** No worker can be had; the message says why. */
+    /** The pool cannot provide a worker; the message gives the reason. */
     public static final class NoWorkerException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -55,7 +55,7 @@ public final class WorkerPool {
         Duration endTimeout, StartRules starts) { }
 
     /**
-     * The rules of the order of starts.
+     * Determines the order of starts.
      *
      * @param weights of vGPUs, by name, 1 to 100.
      * @param activeElsewhere whether a start waits, or has waited lately, for a worker of another pool.
@@ -72,11 +72,11 @@ public final class WorkerPool {
     private final Map<Worker, ScheduledFuture<?>> startDeadlines = new HashMap<>();
     private final Deque<Worker> ready = new ArrayDeque<>();
     private final StartQueue<CompletableFuture<Worker>> waiting;
-    private final Map<Worker, String> startedFor = new HashMap<>(); // vGPUs for whose starts the worker is started
+    private final Map<Worker, String> startedFor = new HashMap<>(); // vGPU for which each worker started
     private final CompletableFuture<Void> stopped = new CompletableFuture<>();
     private static final AtomicLong NEXT_ID = new AtomicLong(1);
     private final WorkerKind kind;
-    private final boolean isFirst; // of the broker's pools: it starts a worker to be told which GPUs there are
+    private final boolean isFirst; // of the broker's pools: its first worker reports the GPUs
     private int size;
     private int failures;
     private String lastFailure = "";
@@ -93,9 +93,9 @@ public final class WorkerPool {
     }
 
     /**
-     * Makes a pool of workers of one kind, when the GPUs are known. It keeps none ready before {@link #resize}.
+     * Makes a pool of workers of one kind, once the broker knows the GPUs. It keeps none ready before {@link #resize}.
      *
-     * @param command says to the workers what they are.
+     * @param command selects the kind for the workers.
      */
     WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness,
         WorkerKind kind) {
@@ -115,42 +115,42 @@ public final class WorkerPool {
         publish();
     }
 
-    /** Starts the first workers; at least one, since the GPU is known only from a worker. */
+    /** Starts the first workers; at least one, since a worker reports the GPUs. */
     public void start() {
         refill();
     }
 
-    /** A picture of now; any thread. */
+    /** The present state; any thread. */
     public PoolState state() {
         return state;
     }
 
-    /** Processes of the workers that are ready and have no session; any thread. */
+    /** Process ids of the ready workers without a session; any thread. */
     List<Integer> idlePids() {
         return idlePids;
     }
 
-    /** The kind of its workers. */
+    /** Kind of the pool's workers. */
     WorkerKind kind() {
         return kind;
     }
 
-    /** UUIDs of the GPUs that its workers see; empty for all. Any thread. */
+    /** UUIDs of the GPUs that the pool's workers see; empty for all. Any thread. */
     List<String> gpus() {
         return kind.gpus();
     }
 
-    /** Whether it has no worker, and nobody waits for one. */
+    /** Whether the pool has no worker and no waiting start. */
     boolean isIdle() {
         return workers.isEmpty() && waiting.size() == 0;
     }
 
-    /** Whether a start waits, or has waited lately, for one of its workers. */
+    /** Whether a start waits, or has waited lately, for one of the pool's workers. */
     boolean hasStarts() {
         return waiting.isActive();
     }
 
-    /** Keeps so many workers ready from now on; those that are ready beyond that end. */
+    /** Sets the number of workers to keep ready, and ends ready workers beyond it. */
     void resize(int wanted) {
         size = wanted;
         while (ready.size() > size) {
@@ -161,7 +161,7 @@ public final class WorkerPool {
         refill();
     }
 
-    /** Ends the workers that have no session, and starts others. */
+    /** Replaces the workers that have no session. */
     void renew(String reason) {
         for (Worker worker : List.copyOf(workers.keySet())) {
             Phase phase = workers.get(worker);
@@ -196,29 +196,29 @@ public final class WorkerPool {
             });
             serve();
         } else {
-            taken.completeExceptionally(new NoWorkerException("the vGPU's starts that wait for a worker must be at "
+            taken.completeExceptionally(new NoWorkerException("starts of a vGPU that wait for a worker must be at "
                 + "most " + limits.starts().maxWaiting() + ": vgpu=" + vgpu));
         }
         refill();
         return taken;
     }
 
-    /** Gives ready workers to starts, as far as each may have one. */
+    /** Gives ready workers to starts, within the shares of the vGPUs. */
     private void serve() {
         pruneReady();
         for (CompletableFuture<Worker> next; (next = waiting.next(ready.size(), size)) != null; pruneReady()) {
             Worker worker = ready.poll();
             workers.put(worker, Phase.ASSIGNED);
-            publish(); // before its guest is served
+            publish(); // before the pool's caller serves the guest
             next.complete(worker);
         }
     }
 
     private void pruneReady() {
-        ready.removeIf(worker -> !worker.usable());
+        ready.removeIf(worker -> !worker.isUsable());
     }
 
-    /** Ends all workers; completes when none is left. Those that do not end in time are killed. */
+    /** Ends all workers; completes when none is left. Kills workers that do not end in time. */
     public CompletableFuture<Void> stop(String reason) {
         stopping = true;
         if (backOff != null) {
@@ -255,12 +255,12 @@ public final class WorkerPool {
 
     private void startOne() {
         try {
-            // A guest that waits already has more from a worker that is there than from one that is quick at once.
-            boolean awaited = waiting.welcome() > count(Phase.STARTING);
+            // A waiting guest gains more from an early worker than from fast first calls.
+            boolean awaited = waiting.fairWaiting() > count(Phase.STARTING);
             String vgpu = waiting.needsMost(startedFor.values());
             long id = NEXT_ID.getAndIncrement();
             Worker worker = Worker.start(id, loop, command.line(id),
-                awaited ? command.environmentOfAwaited() : command.environment(), command.confinement(),
+                awaited ? command.environmentWithoutWarmUp() : command.environment(), command.confinement(),
                 limits.endTimeout(), new WorkerListener());
             workers.put(worker, Phase.STARTING);
             if (vgpu != null) {
@@ -276,10 +276,10 @@ public final class WorkerPool {
 
     private void failed(String reason) {
         lastFailure = reason;
-        listener.failed(reason);
-        command.distrust();
+        listener.onStartFailure(reason);
+        command.disableCache();
         if (backOff != null) {
-            // Started together with one that has failed already: one failure, not two.
+            // The worker started together with another that has failed: count one failure, not two.
             LOG.errorf("a worker failed before it had a session: %s", reason);
             return;
         }
@@ -315,7 +315,7 @@ public final class WorkerPool {
         command.confinement().reportJail(message.jail());
         devices = message.devices();
         publish();
-        listener.started(worker.age());
+        listener.onReady(worker.age());
         LOG.infof("worker %d is ready: pid=%d backend=%s gpus=%s startMs=%d", worker.id(), worker.pid(), backend,
             kind, worker.age().toMillis());
         String vgpu = startedFor.remove(worker);
@@ -332,15 +332,15 @@ public final class WorkerPool {
         refill();
     }
 
-    /** Sorts what workers say by their phase. */
+    /** Handles messages and exits of workers by their phase. */
     private final class WorkerListener implements Worker.Listener {
         @Override
-        public void said(Worker worker, WorkerMessage message) {
+        public void onMessage(Worker worker, WorkerMessage message) {
             Phase phase = workers.get(worker);
             if (phase == Phase.STARTING && message instanceof WorkerMessage.Ready first) {
                 becameReady(worker, first);
             } else if (phase == Phase.ASSIGNED && !(message instanceof WorkerMessage.Ready)) {
-                listener.said(worker, message);
+                listener.onMessage(worker, message);
             } else if (phase == Phase.STARTING && message instanceof WorkerMessage.Ended ended) {
                 worker.kill("it ended before it was ready: " + ended.reason());
             } else if (phase != Phase.ENDING) {
@@ -349,7 +349,7 @@ public final class WorkerPool {
         }
 
         @Override
-        public void gone(Worker worker, String reason) {
+        public void onExit(Worker worker, String reason) {
             Phase phase = workers.remove(worker);
             ready.remove(worker);
             startedFor.remove(worker);
@@ -358,7 +358,7 @@ public final class WorkerPool {
                 deadline.cancel(false);
             }
             if (phase == Phase.ASSIGNED) {
-                listener.gone(worker, reason);
+                listener.onExit(worker, reason);
             } else if (phase != Phase.ENDING && !stopping) {
                 failed("worker " + worker.id() + ": " + reason);
             }

@@ -22,13 +22,13 @@ import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
- * The workers of all GPUs: a pool for each kind that some vGPU needs, which is a set of GPUs and, under MPS, what it
- * may have of them. The first workers see every GPU and so tell which there are; with one GPU and no MPS they are the
- * only pool. Event loop only, except {@link #state()}.
+ * The workers of all GPUs: one pool for each kind that some vGPU needs. A kind is a set of GPUs and, under MPS, the
+ * percentage of their threads. The first workers see every GPU and report all GPUs to the broker. With one GPU and no
+ * MPS their pool is the only one. Event loop only, except {@link #state()}.
  */
 public final class WorkerPools {
     private static final Logger LOG = Logger.getLogger(WorkerPools.class);
-    /** What goes into a worker's environment; a real driver's UUIDs and the software GPU's are of this form. */
+    /** UUIDs that may enter a worker's environment; a real driver and the software GPU use this form. */
     private static final Pattern UUID = Pattern.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
 
     private final EventLoop loop;
@@ -37,31 +37,32 @@ public final class WorkerPools {
     private final WorkerPool.Listener listener;
     private final ToIntFunction<String> percentages;
     private final ToIntFunction<String> weights;
-    private final Consumer<List<Device>> told;
+    private final Consumer<List<Device>> gpusFound;
     private final WorkerPool whole;
     private final Map<WorkerKind, WorkerPool> byKind = new LinkedHashMap<>();
-    private List<String> all = List.of(); // UUIDs, once they are known
-    private boolean known;
-    private boolean several; // and they can be told apart
+    private List<String> all = List.of(); // UUIDs of all GPUs, once the first worker has reported them
+    private boolean isKnown; // the first worker has reported the GPUs
+    private boolean isSeveral; // more than one GPU, with distinct UUIDs
     private volatile List<WorkerPool> pools;
 
     /**
      * Makes the pools; {@link #start()} starts their workers.
      *
-     * @param percentages of vGPUs, by name, as {@link WorkerKind} has them.
+     * @param percentages of vGPUs, by name, as {@link WorkerKind} defines them.
      * @param weights of vGPUs, by name: their parts of the starts when several wait, 1 to 100.
-     * @param told of the GPUs when the first worker has told; must say by {@link #need} which kinds are needed.
+     * @param gpusFound receives the GPUs from the first worker's report; must call {@link #keepReady} with the kinds
+     *     that vGPUs need.
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
         WorkerPool.Listener listener, ToIntFunction<String> percentages,
-        ToIntFunction<String> weights, Consumer<List<Device>> told) {
+        ToIntFunction<String> weights, Consumer<List<Device>> gpusFound) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
         this.percentages = percentages;
         this.weights = weights;
-        this.told = told;
+        this.gpusFound = gpusFound;
         whole = new WorkerPool(loop, command, limits, new FirstListener(), fairness(WorkerKind.FIRST));
         pools = List.of(whole);
     }
@@ -71,7 +72,7 @@ public final class WorkerPools {
         whole.start();
     }
 
-    /** A picture of now; any thread. */
+    /** The sum of all pools' present states; any thread. */
     public PoolState state() {
         List<PoolState> states = pools.stream().map(WorkerPool::state).toList();
         PoolState first = states.getFirst();
@@ -83,7 +84,7 @@ public final class WorkerPools {
             .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, Integer::sum, TreeMap::new)));
     }
 
-    /** The rules of the order of starts in the pool of a kind. */
+    /** Determines the order of starts in the pool of a kind. */
     private WorkerPool.Fairness fairness(WorkerKind kind) {
         return new WorkerPool.Fairness(weights, () -> pools.stream()
             .anyMatch(pool -> !pool.kind().equals(kind) && pool.hasStarts()));
@@ -100,7 +101,7 @@ public final class WorkerPools {
             .map(WorkerPool::state).filter(state -> !state.usable()).map(PoolState::lastFailure).findFirst().orElse("");
     }
 
-    /** Processes of the workers that have a context and no session; any thread. */
+    /** Process ids of the workers that have a context and no session; any thread. */
     public List<Integer> idlePids() {
         return pools.stream().flatMap(pool -> pool.idlePids().stream()).toList();
     }
@@ -119,16 +120,19 @@ public final class WorkerPools {
         }
     }
 
-    /** Before the GPUs are known: the worker that tells serves this session, if it is one for its GPUs. */
+    /**
+     * Serves a request before the first report of the GPUs: the reporting worker serves the session if it sees exactly
+     * the session's GPUs.
+     */
     private CompletableFuture<Worker> takeFirst(WorkerRequest request) {
         CompletableFuture<Worker> result = new CompletableFuture<>();
         CompletableFuture<Worker> first = whole.take(request.vgpu());
-        pass(first, result, worker -> {
+        forward(first, result, worker -> {
             List<String> gpus;
             try {
                 gpus = request.gpus();
             } catch (RefusedException e) {
-                worker.kill("its session is refused");
+                worker.kill("the broker refused its session");
                 result.completeExceptionally(new WorkerPool.NoWorkerException(e.getMessage()));
                 return;
             }
@@ -136,8 +140,8 @@ public final class WorkerPools {
             if (pool == whole) {
                 give(worker, result);
             } else {
-                worker.kill("it has GPUs, or parts of them, that its session does not have");
-                pass(pool.take(request.vgpu()), result, next -> give(next, result));
+                worker.kill("its GPUs, or its parts of them, are not the session's");
+                forward(pool.take(request.vgpu()), result, next -> give(next, result));
             }
         });
         return result;
@@ -149,7 +153,7 @@ public final class WorkerPools {
         }
     }
 
-    private static void pass(CompletableFuture<Worker> from, CompletableFuture<Worker> result,
+    private static void forward(CompletableFuture<Worker> from, CompletableFuture<Worker> result,
         Consumer<Worker> taken) {
         result.whenComplete((worker, failure) -> {
             if (result.isCancelled()) {
@@ -166,7 +170,7 @@ public final class WorkerPools {
     }
 
     /**
-     * Ends the workers without a session for these GPUs, and starts others.
+     * Replaces the workers without a session on these GPUs.
      *
      * @param uuids of the GPUs.
      */
@@ -180,46 +184,49 @@ public final class WorkerPools {
     }
 
     private WorkerPool pool(WorkerKind kind) {
-        WorkerKind told = told(kind);
-        return told.equals(WorkerKind.FIRST) ? whole : open(told);
+        WorkerKind visible = visibleKind(kind);
+        return visible.equals(WorkerKind.FIRST) ? whole : open(visible);
     }
 
-    /** As workers are told: nothing of GPUs to those that see all, or that cannot tell them apart. */
-    private WorkerKind told(WorkerKind kind) {
-        return !several || kind.gpus().equals(all) ? new WorkerKind(List.of(), kind.percentage()) : kind;
+    /**
+     * The kind as the worker's environment names it: without GPUs when the worker sees all of them, or when their UUIDs
+     * are not distinct.
+     */
+    private WorkerKind visibleKind(WorkerKind kind) {
+        return !isSeveral || kind.gpus().equals(all) ? new WorkerKind(List.of(), kind.percentage()) : kind;
     }
 
-    /** Ends all workers; completes when none is left. Those that do not end in time are killed. */
+    /** Ends all workers; completes when none is left. Kills workers that do not end in time. */
     public CompletableFuture<Void> stop(String reason) {
         return CompletableFuture.allOf(pools.stream().map(pool -> pool.stop(reason))
             .toArray(CompletableFuture<?>[]::new));
     }
 
-    /** The first worker has told which GPUs there are: from now on there is a pool for each set that is needed. */
-    private void learn(List<Device> devices) {
-        known = true;
+    /** Handles the first worker's report of the GPUs: from then on each needed set of GPUs has a pool. */
+    private void setGpus(List<Device> devices) {
+        isKnown = true;
         all = devices.stream().map(Device::uuid).toList();
-        several = devices.size() > 1;
-        if (several && (Set.copyOf(all).size() < all.size()
+        isSeveral = devices.size() > 1;
+        if (isSeveral && (Set.copyOf(all).size() < all.size()
             || !all.stream().allMatch(uuid -> UUID.matcher(uuid).matches()))) {
-            LOG.errorf("the GPUs cannot be told apart, so that each session has all: gpus=%s", all);
-            several = false;
+            LOG.errorf("the GPUs have no distinct UUIDs, so each session gets all of them: gpus=%s", all);
+            isSeveral = false;
         }
-        told.accept(devices);
+        gpusFound.accept(devices);
     }
 
     /**
-     * Keeps workers of these kinds ready, and no others; one of another kind is started when a session needs it.
+     * Keeps workers of exactly these kinds ready; a worker of another kind starts when a session needs it.
      *
      * @param kinds each with its GPUs named.
      */
-    public void need(Set<WorkerKind> kinds) {
-        if (!known) {
+    public void keepReady(Set<WorkerKind> kinds) {
+        if (!isKnown) {
             return;
         }
-        Set<WorkerKind> needed = kinds.stream().map(this::told).collect(Collectors.toSet());
-        boolean isNobodys = needed.isEmpty() && !several; // whoever comes next has this GPU, most likely
-        whole.resize(needed.contains(WorkerKind.FIRST) || isNobodys ? limits.size() : 0);
+        Set<WorkerKind> needed = kinds.stream().map(this::visibleKind).collect(Collectors.toSet());
+        boolean isUnneeded = needed.isEmpty() && !isSeveral; // the next vGPU will most likely use the only GPU
+        whole.resize(needed.contains(WorkerKind.FIRST) || isUnneeded ? limits.size() : 0);
         needed.stream().filter(kind -> !kind.equals(WorkerKind.FIRST))
             .forEach(kind -> open(kind).resize(limits.size()));
         for (Map.Entry<WorkerKind, WorkerPool> entry : List.copyOf(byKind.entrySet())) {
@@ -234,7 +241,7 @@ public final class WorkerPools {
         now.addFirst(whole);
         if (!now.equals(pools)) {
             pools = List.copyOf(now);
-            LOG.infof("pools of workers: gpus=%d kinds=%s", all.size(), needed);
+            LOG.infof("worker pools changed: gpus=%d kinds=%s", all.size(), needed);
         }
     }
 
@@ -248,29 +255,29 @@ public final class WorkerPools {
         });
     }
 
-    /** Passes everything on, and learns from the first worker which GPUs there are. */
+    /** Forwards all events, and takes the report of the GPUs from the first worker. */
     private final class FirstListener implements WorkerPool.Listener {
         @Override
-        public void said(Worker worker, WorkerMessage message) {
-            listener.said(worker, message);
+        public void onMessage(Worker worker, WorkerMessage message) {
+            listener.onMessage(worker, message);
         }
 
         @Override
-        public void gone(Worker worker, String reason) {
-            listener.gone(worker, reason);
+        public void onExit(Worker worker, String reason) {
+            listener.onExit(worker, reason);
         }
 
         @Override
-        public void started(Duration time) {
-            if (!known) {
-                learn(whole.state().devices());
+        public void onReady(Duration time) {
+            if (!isKnown) {
+                setGpus(whole.state().devices());
             }
-            listener.started(time);
+            listener.onReady(time);
         }
 
         @Override
-        public void failed(String reason) {
-            listener.failed(reason);
+        public void onStartFailure(String reason) {
+            listener.onStartFailure(reason);
         }
     }
 }

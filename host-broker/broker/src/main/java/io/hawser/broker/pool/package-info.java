@@ -1,2 +1,2 @@
-/** Worker processes: started ahead, watched, handed to sessions and reaped. */
+/** Starts worker processes ahead, monitors them, hands them to sessions and reaps them. */
 package io.hawser.broker.pool;

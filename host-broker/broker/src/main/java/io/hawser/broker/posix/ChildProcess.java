@@ -5,8 +5,8 @@ import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
 /**
- * A child that is watched by a thread of its own until it ends, as the JDK watches its own children. A signal can never
- * reach another process that got the same id: the id is freed under the lock that {@link #kill} takes. Thread-safe.
+ * A child process. A thread waits for its end, as the JDK does for its own children. A signal never reaches another
+ * process with the same id: the lock that {@link #kill} takes also protects the release of the id. Thread-safe.
  */
 public final class ChildProcess {
     private static final Logger LOG = Logger.getLogger(ChildProcess.class);
@@ -23,9 +23,9 @@ public final class ChildProcess {
      * Starts a process with descriptors 0 (/dev/null), 1 and 2 ({@code log}), 3 ({@code control}) and no other. The
      * caller keeps its copies of both and closes them.
      *
-     * @param spawner how.
+     * @param spawner starts the process.
      * @param environment {@code NAME=value} each.
-     * @param exited told once, on the watching thread.
+     * @param exited receives the exit status once, on the watching thread.
      */
     public static ChildProcess start(Spawner spawner, List<String> command, List<String> environment, int log,
         int control, Consumer<ExitStatus> exited) throws PosixException {
@@ -35,12 +35,12 @@ public final class ChildProcess {
         return child;
     }
 
-    /** Its process id, also the id of its group. */
+    /** Process id of the child, also the id of its process group. */
     public int pid() {
         return pid;
     }
 
-    /** Signals the process and those it started; nothing when it has ended. */
+    /** Signals the process group; does nothing when the process has ended. */
     public void kill(int signal) {
         synchronized (this) {
             if (!reaped) {
@@ -54,7 +54,7 @@ public final class ChildProcess {
         try {
             Spawn.awaitExit(pid);
             synchronized (this) {
-                // What it started shares its fate; the group outlives its leader until the last member is gone.
+                // Kill the descendants too: the group outlives its leader until the last member has ended.
                 Posix.killGroup(pid, Posix.SIGKILL);
                 status = Posix.reap(pid);
                 reaped = true;

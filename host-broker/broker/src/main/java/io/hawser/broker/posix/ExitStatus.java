@@ -3,7 +3,7 @@ package io.hawser.broker.posix;
 /**
  * How a process ended.
  *
- * @param code the exit code, or -1 when a signal ended it.
+ * @param code the exit code, or -1 when a signal ended the process.
  * @param signal the signal, or 0.
  */
 public record ExitStatus(int code, int signal) {

@@ -9,8 +9,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Starts children from a thread that has left the broker's network and System V memory behind for empty ones of its
- * own, which the children then are in: namespaces belong to threads. Any thread.
+ * Starts children from a thread with its own empty network and System V IPC namespaces, which the children inherit.
+ * Namespaces belong to threads. Any thread.
  */
 public final class IsolatedSpawner implements Spawner, AutoCloseable {
     // Linux sched.h
@@ -31,13 +31,13 @@ public final class IsolatedSpawner implements Spawner, AutoCloseable {
     /**
      * Makes the thread.
      *
-     * @throws PosixException if the broker may not do that, which takes CAP_SYS_ADMIN.
+     * @throws PosixException if the broker lacks the permission, CAP_SYS_ADMIN.
      */
     public IsolatedSpawner() throws PosixException {
         try {
             on(() -> {
                 SystemCalls.unshare(CLONE_NEWNET | CLONE_NEWIPC);
-                // The loopback interface alone: workers try their carriers on it before they meet their guests.
+                // Only the loopback interface: workers warm up their carriers on it before they serve guests.
                 int socket = SystemCalls.socket(AF_INET, SOCK_DGRAM);
                 try (Arena arena = Arena.ofConfined()) {
                     MemorySegment request = arena.allocate(IFREQ_BYTES, Long.BYTES);
@@ -60,17 +60,17 @@ public final class IsolatedSpawner implements Spawner, AutoCloseable {
 
     @Override
     public int spawn(List<String> command, List<String> environment, int log, int control) throws PosixException {
-        // The caller waits as it would for posix_spawn itself, which returns once the child has its program.
+        // The caller waits as for posix_spawn itself, which returns once the child runs its program.
         return on(() -> Posix.spawn(command, environment, log, control));
     }
 
-    /** Ends the thread; those it has started stay where they are. */
+    /** Ends the thread; its children keep their namespaces. */
     @Override
     public void close() {
         thread.shutdown();
     }
 
-    /** What is done on the thread. */
+    /** A system call to run on the thread. */
     @FunctionalInterface
     private interface Task {
         int run() throws PosixException;

@@ -29,7 +29,8 @@ public final class Posix {
     }
 
     /**
-     * Two connected Unix stream sockets, close-on-exec; the first does not block, the second, meant for a child, does.
+     * Two connected Unix stream sockets, close-on-exec. The first is non-blocking; the second, meant for a child,
+     * blocks.
      */
     public static int[] socketPair() throws PosixException {
         int[] pair = {-1, -1};
@@ -44,9 +45,9 @@ public final class Posix {
     }
 
     /**
-     * Sends bytes whose first carries a descriptor (SCM_RIGHTS). Does not block: a peer that does not read is an error.
+     * Sends bytes whose first carries a descriptor (SCM_RIGHTS). Does not block: a full socket buffer is an error.
      *
-     * @throws PosixException when not all bytes fit into the socket's buffer at once, or the peer is gone.
+     * @throws PosixException when not all bytes fit into the socket's buffer at once, or the peer has closed its end.
      */
     public static void sendWithDescriptor(int socket, byte[] message, int descriptor) throws PosixException {
         ByteBuffer body = ByteBuffer.allocateDirect(message.length).put(message).flip();
@@ -65,12 +66,12 @@ public final class Posix {
         }
     }
 
-    /** Writes what fits at once of a last message to a socket that is about to be closed. */
+    /** Writes a last message to a socket before its close, as far as the socket's buffer takes it. */
     public static void writeAtOnce(int socket, byte[] message) throws PosixException {
         check("write", NATIVE.write(socket, message, message.length));
     }
 
-    /** The user whose rights this process has. */
+    /** Effective user id of this process. */
     public static int userId() {
         return NATIVE.geteuid();
     }

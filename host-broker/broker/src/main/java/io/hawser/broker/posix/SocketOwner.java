@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.OptionalInt;
 
-/** Asks the kernel which user has a TCP socket of this machine (sock_diag(7)). Stateless; any thread. */
+/** Finds the user of a TCP socket of this machine through the kernel (sock_diag(7)). Stateless; any thread. */
 public final class SocketOwner {
     // Linux linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
     private static final int AF_NETLINK = 16;
@@ -35,8 +35,8 @@ public final class SocketOwner {
     }
 
     /**
-     * The user of a connected socket; empty when no process of this machine has the socket. The kernel gives root as
-     * the user of a socket that its process has closed, so such a socket counts as nobody's.
+     * The user of a connected socket; empty when no process of this machine has the socket. The kernel reports root for
+     * a socket that its process has closed, so such a socket counts as without a user.
      *
      * @param local the socket's own address.
      * @param remote the address that the socket is connected to, of the same family.

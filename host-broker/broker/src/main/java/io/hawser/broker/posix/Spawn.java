@@ -13,11 +13,11 @@ import java.lang.invoke.VarHandle;
 import java.util.List;
 
 /**
- * {@code posix_spawnp} and {@code waitid} by {@code java.lang.foreign}: jnr-posix offers neither closing all other
- * descriptors in the child nor waiting without reaping. Any thread.
+ * {@code posix_spawnp} and {@code waitid} through {@code java.lang.foreign}. jnr-posix can neither close all other
+ * descriptors in the child nor wait without reaping. Any thread.
  */
 final class Spawn {
-    // glibc 2.36 spawn.h; sizes with room to spare (80 and 336 bytes on x86_64)
+    // glibc 2.36 spawn.h; larger than its types (80 and 336 bytes on x86_64)
     private static final long OPAQUE_BYTES = 1024;
     private static final short POSIX_SPAWN_SETSIGDEF = 0x04;
     private static final short POSIX_SPAWN_SETSIGMASK = 0x08;
@@ -70,11 +70,11 @@ final class Spawn {
     }
 
     /**
-     * Starts a process in a session of its own, with default signals. It has descriptor 0 (/dev/null), 1 and 2 (both
-     * {@code log}) and 3 ({@code control}) and no other.
+     * Starts a process in a new session, with default signals. It has descriptor 0 (/dev/null), 1 and 2 (both {@code
+     * log}) and 3 ({@code control}) and no other.
      *
      * @return its process id.
-     * @throws PosixException when it cannot be started, for example ENOENT.
+     * @throws PosixException when the process cannot be started, for example ENOENT.
      */
     static int spawn(List<String> command, List<String> environment, int log, int control) throws PosixException {
         if (log <= 3 || control <= 3) {
@@ -115,10 +115,7 @@ final class Spawn {
         }
     }
 
-    /**
-     * Blocks until the child has ended and leaves it to be reaped, so that its id cannot be taken by another process
-     * yet.
-     */
+    /** Blocks until the child has ended. The child stays unreaped, so that no other process can take its id yet. */
     static void awaitExit(int pid) throws PosixException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);
@@ -151,7 +148,7 @@ final class Spawn {
         }
     }
 
-    /** What an errno means. */
+    /** Text of an errno value. */
     static String error(int errno) {
         try {
             MemorySegment text = (MemorySegment) STRERROR.invokeExact(errno);

@@ -2,14 +2,14 @@ package io.hawser.broker.posix;
 
 import java.util.List;
 
-/** A way of starting a child with the descriptors 0 to 3 as {@link ChildProcess#start} says; any thread. */
+/** Starts a child with the descriptors 0 to 3 of {@link ChildProcess#start}; any thread. */
 @FunctionalInterface
 public interface Spawner {
-    /** In the broker's own surroundings. */
+    /** Starts the child in the broker's own namespaces. */
     Spawner PLAIN = Posix::spawn;
 
     /**
-     * Starts it.
+     * Starts a child.
      *
      * @return its process id.
      */

@@ -11,8 +11,8 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * System calls by number (Linux on x86_64), for those that neither jnr-posix nor Java has. Any thread; each acts on the
- * thread that calls where the kernel distinguishes threads.
+ * System calls by number (Linux on x86_64) that neither jnr-posix nor Java offers. Any thread. Where the kernel
+ * distinguishes threads, a call affects the calling thread.
  */
 public final class SystemCalls {
     public static final int EPERM = 1;
@@ -66,17 +66,17 @@ public final class SystemCalls {
         return result;
     }
 
-    /** Gives the calling thread, and what it starts from now on, namespaces of its own: CLONE_NEW... flags. */
+    /** Moves the calling thread, and its later children, to new namespaces: CLONE_NEW... flags. */
     public static void unshare(long flags) throws PosixException {
         check("unshare", call(UNSHARE, flags, 0, 0, 0, 0, 0));
     }
 
-    /** A socket in the calling thread's network, closed on exec. */
+    /** Opens a socket in the calling thread's network namespace, close-on-exec. */
     public static int socket(int family, int type) throws PosixException {
         return socket(family, type, 0);
     }
 
-    /** The same for a protocol of the family. */
+    /** Opens a socket for a protocol of the family. */
     static int socket(int family, int type, int protocol) throws PosixException {
         return (int) check("socket", call(SOCKET, family, type | 02000000, protocol, 0, 0, 0));
     }
@@ -86,12 +86,20 @@ public final class SystemCalls {
         check("sendto", call(SENDTO, socket, message.address(), message.byteSize(), 0, 0, 0));
     }
 
-    /** Receives a message that is there, without waiting; its bytes. */
+    /**
+     * Receives a queued message without waiting.
+     *
+     * @return the message's length in bytes.
+     */
     static int receive(int socket, MemorySegment target) throws PosixException {
         return (int) check("recvfrom", call(RECVFROM, socket, target.address(), target.byteSize(), 0x40, 0, 0));
     }
 
-    /** Waits without end for one descriptor's events (poll(2)); the events that are there. */
+    /**
+     * Waits without timeout for events of one descriptor (poll(2)).
+     *
+     * @return the events that occurred.
+     */
     public static int poll(int descriptor, int events) throws PosixException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment entry = arena.allocate(8, 4);
@@ -111,7 +119,7 @@ public final class SystemCalls {
         return call(IOCTL, descriptor, request, argument.address(), 0, 0, 0);
     }
 
-    /** A copy of a child's descriptor, closed on exec. The child must not have been reaped. */
+    /** Copies a child's descriptor, close-on-exec. The child must not have been reaped. */
     public static int takeDescriptor(int pid, int descriptor) throws PosixException {
         int process = (int) check("pidfd_open", call(PIDFD_OPEN, pid, 0, 0, 0, 0, 0));
         try {
@@ -121,7 +129,11 @@ public final class SystemCalls {
         }
     }
 
-    /** Opens a file, closed on exec; the descriptor, or the negated errno. */
+    /**
+     * Opens a file, close-on-exec.
+     *
+     * @return the descriptor, or the negated errno.
+     */
     public static long open(String path, int flags) {
         try (Arena arena = Arena.ofConfined()) {
             return call(OPENAT, AT_FDCWD, arena.allocateFrom(path).address(), flags | 02000000, 0, 0, 0);
@@ -131,9 +143,9 @@ public final class SystemCalls {
     /**
      * Copies another process's memory.
      *
-     * @param thread of that process.
-     * @param target receives as much as is asked for, or less where the memory ends.
-     * @return so many bytes, or the negated errno.
+     * @param thread id of a thread of that process.
+     * @param target receives up to its own size, less where the memory ends.
+     * @return number of bytes copied, or the negated errno.
      */
     public static long read(int thread, long address, MemorySegment target) {
         try (Arena arena = Arena.ofConfined()) {

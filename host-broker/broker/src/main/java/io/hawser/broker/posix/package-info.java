@@ -1,2 +1,2 @@
-/** What the broker needs of the operating system: spawning, socket pairs, passing descriptors, reaping. */
+/** System calls of the broker: spawning, socket pairs, descriptor passing, reaping. */
 package io.hawser.broker.posix;

@@ -168,7 +168,7 @@ final class Slot {
         taking.whenComplete((worker, failure) -> {
             if (worker != null) {
                 region.guarded(() -> assign(worker));
-                if (phase != Phase.SERVING && worker.usable()) {
+                if (phase != Phase.SERVING && worker.isUsable()) {
                     worker.kill("its guest's region is gone");
                 }
             } else if (failure instanceof WorkerPool.NoWorkerException none) {

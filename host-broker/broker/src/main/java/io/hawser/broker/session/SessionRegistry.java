@@ -70,7 +70,7 @@ public final class SessionRegistry {
     private final SharedMemory memory;
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
-    private final CpuShares<Worker> cpu = new CpuShares<>(this::share, Worker::weigh);
+    private final CpuShares<Worker> cpu = new CpuShares<>(this::share, Worker::setCpuWeight);
     private SessionTurns turns = SessionTurns.none();
     private long nextId = 1;
     private boolean closed;
@@ -212,7 +212,7 @@ public final class SessionRegistry {
     public void quota(String vgpu, long memoryBytes) {
         byWorker.forEach((worker, session) -> {
             if (session.view().guest().vgpu().equals(vgpu)) {
-                worker.quota(memoryBytes, session.view().gpus().size());
+                worker.setMemoryQuota(memoryBytes, session.view().gpus().size());
             }
         });
     }
@@ -236,7 +236,7 @@ public final class SessionRegistry {
     }
 
     /** A worker said something of its session. Event loop only. */
-    public void said(Worker worker, WorkerMessage message) {
+    public void handle(Worker worker, WorkerMessage message) {
         Session session = byWorker.get(worker);
         if (session == null) {
             return;
@@ -271,19 +271,19 @@ public final class SessionRegistry {
         String vgpu = session.view().guest().vgpu();
         switch (message) {
             case WorkerMessage.Share share ->
-                worker.tellShared(share.name(), memory.share(session.id(), vgpu, share));
+                worker.sendShared(share.name(), memory.share(session.id(), vgpu, share));
             case WorkerMessage.Unshare unshare -> {
                 memory.unshare(session.id(), vgpu, unshare.name());
-                worker.tellUnshared(unshare.name());
+                worker.sendUnshared(unshare.name());
             }
             case WorkerMessage.Release release -> memory.release(session.id(), vgpu, release.name());
             case WorkerMessage.Find find -> memory.find(session.id(), vgpu, find.name())
-                .ifPresentOrElse(worker::tellFound, () -> worker.tellNotFound(find.name()));
+                .ifPresentOrElse(worker::sendFound, () -> worker.sendNotFound(find.name()));
         }
     }
 
     /** A worker is gone, and with it its session. Event loop only. */
-    public void gone(Worker worker, String reason) {
+    public void onExit(Worker worker, String reason) {
         images.workerEnded(worker);
         turns.gone(worker);
         Session session = byWorker.remove(worker);

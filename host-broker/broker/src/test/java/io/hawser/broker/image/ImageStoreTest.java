@@ -65,7 +65,7 @@ class ImageStoreTest {
         }
 
         @Override
-        public void tellNoImage(String sha256) {
+        public void sendImageDropped(String sha256) {
             told.add("none " + sha256);
         }
 

@@ -35,7 +35,7 @@ class WorkerCacheTest {
         WorkerCache cache = new WorkerCache(jars, javaHome);
         assertEquals(List.of("java", "-XX:AOTCache=" + jars.resolve("worker.aot"), "-cp", "jars/*", "Main"),
             cache.use(COMMAND));
-        cache.distrust();
+        cache.disable();
         assertEquals(COMMAND, cache.use(COMMAND));
     }
 
