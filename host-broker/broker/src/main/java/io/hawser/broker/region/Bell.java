@@ -6,8 +6,7 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * Waits for the broker's own doorbell on a thread that sleeps in the kernel meanwhile, so that a region that nobody
- * uses costs nothing.
+ * Waits for the broker's own doorbell on a thread that sleeps in the kernel, so that an unused region costs nothing.
  */
 final class Bell implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Bell.class);
@@ -21,7 +20,8 @@ final class Bell implements AutoCloseable {
     /**
      * Starts to listen.
      *
-     * @param heard called on the bell's thread; must not wait for the event loop, which {@link #close} may hold up.
+     * @param heard runs on the bell's thread; must not wait for the event loop, because the loop may wait in {@link
+     *     #close}.
      */
     Bell(String region, EventFd doorbell, Runnable heard) {
         this.doorbell = doorbell;
@@ -39,11 +39,11 @@ final class Bell implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            LOG.errorf("a doorbell is heard no more, its region is looked at each half second: %s", e.getMessage());
+            LOG.errorf("a doorbell failed, its region is now polled each half second: %s", e.getMessage());
         }
     }
 
-    /** Ends the thread, which then does not use the doorbell any more. */
+    /** Ends the thread. After the return nothing reads the doorbell. */
     @Override
     public void close() {
         closed = true;
@@ -51,7 +51,7 @@ final class Bell implements AutoCloseable {
             doorbell.signal();
             thread.join();
         } catch (IOException e) {
-            LOG.errorf("a doorbell's thread could not be ended: %s", e.getMessage());
+            LOG.errorf("a doorbell's thread did not end: %s", e.getMessage());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

@@ -10,12 +10,12 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
 /**
- * What a guest process says of itself in its slot, in the broker's own memory: the guest can rewrite its page at any
- * time. Nothing here but {@link #problem} decides anything.
+ * A guest process's claim of a slot, copied to the broker's own memory because the guest can rewrite its page at any
+ * time. Only {@link #problem} decides anything by these values.
  *
- * @param kind KIND_PROCESS or KIND_MACHINE, or nonsense.
- * @param pid for people; 0 when it can be none.
- * @param mapAddress where it has mapped the region, 0 when it can be nowhere.
+ * @param kind KIND_PROCESS, KIND_MACHINE or an invalid value.
+ * @param pid for logs and views; 0 when the guest's value is out of range.
+ * @param mapAddress where the guest has mapped the region, 0 when the guest's value is not a page's address.
  */
 record Claim(int kind, long pid, long epoch, long descriptionHash, int protocolVersion, long mapAddress, String program,
     String host) {
@@ -23,10 +23,10 @@ record Claim(int kind, long pid, long epoch, long descriptionHash, int protocolV
         .withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final int CLAIM_BYTES = RegionLayout.GUEST_HOST_OFFSET + RegionLayout.GUEST_HOST_BYTES;
-    /** What Linux gives as a process id at most. */
+    /** Largest process id of Linux. */
     private static final long MAX_PID = 1 << 22;
 
-    /** Copies it out of a guest page, once. */
+    /** Copies a claim out of a guest page. Reads the page once. */
     static Claim copy(MemorySegment region, long guestPage) {
         MemorySegment page = MemorySegment.ofArray(new byte[CLAIM_BYTES]);
         MemorySegment.copy(region, guestPage, page, 0, CLAIM_BYTES);
@@ -45,7 +45,7 @@ record Claim(int kind, long pid, long epoch, long descriptionHash, int protocolV
         return Printable.text(RegionHeader.text(page, offset, bytes), bytes);
     }
 
-    /** Why it cannot be let in; null when it can. */
+    /** Why the broker must refuse the claim; null when the claim is valid. */
     Problem problem(long regionEpoch, long hash) {
         if (protocolVersion != RecordLayout.PROTOCOL_VERSION) {
             return new Problem(Refusal.VERSION, "guest and broker must speak the same protocol: guest="
@@ -56,7 +56,7 @@ record Claim(int kind, long pid, long epoch, long descriptionHash, int protocolV
                 + "description of the API: guest=%016x broker=%016x", descriptionHash, hash));
         }
         if (epoch != regionEpoch) {
-            return new Problem(Refusal.PROTOCOL, "the region was formatted after the guest has read its header: guest="
+            return new Problem(Refusal.PROTOCOL, "the region was formatted after the guest read its header: guest="
                 + Long.toUnsignedString(epoch) + " broker=" + Long.toUnsignedString(regionEpoch));
         }
         if (kind != RegionLayout.KIND_PROCESS && kind != RegionLayout.KIND_MACHINE) {
@@ -65,6 +65,6 @@ record Claim(int kind, long pid, long epoch, long descriptionHash, int protocolV
         return null;
     }
 
-    /** A reason to refuse. */
+    /** A refusal and its reason. */
     record Problem(Refusal refusal, String reason) { }
 }

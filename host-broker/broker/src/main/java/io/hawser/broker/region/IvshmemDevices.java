@@ -15,8 +15,8 @@ import java.util.List;
 import org.jboss.logging.Logger;
 
 /**
- * The ivshmem devices of the virtual machine that the broker itself runs in. What is in their memory tenants have
- * written, but for a region that was just made: nothing of it is believed but a tag that nobody could know.
+ * The ivshmem devices of the virtual machine in which the broker itself runs. Tenants may have written any byte of
+ * their memory, except in a new region. The broker therefore trusts only a tag that tenants cannot know.
  */
 final class IvshmemDevices {
     private static final Logger LOG = Logger.getLogger(IvshmemDevices.class);
@@ -30,11 +30,11 @@ final class IvshmemDevices {
     }
 
     /**
-     * The memory of the device that carries a tag.
+     * Finds the memory of the device that carries a tag.
      *
      * @param devices {@link #PCI}.
      * @return the device's {@code resource2}.
-     * @throws IOException a sentence when there is none, or more than one.
+     * @throws IOException when no device, or more than one, carries the tag; the message is a sentence.
      */
     static Path find(Path devices, RegionTag tag) throws IOException {
         List<Path> found = new ArrayList<>();
@@ -53,9 +53,9 @@ final class IvshmemDevices {
                         found.add(memory);
                     }
                 } catch (IOException e) {
-                    // The scan goes on: a device that is being removed says nothing of the others. Not for the client:
-                    // paths of the machine are none of its business.
-                    LOG.warnf("an ivshmem device cannot be read: %s", e.getMessage());
+                    // The scan skips devices that the machine is removing. The client does not get the message, because
+                    // it contains paths of the machine.
+                    LOG.warnf("an ivshmem device is unreadable: %s", e.getMessage());
                     unreadable++;
                 }
             }
@@ -67,7 +67,7 @@ final class IvshmemDevices {
         }
         if (found.isEmpty()) {
             throw new IOException("an ivshmem device must carry the region's tag: tag=" + tag + " devices=" + seen
-                + (unreadable == 0 ? "" : " of which cannot be read=" + unreadable + " (the broker's log says why)"));
+                + (unreadable == 0 ? "" : " of which unreadable=" + unreadable + " (see the broker's log)"));
         }
         return found.getFirst();
     }
@@ -75,7 +75,7 @@ final class IvshmemDevices {
     /**
      * Whether a file is the memory of an ivshmem device.
      *
-     * @param device a folder of sysfs, whose other files are the kernel's as well.
+     * @param device a folder of sysfs, so that the kernel provides its other files as well.
      */
     static boolean isMemory(Folder device, String name) {
         return name.equals(MEMORY) && is(device.path("vendor"), VENDOR) && is(device.path("device"), DEVICE);
@@ -85,11 +85,14 @@ final class IvshmemDevices {
         try {
             return Files.readString(file).strip().equals(value);
         } catch (IOException e) {
-            return false; // taken out meanwhile
+            return false; // removed during the scan
         }
     }
 
-    /** No driver does it, and what is not enabled reads as ones. A broker that is not root leaves it to udev. */
+    /**
+     * Enables the device, because no driver does, and a disabled device reads as ones. If the broker is not root, udev
+     * must do it.
+     */
     private static void enable(Path file) throws IOException {
         if (Files.readString(file).strip().equals("0")) {
             Files.writeString(file, "1");

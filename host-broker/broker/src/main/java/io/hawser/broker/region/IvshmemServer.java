@@ -23,13 +23,13 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * The server of an ivshmem device (QEMU, docs/specs/ivshmem-spec.txt, protocol version 0): gives a virtual machine the
- * region's memory and the event descriptors of its doorbells, and learns from the connection's end that the machine is
- * gone. One machine at a time: two would share all memory. Event loop only.
+ * The server of an ivshmem device (QEMU, docs/specs/ivshmem-spec.txt, protocol version 0). It gives a virtual machine
+ * the region's memory and the event descriptors of its doorbells. The end of the connection shows that the machine has
+ * stopped. It serves one machine at a time, because two would share all memory. Event loop only.
  *
  * <p>A message is an i64, some with a descriptor: the version, the client's id, -1 with the memory, then for each
- * vector the broker's id with its event descriptor. The client gets no doorbell of its own: nothing rings towards a
- * guest.
+ * vector the broker's id with its event descriptor. The client gets no doorbell of its own, because the broker never
+ * rings a guest.
  */
 final class IvshmemServer implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(IvshmemServer.class);
@@ -39,12 +39,12 @@ final class IvshmemServer implements AutoCloseable {
     private static final long MEMORY = -1;
     private static final int GRACE_MS = 500;
 
-    /** The region behind it. */
+    /** The region that the server belongs to. */
     interface Owner {
-        /** The memory's descriptor for a new machine; -1 while that of the one before is being cleared. */
+        /** The memory's descriptor for a new machine; -1 while the broker clears the memory of the last machine. */
         int memory();
 
-        /** A machine has come or gone. */
+        /** A machine has connected or disconnected. */
         void connected(boolean connected);
     }
 
@@ -68,9 +68,9 @@ final class IvshmemServer implements AutoCloseable {
     }
 
     /**
-     * Listens.
+     * Starts to listen.
      *
-     * @throws IOException when it cannot; nothing of it is left.
+     * @throws IOException when it cannot listen; it has released everything.
      * @throws RegionException when the settings may not name the socket's path.
      */
     static IvshmemServer open(RegionSettings settings, RegionContext context, Owner owner)
@@ -96,7 +96,7 @@ final class IvshmemServer implements AutoCloseable {
         server = new EpollServerDomainSocketChannel();
         server.pipeline().addLast(new ServerHandler());
         loop.register(server);
-        // On its own event loop both are done when they return.
+        // On their own event loop, registration and bind finish before they return.
         ChannelFuture bound = server.bind(new DomainSocketAddress(file.bindPath().toFile()));
         if (!bound.isSuccess()) {
             throw new IOException(bound.cause());
@@ -104,12 +104,12 @@ final class IvshmemServer implements AutoCloseable {
         file.publish(PosixFilePermissions.fromString("rw-------"), -1);
     }
 
-    /** The event descriptor of a vector; null where it has no such vector. */
+    /** The event descriptor of a vector; null where the server has no such vector. */
     EventFd doorbell(int vector) {
         return vector < doorbells.length ? doorbells[vector] : null;
     }
 
-    /** The memory is clear: a machine that waits for it gets it. */
+    /** The memory is clear: a waiting machine gets it. */
     void ready() {
         if (waiting != null) {
             Channel next = waiting;
@@ -122,7 +122,7 @@ final class IvshmemServer implements AutoCloseable {
         if (waiting != null) {
             refuse(channel);
         } else if (client != null) {
-            // A machine that was started again can be here before the end of its last connection is.
+            // A restarted machine can connect before its last connection ends.
             waiting = channel;
             loop.schedule(() -> {
                 if (waiting == channel && client != null) {
@@ -137,7 +137,7 @@ final class IvshmemServer implements AutoCloseable {
     }
 
     private void refuse(Channel channel) {
-        LOG.warnf("a second virtual machine is refused, the region has one: region=%s", region);
+        LOG.warnf("refused a second virtual machine, the region has one: region=%s", region);
         channel.close();
     }
 
@@ -151,10 +151,10 @@ final class IvshmemServer implements AutoCloseable {
             for (EventFd doorbell : doorbells) {
                 Posix.sendWithDescriptor(socket, message(BROKER_ID), doorbell.fd());
             }
-            LOG.infof("a virtual machine has connected: region=%s", region);
+            LOG.infof("a virtual machine connected: region=%s", region);
             owner.connected(true);
         } catch (PosixException e) {
-            LOG.warnf("a virtual machine could not be served: region=%s: %s", region, e.getMessage());
+            LOG.warnf("cannot send the region to a virtual machine: region=%s: %s", region, e.getMessage());
             channel.close();
         }
     }
@@ -168,12 +168,12 @@ final class IvshmemServer implements AutoCloseable {
             waiting = null;
         } else if (channel == client) {
             client = null;
-            LOG.infof("the virtual machine has hung up: region=%s", region);
+            LOG.infof("the virtual machine disconnected: region=%s", region);
             owner.connected(false);
         }
     }
 
-    /** Hangs up and listens no more. */
+    /** Disconnects the machines and stops to listen. */
     @Override
     public void close() {
         if (server != null) {
@@ -184,7 +184,7 @@ final class IvshmemServer implements AutoCloseable {
                 file.close();
                 context.sockets().remove(path);
             } catch (IOException e) {
-                LOG.warnf("a doorbell socket could not be removed: %s", e.getMessage());
+                LOG.warnf("cannot remove a doorbell socket: %s", e.getMessage());
             }
         }
         for (Channel channel : new Channel[] {client, waiting}) {
@@ -199,7 +199,7 @@ final class IvshmemServer implements AutoCloseable {
         }
     }
 
-    /** The broker's record, of the socket's path. */
+    /** The broker's record for the socket's path. */
     private final class Made implements SocketFile.Record {
         @Override
         public boolean contains(FileStatus socket) {
@@ -212,7 +212,7 @@ final class IvshmemServer implements AutoCloseable {
         }
     }
 
-    /** Takes connections. */
+    /** Accepts connections. */
     private final class ServerHandler extends ChannelInboundHandlerAdapter {
         @Override
         public void channelRead(ChannelHandlerContext context, Object accepted) {
@@ -222,7 +222,7 @@ final class IvshmemServer implements AutoCloseable {
         }
     }
 
-    /** One machine. */
+    /** The connection of one machine. */
     private final class ClientHandler extends ChannelInboundHandlerAdapter {
         @Override
         public void channelActive(ChannelHandlerContext context) {
@@ -232,7 +232,7 @@ final class IvshmemServer implements AutoCloseable {
         @Override
         public void channelRead(ChannelHandlerContext context, Object message) {
             ReferenceCountUtil.release(message);
-            LOG.warnf("an ivshmem client must send nothing: region=%s", region);
+            LOG.warnf("an ivshmem client must not send anything: region=%s", region);
             context.close();
         }
 

@@ -13,9 +13,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * Which doorbell sockets this broker and earlier ones of the same state folder made: path and inode, a socket a line.
- * A broker that was killed leaves its sockets behind; by this record the next one knows them from sockets of others.
- * Event loop only.
+ * Record of the doorbell sockets that this broker, and earlier brokers of the same state folder, created: inode and
+ * path, a socket a line. A killed broker leaves its sockets behind. By this record the next broker recognises them
+ * among other sockets. Event loop only.
  */
 public final class MadeSockets {
     private static final Pattern LINE = Pattern.compile("(-?\\d+) (/.*)");
@@ -26,8 +26,8 @@ public final class MadeSockets {
     /**
      * Reads the record.
      *
-     * @param file in the state folder; made with the first socket.
-     * @throws IOException when a line of it is none.
+     * @param file in the state folder; created with the first socket.
+     * @throws IOException when a line is malformed.
      */
     public MadeSockets(Path file) throws IOException {
         this.file = file;
@@ -38,7 +38,7 @@ public final class MadeSockets {
             Matcher matcher = LINE.matcher(line);
             if (!matcher.matches()) {
                 throw new IOException("a line of the record of sockets must be inode and path: file=" + file
-                    + " (delete the file, and sockets that a killed broker left behind)");
+                    + " (delete the file and the sockets of killed brokers)");
             }
             inodes.put(Path.of(matcher.group(2)), Long.parseLong(matcher.group(1)));
         }
@@ -50,18 +50,18 @@ public final class MadeSockets {
         return inode != null && inode == socket.inode();
     }
 
-    /** Notes a socket, before it gets its path. */
+    /** Records a socket, before it gets its path. */
     void add(Path path, FileStatus socket) throws IOException {
         for (Path other : inodes.keySet().toArray(Path[]::new)) {
             if (!isThere(other)) {
-                inodes.remove(other); // somebody else removed it
+                inodes.remove(other); // removed by another process
             }
         }
         inodes.put(path, socket.inode());
         write();
     }
 
-    /** Forgets a socket that was removed. */
+    /** Deletes a removed socket from the record. */
     void remove(Path path) throws IOException {
         if (inodes.remove(path) != null) {
             write();

@@ -4,19 +4,19 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Keeps a guest that calls without end from keeping the event loop busy: so many calls in a while are answered at once,
- * as when many of its processes begin together, the rest after a pause each. One thread.
+ * Stops a guest that signals without end from keeping the event loop busy. The first signals in a window pass at once,
+ * as when many processes of a guest start together. Each further signal waits for a pause. One thread.
  */
 final class Pace {
     private static final long WINDOW_NS = TimeUnit.MILLISECONDS.toNanos(100);
-    /** More than all slots of a region being claimed at once. */
+    /** Larger than the number of slots in a region. */
     private static final int AT_ONCE = 100;
     private static final long PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(2);
 
     private long windowNs = System.nanoTime();
     private int heard;
 
-    /** Called after each call that was passed on; sleeps when there are too many. */
+    /** Call after each forwarded signal; sleeps when there were too many in the window. */
     void rest() {
         long nowNs = System.nanoTime();
         if (nowNs - windowNs > WINDOW_NS) {

@@ -7,9 +7,9 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Where a region has a file or a socket: a name in a folder. The way from the root to the folder follows no link.
+ * The place of a region's file or socket: a name in a folder. The path from the root to the folder follows no link.
  *
- * @param root a folder that the machine's administrator chose; links on the way to it are the administrator's.
+ * @param root a folder that the machine's administrator chose; links on the path to it are trusted.
  * @param between names of the folders from the root to the name's folder.
  * @param name of the file or socket.
  */
@@ -22,7 +22,8 @@ record Place(Path root, List<String> between, String name) {
     /**
      * Opens the name's folder.
      *
-     * @throws IOException when there is no such folder, or another user may put files into one between it and the root.
+     * @throws IOException when the folder does not exist, or another user may write to a folder between it and the
+     *     root.
      */
     Folder open() throws IOException {
         Folder here = Folder.open(root);
@@ -33,14 +34,15 @@ record Place(Path root, List<String> between, String name) {
             FileStatus status = here.status();
             if (!status.isOwnOrRoots() || status.isWritableByOthers()) {
                 here.close();
-                throw new IOException(String.format("a folder of regions must be the broker's or root's, and nobody "
-                    + "else may write to it: folder=%s owner=%d mode=%o", step, status.owner(), status.permissions()));
+                throw new IOException(String.format("a folder of regions must belong to the broker's user or root, "
+                    + "and others must not have write permission: folder=%s owner=%d mode=%o", step, status.owner(),
+                    status.permissions()));
             }
         }
         return here;
     }
 
-    /** The whole path, for people. */
+    /** The whole path, for messages. */
     Path path() {
         Path path = root;
         for (String step : between) {

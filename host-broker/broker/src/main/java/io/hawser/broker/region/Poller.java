@@ -5,21 +5,24 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Looks for claims of virtual machines in regions without a doorbell, on a thread of its own: what it looks at is a
- * word a slot, and waking the event loop for each look would cost several times as much. What it finds it leaves to the
- * event loop. Processes of this kernel are heard by {@link SlotSignal} before it looks.
+ * Polls regions without a doorbell for claims of virtual machines, on its own thread. A poll reads one word of each
+ * slot; waking the event loop for each poll would cost several times as much. The event loop handles what a poll finds.
+ * {@link SlotSignal} reports processes of this kernel earlier.
  */
 final class Poller {
-    /** Between two looks for a while after something was found. */
+    /** Interval between polls for a while after a find. */
     private static final long BUSY_NS = TimeUnit.MILLISECONDS.toNanos(2);
-    /** Between two looks else: each wakes a processor, which 500 times a second costs more than an idle broker may. */
+    /**
+     * Interval between polls otherwise. Each poll wakes a processor, and 500 wake-ups a second would cost more than an
+     * idle broker may.
+     */
     private static final long IDLE_NS = TimeUnit.MILLISECONDS.toNanos(20);
     private static final long BUSY_FOR_NS = TimeUnit.SECONDS.toNanos(1);
     private static final long STACK_BYTES = 128 * 1024;
 
     private volatile List<Region> regions = List.of();
 
-    /** Looks at these from now on; the thread ends when there is none. */
+    /** Sets the regions to poll; the thread ends when the list is empty. */
     void watch(List<Region> watched) {
         boolean starts = regions.isEmpty() && !watched.isEmpty();
         regions = watched;

@@ -17,8 +17,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jboss.logging.Logger;
 
 /**
- * A region that is served. Its guest can write every byte of it at any time, and can cut a file: whatever happens to
- * its memory ends this region, and nothing else. Event loop only, except {@link #view}.
+ * A served region. Its guest can write every byte of the memory at any time, and can truncate a file. Damage to the
+ * memory ends this region and nothing else. Event loop only, except {@link #view}.
  */
 final class Region {
     private static final Logger LOG = Logger.getLogger(Region.class);
@@ -26,13 +26,16 @@ final class Region {
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
 
     private static final long STATUS_NS = TimeUnit.SECONDS.toNanos(1);
-    /** While nobody in the machine uses it, and its vGPU is as it was: for who asks for figures of the GPU. */
+    /**
+     * Interval of the status while the region has no session and its vGPU is unchanged, for readers of the GPU's
+     * figures.
+     */
     private static final long IDLE_STATUS_NS = TimeUnit.SECONDS.toNanos(5);
 
-    /** Something that touches the region's memory. */
+    /** A step that accesses the region's memory. */
     @FunctionalInterface
     interface Step {
-        /** Does it. */
+        /** Runs the step. */
         void run() throws IOException;
     }
 
@@ -56,7 +59,7 @@ final class Region {
     private boolean mapped;
     private long hostBeat;
     private StatusPage statusPage = new StatusPage();
-    private VgpuView statusOf; // when the status was put together
+    private VgpuView statusOf; // the vGPU in the last status
     private long statusNs;
     private volatile RegionView view;
 
@@ -65,13 +68,13 @@ final class Region {
         this.context = context;
     }
 
-    /** Opens and formats the memory, for guests that know nothing of what was there before. */
+    /** Opens and formats the memory, so that guests find nothing of its former content. */
     private void format() throws RegionException {
         file = RegionFile.open(settings, context.folders());
         mapped = true;
         try {
             geometry = file.geometry();
-            // Positive: it travels to workers as a JSON number.
+            // Positive, because workers get it as a JSON number of 0 or more.
             epoch = 1 + RANDOM.nextLong(Long.MAX_VALUE - 1);
             new RegionHeader(epoch, context.descriptionHash(), RecordLayout.PROTOCOL_VERSION, settings.vectors(),
                 settings.vgpu(), geometry).format(file.memory());
@@ -80,14 +83,14 @@ final class Region {
                 slots[i] = new Slot(this, context, new SlotMemory(file.memory(), geometry, i), i);
             }
             watched = slots;
-            statusPage = new StatusPage(); // nothing is shown yet
+            statusPage = new StatusPage(); // the new header has no status yet
             statusOf = null;
             statusNs = System.nanoTime() - IDLE_STATUS_NS;
             publish();
         } catch (InternalError e) {
             unmap();
-            throw new RegionException(RegionException.Kind.CONFLICT, "the region's memory cannot be written: region="
-                + settings.name() + " path=" + settings.place() + " (is there so much left?)");
+            throw new RegionException(RegionException.Kind.CONFLICT, "cannot write the region's memory: region="
+                + settings.name() + " path=" + settings.place() + " (is there enough free memory?)");
         } catch (RuntimeException e) {
             unmap();
             throw e;
@@ -97,7 +100,7 @@ final class Region {
     /**
      * Opens and formats a region.
      *
-     * @throws RegionException when it cannot be served; nothing of it is left.
+     * @throws RegionException when the broker cannot serve it; it has released everything.
      */
     static Region open(RegionSettings settings, RegionContext context) throws RegionException {
         Region region = new Region(settings, context);
@@ -110,7 +113,7 @@ final class Region {
                 throw e;
             } catch (IOException e) {
                 region.unmap();
-                throw new RegionException(RegionException.Kind.CONFLICT, "the doorbell socket cannot be listened on: "
+                throw new RegionException(RegionException.Kind.CONFLICT, "cannot listen on the doorbell socket: "
                     + "region=" + settings.name() + " doorbellSocket=" + settings.place() + ": " + e.getMessage());
             }
             region.bell = new Bell(settings.name(), region.server.doorbell(0), region::heard);
@@ -135,7 +138,7 @@ final class Region {
         return epoch;
     }
 
-    /** What workers get; owned by this. */
+    /** Descriptor for workers; this region owns it. */
     int descriptor() {
         return file.descriptor();
     }
@@ -146,7 +149,7 @@ final class Region {
         return doorbell == null ? -1 : doorbell.fd();
     }
 
-    /** A guest has rung the broker's doorbell or counted its signal up; on a thread of its own. */
+    /** A guest has rung the broker's doorbell or incremented its signal; on the listener's thread. */
     private void heard() {
         if (rung.compareAndSet(false, true)) {
             context.loop().execute(() -> {
@@ -160,39 +163,39 @@ final class Region {
         return file.isSlotLocked(slot);
     }
 
-    /** Why nobody is let in; null while claims are welcome. */
-    String refusesClaims() {
-        return state == RegionView.State.SERVING && !clearing ? null : "the region is being taken out of service";
+    /** Why the region refuses claims; null while it accepts them. */
+    String claimRefusal() {
+        return state == RegionView.State.SERVING && !clearing ? null : "the region is shutting down";
     }
 
-    /** As of the last change; any thread. */
+    /** The state after the last change; any thread. */
     RegionView view() {
         return view;
     }
 
-    /** Completes when nothing of it is left. */
+    /** Completes when the region has released everything. */
     CompletableFuture<Void> closed() {
         return closed;
     }
 
-    /** Whether a slot has something to be seen to, which the event loop is told; on the poller's thread. */
+    /** Whether a slot needs the event loop, and if so schedules its poll; on the poller's thread. */
     boolean look() {
-        boolean asked = false;
+        boolean needsLook = false;
         try {
             for (Slot slot : watched) {
-                asked |= slot.isAsked();
+                needsLook |= slot.needsLook();
             }
         } catch (InternalError | IllegalStateException e) {
-            // Cut, or unmapped in this moment: the event loop finds out which, and says so.
-            asked = true;
+            // The file was truncated, or the memory unmapped meanwhile: the event loop finds out which and logs it.
+            needsLook = true;
         }
-        if (asked) {
+        if (needsLook) {
             heard();
         }
-        return asked;
+        return needsLook;
     }
 
-    /** Looks at all slots that no worker watches. */
+    /** Checks all slots that no worker serves. */
     void poll() {
         guarded(() -> {
             for (Slot slot : slots) {
@@ -201,7 +204,7 @@ final class Region {
         });
     }
 
-    /** Shows the guests that the broker lives, and looks whether they do. */
+    /** Increments the broker's beat for the guests, and checks the guests' own beats and locks. */
     void tick(long nowNs) {
         guarded(() -> {
             LONG.setOpaque(file.memory(), (long) RegionLayout.HEADER_HOST_BEAT_OFFSET, ++hostBeat);
@@ -213,7 +216,7 @@ final class Region {
         publish();
     }
 
-    /** Not each time: it is some hundred bytes of text, put together from pictures of all sessions. */
+    /** Not at each tick: the status is a text of some hundred bytes, built from the state of all sessions. */
     private void showStatus(long nowNs) {
         long ageNs = nowNs - statusNs;
         VgpuView now = context.vgpus().find(settings.vgpu()).orElse(null);
@@ -225,8 +228,8 @@ final class Region {
     }
 
     /**
-     * Does something with the region's memory, as long as there is any. A page that is not there any more is SIGBUS,
-     * which Java throws as InternalError: its guest has cut the file, and the region is over.
+     * Runs a step on the region's memory while that is mapped. An access to a missing page raises SIGBUS, which Java
+     * throws as InternalError: the guest has truncated the file, and the region fails.
      */
     void guarded(Step step) {
         if (state == RegionView.State.FAILED || !mapped) {
@@ -235,7 +238,7 @@ final class Region {
         try {
             step.run();
         } catch (InternalError e) {
-            fail("its memory is gone, as when its file was cut: " + e.getMessage());
+            fail("its memory is gone, for example because its file was truncated: " + e.getMessage());
         } catch (IOException e) {
             fail(e.getMessage());
         }
@@ -259,12 +262,12 @@ final class Region {
         publish();
     }
 
-    /** Whether its memory must not be touched any more. */
-    boolean failed() {
+    /** Whether the region has failed, so that nothing may access its memory. */
+    boolean isFailed() {
         return state == RegionView.State.FAILED;
     }
 
-    /** Ends its sessions, then gives its memory back. The same future each time. */
+    /** Ends the region's sessions, then releases its memory. Returns the same future each time. */
     CompletableFuture<Void> close(String reason) {
         closing = true;
         if (state == RegionView.State.SERVING) {
@@ -277,16 +280,16 @@ final class Region {
         return closed;
     }
 
-    /** A session came or went; the last one of a region that is to be closed lets it go. */
+    /** A session has started or ended. The end of the last session releases a closing region. */
     void changed() {
         publish();
         if (view.sessions() == 0 && (closing || clearing)) {
-            // Not here: a loop over the slots may be what called.
+            // Later, because the caller may be iterating over the slots.
             context.loop().execute(closing ? this::release : this::renew);
         }
     }
 
-    /** The last machine's memory is given back, so that the next one finds nothing of it. */
+    /** Replaces the last machine's memory, so that the next machine finds none of its data. */
     private void renew() {
         if (!clearing || closing) {
             return;
@@ -336,11 +339,11 @@ final class Region {
         view = new RegionView(settings, geometry, state, problem, used, sessions, connected);
     }
 
-    /** What the ivshmem server asks and tells. */
+    /** The ivshmem server's view of this region. */
     private final class Machine implements IvshmemServer.Owner {
         @Override
         public int memory() {
-            return clearing || failed() ? -1 : file.descriptor();
+            return clearing || isFailed() ? -1 : file.descriptor();
         }
 
         @Override
@@ -349,7 +352,7 @@ final class Region {
             if (!now && !closing) {
                 clearing = true;
                 for (Slot slot : slots) {
-                    guarded(() -> slot.guestGone("the virtual machine has hung up"));
+                    guarded(() -> slot.guestGone("the virtual machine disconnected"));
                 }
             }
             changed();

@@ -9,13 +9,13 @@ import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
 
 /**
- * What every region needs.
+ * Services and settings that all regions share.
  *
- * @param loop the event loop that all of this runs on.
- * @param status shown in the header of each region.
- * @param descriptionHash of the API that the workers speak.
+ * @param loop the event loop on which the regions run.
+ * @param status of a vGPU, for the header of each region.
+ * @param descriptionHash of the API that the workers implement.
  * @param folders below which REST may place regions.
- * @param sockets that brokers of this state folder made.
+ * @param sockets that brokers of this state folder created.
  */
 record RegionContext(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
     StatusSource status, LogLimiter logLimiter, DoorListener listener, long descriptionHash, RegionFolders folders,

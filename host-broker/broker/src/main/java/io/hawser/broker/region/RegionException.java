@@ -1,16 +1,16 @@
 package io.hawser.broker.region;
 
-/** A region cannot be served or removed; the message says why, for whoever asked. */
+/** The broker cannot serve or remove a region; the message gives the client the reason. */
 public final class RegionException extends Exception {
     private static final long serialVersionUID = 1L;
 
-    /** What kind of reason it is. */
+    /** Kind of the reason. */
     public enum Kind {
-        /** The settings can never be served. */
+        /** The settings are invalid. */
         INVALID,
-        /** Something else stands in the way: the name, the file, another broker, the machine's memory. */
+        /** A conflict with the name, the file, another broker or the machine's memory. */
         CONFLICT,
-        /** There is no such region. */
+        /** The region does not exist. */
         MISSING
     }
 
@@ -21,7 +21,7 @@ public final class RegionException extends Exception {
         this.kind = kind;
     }
 
-    /** What kind of reason. */
+    /** Kind of the reason. */
     public Kind kind() {
         return kind;
     }

@@ -15,19 +15,18 @@ import java.util.Set;
 import org.jboss.logging.Logger;
 
 /**
- * The memory of a region: its descriptor, which workers are given copies of, and the broker's mapping of it. Event loop
- * only.
+ * The memory of a region: its descriptor, of which workers get copies, and the broker's mapping of it. Event loop only.
  */
 final class RegionFile implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(RegionFile.class);
     /**
-     * Linux linux/magic.h: tmpfs, ramfs, hugetlbfs. Their files are memory; a file elsewhere is somebody's, not to be
-     * written over.
+     * Linux linux/magic.h: tmpfs, ramfs, hugetlbfs. Their files are memory. A file on another file system may hold a
+     * user's data, and the broker must not overwrite it.
      */
     private static final Set<Long> MEMORY_FILE_SYSTEMS = Set.of(0x01021994L, 0x858458f6L, 0x958458f6L);
-    /** Linux linux/magic.h. Files of sysfs are no memory but for the resources of devices. */
+    /** Linux linux/magic.h. Of the files in sysfs, only the resources of devices are memory. */
     private static final long SYSFS = 0x62656572L;
-    /** Behind the bytes that stand for slots: locked by the broker that serves the region. */
+    /** Lock byte after the slots' bytes; the broker that serves the region locks it. */
     private static final long BROKER_BYTE = RegionLayout.MAX_SLOTS;
 
     private final Made made;
@@ -45,12 +44,12 @@ final class RegionFile implements AutoCloseable {
     }
 
     /**
-     * A file that this made, and its folder.
+     * A file that this broker created, and its folder.
      *
-     * @param folder owned by this.
+     * @param folder owned by this record.
      */
     private record Made(Folder folder, String name, FileStatus status) implements AutoCloseable {
-        /** Removes the file, while the name is the file's. */
+        /** Removes the file if the name still refers to it. */
         @Override
         public void close() {
             try (folder) {
@@ -63,16 +62,16 @@ final class RegionFile implements AutoCloseable {
                     }
                 }
             } catch (IOException e) {
-                LOG.warnf("the file of a region could not be removed: %s", e.getMessage());
+                LOG.warnf("cannot remove the file of a region: %s", e.getMessage());
             }
         }
     }
 
     /**
-     * Opens the region's file, or makes it; or makes memory of the broker's own.
+     * Opens or creates the region's file, or creates anonymous memory for a doorbell's region.
      *
      * @param folders below which REST may place regions.
-     * @throws RegionException when it cannot be had; nothing of it is left.
+     * @throws RegionException when that fails; it has released everything.
      */
     static RegionFile open(RegionSettings settings, RegionFolders folders) throws RegionException {
         if (settings.hasDoorbell()) {
@@ -121,14 +120,14 @@ final class RegionFile implements AutoCloseable {
         return new RegionFile(made, descriptor, lockDescriptor, geometry, SharedMemory.map(descriptor, bytes, 0));
     }
 
-    /** Makes the file; takes over the folder. */
+    /** Creates the file; takes ownership of the folder. */
     private static RegionFile make(RegionSettings settings, Folder folder, String name)
         throws IOException, RegionException {
         Made made = null;
         int descriptor = -1;
         try {
             if (settings.hasTag()) {
-                throw new IOException("the device has been taken out");
+                throw new IOException("the device has been removed");
             }
             if (settings.sizeBytes() == 0) {
                 throw new RegionException(RegionException.Kind.INVALID, "a region whose file does not exist must have "
@@ -154,7 +153,7 @@ final class RegionFile implements AutoCloseable {
         }
     }
 
-    /** Opens a file that is there, if nobody else can have it open; closes folder and pin. */
+    /** Opens an existing file if no other broker serves it; closes folder and pin. */
     private static RegionFile existing(RegionSettings settings, Folder folder, String name, PinnedFile found)
         throws IOException, RegionException {
         try (folder; found) {
@@ -169,7 +168,7 @@ final class RegionFile implements AutoCloseable {
         }
     }
 
-    /** By the pinned file, so that no name can stand for another file afterwards. */
+    /** Checks the pinned file, so that the name cannot refer to another file afterwards. */
     private static void check(RegionSettings settings, Folder folder, String name, PinnedFile found)
         throws IOException {
         FileStatus status = found.status();
@@ -179,7 +178,7 @@ final class RegionFile implements AutoCloseable {
         long fileSystem = found.fileSystem();
         if (fileSystem == SYSFS) {
             if (!IvshmemDevices.isMemory(folder, name)) {
-                throw new IOException("of sysfs it must be resource2 of an ivshmem device");
+                throw new IOException("a file of sysfs must be resource2 of an ivshmem device");
             }
             if (settings.source() == RegionSettings.Source.REST && !settings.hasTag()) {
                 throw new IOException("REST must name a device by its tag, ivshmem:TAG");
@@ -192,30 +191,30 @@ final class RegionFile implements AutoCloseable {
                 + "data: owner=" + status.owner());
         }
         if (status.links() != 1) {
-            throw new IOException("it must have one name: names=" + status.links());
+            throw new IOException("the file must have one hard link: links=" + status.links());
         }
         if (status.isOpenToOthers()) {
-            throw new IOException(String.format("others must have no right to it, which would be a right to the vGPU: "
+            throw new IOException(String.format("others must have no permission on it, because it opens the vGPU: "
                 + "mode=%o", status.permissions()));
         }
     }
 
     private static IOException noMemory(long fileSystem) {
-        return new IOException("it must be memory, as files in /dev/shm are: fileSystem=0x"
+        return new IOException("it must be on a memory file system, for example /dev/shm: fileSystem=0x"
             + Long.toHexString(fileSystem));
     }
 
     /**
      * Locks the region and maps it.
      *
-     * @param lockDescriptor the file once more: its lock ends with the broker, not with the last worker that has the
-     *     other descriptor. Closed when this throws.
+     * @param lockDescriptor a second open file, because its lock must end with the broker, not with the last worker
+     *     that holds the other descriptor. Closed when this throws.
      */
     private static RegionFile locked(RegionSettings settings, Made made, int descriptor, int lockDescriptor)
         throws IOException, RegionException {
         try {
             if (!FileLocks.tryLock(lockDescriptor, BROKER_BYTE)) {
-                throw new IOException("a broker serves it already");
+                throw new IOException("another broker already serves it");
             }
             return map(settings, made, descriptor, lockDescriptor);
         } catch (IOException | RegionException | RuntimeException e) {
@@ -225,31 +224,31 @@ final class RegionFile implements AutoCloseable {
     }
 
     private static RegionException conflict(RegionSettings settings, Exception cause) {
-        return new RegionException(RegionException.Kind.CONFLICT, "the region cannot be opened: region="
+        return new RegionException(RegionException.Kind.CONFLICT, "cannot open the region: region="
             + settings.name() + " path=" + settings.place() + ": " + cause.getMessage());
     }
 
-    /** Its descriptor; owned by this. */
+    /** Descriptor of the memory; owned by this object. */
     int descriptor() {
         return descriptor;
     }
 
-    /** How it is divided. */
+    /** Layout of the region. */
     RegionGeometry geometry() {
         return geometry;
     }
 
-    /** The broker's mapping. An access behind the end of a file that was cut throws InternalError. */
+    /** The broker's mapping. An access behind the end of a truncated file throws InternalError. */
     MemorySegment memory() {
         return mapping.memory();
     }
 
-    /** Whether somebody else holds the lock of a slot. */
+    /** Whether another process holds the lock of a slot. */
     boolean isSlotLocked(int slot) throws IOException {
         return FileLocks.isLocked(descriptor, slot);
     }
 
-    /** Unmaps it, and removes the file if this made it. */
+    /** Unmaps the memory, and removes the file if this broker created it. */
     @Override
     public void close() {
         mapping.close();

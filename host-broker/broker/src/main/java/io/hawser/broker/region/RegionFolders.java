@@ -12,8 +12,9 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The folders below which REST may place regions: an operator must not choose which files of the machine the broker
- * makes, formats or removes. Regions of the settings are the machine's administrator's, and free. Any thread.
+ * The folders below which REST may place regions, because an operator must not choose which files of the machine the
+ * broker creates, formats or removes. Regions of the settings may be anywhere, because the machine's administrator
+ * chose them. Any thread.
  */
 public final class RegionFolders {
     private static final String OWN = "doorbells";
@@ -29,9 +30,9 @@ public final class RegionFolders {
     }
 
     /**
-     * As the settings say.
+     * Reads the folders from the settings.
      *
-     * @param stateDir the broker's folder, in which sockets are unless the settings name another one.
+     * @param stateDir the broker's folder, which holds the sockets unless the settings name another one.
      * @throws IllegalArgumentException when a folder's path is not absolute.
      */
     public static RegionFolders of(BrokerConfig config, Path stateDir) {
@@ -46,16 +47,16 @@ public final class RegionFolders {
                 throw new IllegalArgumentException(setting + " must name absolute paths: " + folder);
             }
         }
-        // The longest first, so that a folder in another one is found by its own name.
+        // The longest first, so that a nested folder matches before its parent.
         return folders.stream().map(Path::normalize).sorted(Comparator.comparing(Path::getNameCount).reversed())
             .toList();
     }
 
     /**
-     * The place of a region's file or socket. Looks at no file, so that a refusal tells nothing of the machine.
+     * The place of a region's file or socket. Reads no file, so that a refusal reveals nothing of the machine.
      *
-     * @param settings with a path or a socket; of no tag.
-     * @throws RegionException when REST named a path that is in none of the folders.
+     * @param settings with a path or a socket, without a tag.
+     * @throws RegionException when REST named a path outside the folders.
      */
     Place place(RegionSettings settings) throws RegionException {
         boolean isSocket = settings.hasDoorbell();
@@ -66,8 +67,8 @@ public final class RegionFolders {
         List<Path> folders = isSocket ? sockets : memory;
         return folders.stream().map(folder -> below(folder, path)).flatMap(Optional::stream).findFirst()
             .orElseThrow(() -> new RegionException(RegionException.Kind.INVALID, isSocket
-                ? "a doorbell socket of REST must lie below a folder of hawser.doorbell-folders: folders=" + folders
-                : "a region's path of REST must lie below a folder of hawser.region-folders, or be ivshmem:TAG: "
+                ? "a doorbell socket from REST must be below a folder of hawser.doorbell-folders: folders=" + folders
+                : "a region's path from REST must be below a folder of hawser.region-folders, or be ivshmem:TAG: "
                     + "folders=" + folders));
     }
 
@@ -77,14 +78,14 @@ public final class RegionFolders {
         }
         List<String> names = new ArrayList<>();
         path.subpath(folder.getNameCount(), path.getNameCount()).forEach(name -> names.add(name.toString()));
-        // Not normalized: below a link, ".." leads elsewhere.
+        // Not normalized: below a link, ".." refers to another folder.
         if (names.contains("..") || names.contains(".")) {
             return Optional.empty();
         }
         return Optional.of(new Place(folder, List.copyOf(names.subList(0, names.size() - 1)), names.getLast()));
     }
 
-    /** Makes the broker's own folder of sockets, which the settings do not name, when a place is the first in it. */
+    /** Creates the broker's own folder of sockets before its first socket; the settings do not name that folder. */
     void prepare(Place place) throws IOException {
         if (place.root().equals(own) && !Files.isDirectory(own, LinkOption.NOFOLLOW_LINKS)) {
             Files.createDirectory(own,

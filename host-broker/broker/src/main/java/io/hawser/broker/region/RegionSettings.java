@@ -11,22 +11,22 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * What a region is to be; see {@link BrokerConfig.Region}.
+ * Settings of a region; see {@link BrokerConfig.Region}.
  *
- * @param name names it in REST, logs and metrics.
+ * @param name of the region in REST, logs and metrics.
  * @param path a file of shared memory, a device's resource, or {@code ivshmem:TAG} for the ivshmem device that carries
  *     the tag; null with a doorbell socket.
- * @param sizeBytes its length; 0 is the file's.
- * @param vgpu the share that having the region opens.
- * @param slots guest processes at a time.
- * @param guestTimeout how long a guest's beat may stand still.
- * @param doorbellSocket where the ivshmem server listens; null with a path.
- * @param vectors doorbells of the ivshmem server: the broker's, and one of each slot as far as they go.
- * @param source of the settings, which decides the paths that they may name.
+ * @param sizeBytes length of the region; 0 takes the file's length.
+ * @param vgpu the vGPU that the region opens.
+ * @param slots maximum number of guest processes at a time.
+ * @param guestTimeout after which a guest without a new beat counts as dead.
+ * @param doorbellSocket on which the ivshmem server listens; null with a path.
+ * @param vectors doorbells of the ivshmem server: the broker's, then one for each slot while vectors remain.
+ * @param source of the settings; it limits the paths that they may name.
  */
 public record RegionSettings(String name, Path path, long sizeBytes, String vgpu, int slots, Duration guestTimeout,
     Path doorbellSocket, int vectors, Source source) {
-    /** Where settings come from. */
+    /** Source of the settings. */
     public enum Source {
         /** The broker's settings: any path. */
         ADMINISTRATOR,
@@ -35,19 +35,19 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
     }
 
     private static final String IVSHMEM = "ivshmem:";
-    /** Names end up in logs, metrics and addresses. */
+    /** Characters that are safe in logs, metrics and addresses. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
-    /** Linux un.h: sun_path holds 107 and a NUL, and QEMU connects by this path. */
+    /** Linux un.h: sun_path holds 107 bytes and a NUL, and QEMU connects to this path. */
     private static final int MAX_SOCKET_PATH_BYTES = 107;
     private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(4L * RegionLayout.BEAT_MS);
 
-    /** As a region of the settings says. */
+    /** Takes a region of the broker's settings. */
     public static RegionSettings of(String name, BrokerConfig.Region region) {
         return of(name, region.path(), region.size().map(s -> s.asLongValue()).orElse(0L), region.vgpu(),
             region.slots(), region.guestTimeout(), region.doorbellSocket(), region.vectors(), Source.ADMINISTRATOR);
     }
 
-    /** Of REST, with defaults for what is not given: {@code slots} 0, {@code vectors} empty. */
+    /** Takes a request of REST; {@code slots} 0 and empty {@code vectors} select the defaults. */
     public static RegionSettings ofRest(String name, Optional<Path> path, long sizeBytes, String vgpu, int slots,
         Duration guestTimeout, Optional<Path> doorbellSocket, Optional<Integer> vectors) {
         return of(name, path, sizeBytes, vgpu, slots, guestTimeout, doorbellSocket, vectors, Source.REST);
@@ -60,27 +60,29 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
             doorbellSocket.orElse(null), doorbellSocket.isPresent() ? vectors.orElse(1 + slotCount) : 0, source);
     }
 
-    /** Whether the broker is the ivshmem server. */
+    /** Whether the broker serves the region's ivshmem device. */
     public boolean hasDoorbell() {
         return doorbellSocket != null;
     }
 
-    /** Where it is, for people: of a tag, which opens the region until it is formatted, its beginning. */
+    /**
+     * Path, socket or shortened tag, for messages. A whole tag would open the region until the broker has formatted it.
+     */
     public String place() {
         return hasTag() ? IVSHMEM + tag() : (hasDoorbell() ? doorbellSocket : path).toString();
     }
 
-    /** Whether the region is an ivshmem device that is found by a tag. */
+    /** Whether a tag identifies the region's ivshmem device. */
     boolean hasTag() {
         return path != null && path.toString().startsWith(IVSHMEM);
     }
 
-    /** The tag of the device; only where there is one, and after {@link #check}. */
+    /** The tag of the device. Requires {@link #hasTag} and a successful {@link #check}. */
     RegionTag tag() {
         return new RegionTag(path.toString().substring(IVSHMEM.length()));
     }
 
-    /** Refuses what can never be served. */
+    /** Rejects invalid settings. */
     void check() throws RegionException {
         require(NAME.matcher(name).matches(), "a region's name must match " + NAME + ": name=" + name);
         require(path == null != (doorbellSocket == null), "a region must have either a path or a doorbell socket");
@@ -91,7 +93,7 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
                 throw new RegionException(RegionException.Kind.INVALID, e.getMessage());
             }
         } else {
-            require(path == null || isPlace(path), "a region's path must be absolute, and name a file: path=" + path);
+            require(path == null || isPlace(path), "a region's path must be absolute and name a file: path=" + path);
         }
         require(slots >= 1 && slots <= RegionLayout.MAX_SLOTS, "a region must have 1.." + RegionLayout.MAX_SLOTS
             + " slots: slots=" + slots);
@@ -112,13 +114,16 @@ public record RegionSettings(String name, Path path, long sizeBytes, String vgpu
         }
     }
 
-    /** Absolute, not the root, and of characters that cannot forge a line of the log or of a record. */
+    /**
+     * Whether a path is absolute, is not the root, and has no control characters, which could forge a line of a log or
+     * record.
+     */
     private static boolean isPlace(Path path) {
         return path.isAbsolute() && path.getFileName() != null
             && path.toString().codePoints().noneMatch(Character::isISOControl);
     }
 
-    /** The geometry of a region of these settings and the given length. */
+    /** The geometry of a region with these settings and the given length. */
     RegionGeometry geometry(long bytes) throws RegionException {
         try {
             return RegionGeometry.of(bytes, slots);

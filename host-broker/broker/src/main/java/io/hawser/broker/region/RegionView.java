@@ -3,21 +3,21 @@ package io.hawser.broker.region;
 import io.hawser.shm.RegionGeometry;
 
 /**
- * A region at one moment.
+ * The state of a region at one moment.
  *
- * @param problem why it is not served; empty while it is.
+ * @param problem why the broker does not serve it; empty while it does.
  * @param connected whether a virtual machine is connected to its doorbell socket.
  */
 public record RegionView(RegionSettings settings, RegionGeometry geometry, State state, String problem, int slotsInUse,
     int sessions, boolean connected) {
 
-    /** Where a region is in its life. */
+    /** Phase of a region's life. */
     public enum State {
-        /** Claims are let in. */
+        /** The region accepts claims. */
         SERVING,
-        /** Its sessions are being ended. */
+        /** The broker is ending the region's sessions. */
         ENDING,
-        /** Its memory cannot be used any more; it waits to be removed. */
+        /** The region's memory is unusable; an administrator can only remove the region. */
         FAILED
     }
 }

@@ -18,8 +18,8 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The regions that the broker serves. Changed on the event loop; {@link #list}, {@link #find}, {@link #create} and
- * {@link #remove} from any thread.
+ * The regions that the broker serves. Only the event loop changes them; {@link #list}, {@link #find}, {@link #create}
+ * and {@link #remove} from any thread.
  */
 public final class Regions {
     private static final int LOG_LINES_A_SECOND = 20;
@@ -31,11 +31,11 @@ public final class Regions {
     private boolean stopping;
 
     /**
-     * Serves nothing yet.
+     * Makes an empty set of regions.
      *
-     * @param descriptionHash of the API that the workers speak.
+     * @param descriptionHash of the API that the workers implement.
      * @param folders below which REST may place regions.
-     * @param sockets that brokers of this state folder made.
+     * @param sockets that brokers of this state folder created.
      */
     public Regions(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
         StatusSource status, DoorListener listener, long descriptionHash, RegionFolders folders, MadeSockets sockets) {
@@ -44,9 +44,9 @@ public final class Regions {
     }
 
     /**
-     * Serves the regions of the settings. Event loop only.
+     * Opens the regions of the settings, up to the first failure. Event loop only.
      *
-     * @throws RegionException when one of them cannot be served; the others are.
+     * @throws RegionException when the broker cannot serve one of them.
      */
     public void open(Map<String, BrokerConfig.Region> configured) throws RegionException {
         for (Map.Entry<String, BrokerConfig.Region> entry : configured.entrySet()) {
@@ -64,7 +64,7 @@ public final class Regions {
                 + settings.name() + " vgpu=" + settings.vgpu());
         }
         if (regions.containsKey(settings.name())) {
-            throw new RegionException(RegionException.Kind.CONFLICT, "there is a region of this name: region="
+            throw new RegionException(RegionException.Kind.CONFLICT, "a region with this name already exists: region="
                 + settings.name());
         }
         Region region = Region.open(settings, context);
@@ -73,7 +73,7 @@ public final class Regions {
         return region;
     }
 
-    /** Serves one more region; completes exceptionally with {@link RegionException}. */
+    /** Opens another region; completes exceptionally with {@link RegionException}. */
     public CompletableFuture<RegionView> create(RegionSettings settings) {
         CompletableFuture<RegionView> created = new CompletableFuture<>();
         context.loop().execute(() -> {
@@ -89,7 +89,8 @@ public final class Regions {
     /**
      * Ends a region and its sessions.
      *
-     * @return completes when nothing of it is left; exceptionally with {@link RegionException} when there is none.
+     * @return completes when the region has released everything; exceptionally with {@link RegionException} when it
+     *     does not exist.
      */
     public CompletableFuture<Void> remove(String name, String reason) {
         CompletableFuture<Void> removed = new CompletableFuture<>();
@@ -108,7 +109,7 @@ public final class Regions {
     /**
      * Ends all regions of a vGPU and their sessions.
      *
-     * @return completes when nothing of them is left.
+     * @return completes when all of them have released everything.
      */
     public CompletableFuture<Void> removeAll(String vgpu, String reason) {
         return CompletableFuture.supplyAsync(() -> regions.values().stream()
@@ -133,7 +134,7 @@ public final class Regions {
         return Optional.ofNullable(regions.get(name)).map(Region::view);
     }
 
-    /** Ends all; completes when none is left. Event loop only. */
+    /** Ends all regions; completes when none is left. Event loop only. */
     public CompletableFuture<Void> stop(String reason) {
         stopping = true;
         return CompletableFuture.allOf(regions.values().stream().map(r -> close(r, reason))

@@ -15,22 +15,25 @@ import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
 
 /**
- * One slot of a region, from a guest process's claim to the time when it can be claimed again. Event loop only. What
- * touches the region's memory throws InternalError when its file was cut; {@link Region#guarded} ends the region then.
+ * One slot of a region, from a guest process's claim until the slot is free again. Event loop only. An access to the
+ * region's memory throws InternalError when its file was truncated; {@link Region#guarded} then ends the region.
  */
 final class Slot {
     private static final Logger LOG = Logger.getLogger(Slot.class);
-    /** As at the front door: a worker can die before it is taken, but not one after the other for ever. */
+    /**
+     * Workers to try for one session, as at the front door. A worker can die before it takes its session; the limit
+     * stops an endless sequence.
+     */
     private static final int MAX_WORKERS = 3;
 
     private enum Phase {
-        /** Nobody's. */
+        /** No guest has the slot. */
         FREE,
-        /** Admitted, waits for a worker. */
+        /** The session waits for a worker. */
         STARTING,
-        /** A worker has it; what the guest does is the worker's to see first. */
+        /** A worker serves the slot, and handles the guest's actions first. */
         SERVING,
-        /** Refused or over, and the guest is there to read why. */
+        /** The session was refused or has ended, and the guest can still read the reason. */
         CLOSED
     }
 
@@ -56,24 +59,24 @@ final class Slot {
         this.number = number;
     }
 
-    /** Whether a guest process has it. */
+    /** Whether a guest process has claimed the slot. */
     boolean inUse() {
         return phase != Phase.FREE;
     }
 
-    /** Whether a session is in it, so that its memory is somebody's. */
+    /** Whether the slot has a session, so that its memory is in use. */
     boolean hasSession() {
         return session != null;
     }
 
-    /** Whether {@link #look} would do something; any thread. */
-    boolean isAsked() {
+    /** Whether {@link #look} has something to do; any thread. */
+    boolean needsLook() {
         Phase now = phase;
         return now != Phase.SERVING && memory.guestState()
             != (now == Phase.FREE ? RegionLayout.GUEST_FREE : RegionLayout.GUEST_CLAIMED);
     }
 
-    /** Looks for a claim, or for a guest that has left before or after its session. */
+    /** Checks for a claim, or for a guest that has left before or after its session. */
     void look() throws IOException {
         if (phase == Phase.SERVING) {
             return;
@@ -88,7 +91,7 @@ final class Slot {
         }
     }
 
-    /** Looks whether the guest lives; called each {@link RegionLayout#BEAT_MS}. */
+    /** Checks whether the guest lives; called each {@link RegionLayout#BEAT_MS}. */
     void tick(long nowNs) throws IOException {
         look();
         if (phase == Phase.FREE) {
@@ -103,7 +106,7 @@ final class Slot {
         }
         int state = memory.guestState();
         if (state == RegionLayout.GUEST_LEFT && !leaving) {
-            // The worker sees this too, and ends the session when it has done what the guest has still sent.
+            // The worker sees this state too. It ends the session after it has handled the guest's remaining records.
             leaving = true;
         } else if (state != RegionLayout.GUEST_CLAIMED) {
             end(state == RegionLayout.GUEST_LEFT ? "the guest has left" : "the guest has died: state=" + state);
@@ -122,7 +125,7 @@ final class Slot {
             beatNs = nowNs;
         }
         long timeoutNs = region.settings().guestTimeout().toNanos();
-        return nowNs - beatNs <= timeoutNs ? null : "the guest has stood still for longer than "
+        return nowNs - beatNs <= timeoutNs ? null : "the guest's beat has not changed for longer than "
             + region.settings().guestTimeout().toMillis() + " ms";
     }
 
@@ -140,13 +143,13 @@ final class Slot {
             refuse(problem.refusal(), problem.reason());
             return;
         }
-        if (region.refusesClaims() != null) {
-            refuse(Refusal.CAPACITY, region.refusesClaims());
+        if (region.claimRefusal() != null) {
+            refuse(Refusal.CAPACITY, region.claimRefusal());
             return;
         }
         try {
             session = context.sessions().admit(new Guest("", region.settings().vgpu(), Carrier.SHM, peer(), claim.pid(),
-                claim.program(), claim.host()), this::over);
+                claim.program(), claim.host()), this::sessionEnded);
         } catch (RefusedException e) {
             refuse(Refusal.CAPACITY, e.getMessage());
             return;
@@ -169,7 +172,7 @@ final class Slot {
             if (worker != null) {
                 region.guarded(() -> assign(worker));
                 if (phase != Phase.SERVING && worker.isUsable()) {
-                    worker.kill("its guest's region is gone");
+                    worker.kill("the region of its guest is gone");
                 }
             } else if (failure instanceof WorkerPool.NoWorkerException none) {
                 region.guarded(() -> refuse(Refusal.CAPACITY, none.getMessage()));
@@ -188,7 +191,8 @@ final class Slot {
         try {
             context.sessions().attach(session, worker);
             phase = Phase.SERVING;
-            // Before the worker has it: a guest that reads WELCOME while this says anything else has lost its session.
+            // Before the worker gets the session: a guest that reads WELCOME in any other host state counts its session
+            // as lost.
             memory.hostState(RegionLayout.HOST_SERVING);
             if (region.doorbell(number) >= 0) {
                 worker.giveDoorbell(region.doorbell(number));
@@ -243,14 +247,14 @@ final class Slot {
         }
     }
 
-    /** Ends the session in it, if there is one; the slot becomes free when the worker is gone. */
+    /** Ends the slot's session, if it has one; the slot becomes free after the worker's exit. */
     void end(String reason) {
         if (session != null) {
             context.sessions().end(session.id(), reason);
         }
     }
 
-    /** Nobody will read anything here any more. */
+    /** The guest is gone: ends its session, or frees the slot without one. */
     void guestGone(String reason) {
         if (phase == Phase.SERVING) {
             end(reason);
@@ -259,8 +263,8 @@ final class Slot {
         }
     }
 
-    /** Called once when a session is over: its worker is gone, or it never had one. */
-    private void over() {
+    /** Called once at the end of a session: its worker has ended, or it never had a worker. */
+    private void sessionEnded() {
         if (phase != Phase.SERVING) {
             return;
         }
@@ -272,7 +276,7 @@ final class Slot {
             wake();
             tick(System.nanoTime());
         });
-        if (region.failed()) {
+        if (region.isFailed()) {
             phase = Phase.FREE;
         }
         region.changed();
@@ -292,7 +296,9 @@ final class Slot {
         }
     }
 
-    /** The region is no more: forgets the guest without a word. A session with a worker goes on to its end. */
+    /**
+     * The region has failed: frees the slot without a message to the guest. A session with a worker runs to its end.
+     */
     void drop() {
         if (phase != Phase.SERVING) {
             phase = Phase.FREE;

@@ -10,8 +10,8 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * The broker's words in a slot. Each method reads what the guest can write at most once. Any access throws
- * InternalError when the region's file was cut.
+ * The broker's access to a slot. Each method reads a word that the guest can write at most once. Any access throws
+ * InternalError when the region's file was truncated.
  */
 final class SlotMemory {
     private static final VarHandle INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
@@ -31,9 +31,9 @@ final class SlotMemory {
         hostPage = geometry.hostPage(slot);
     }
 
-    /** What the guest says; any number. */
+    /** State that the guest has written; any number. */
     int guestState() {
-        // Pairs with the guest's compare-and-swap of its state, after which its other fields are there.
+        // Pairs with the guest's compare-and-swap of its state, which follows the stores of its other fields.
         return (int) INT.getAcquire(region, guestPage + RegionLayout.GUEST_STATE_OFFSET);
     }
 
@@ -51,27 +51,27 @@ final class SlotMemory {
         hostState(RegionLayout.HOST_STARTING);
     }
 
-    /** Told to the guest after everything else that it will read then. */
+    /** Publishes the host state to the guest, after all other fields that the guest then reads. */
     void hostState(int state) {
         INT.setRelease(region, hostPage + RegionLayout.HOST_STATE_OFFSET, state);
     }
 
-    /** Tells the guest that it is refused or over, and why. */
+    /** Writes the refusal or the end of the session, with its reason, for the guest. */
     void close(int state, int refusalCode, String reason) {
         INT.set(region, hostPage + RegionLayout.HOST_REFUSAL_CODE_OFFSET, refusalCode);
         RegionHeader.text(region, hostPage + RegionLayout.HOST_REASON_OFFSET, RegionLayout.HOST_REASON_BYTES, reason);
         hostState(state);
     }
 
-    /** Ends the sleep of a guest that shares this kernel; others poll. */
+    /** Wakes a guest that shares this kernel; other guests poll. */
     void wakeGuest() {
         INT.getAndAdd(region, hostPage + RegionLayout.HOST_REPLY_SIGNAL_OFFSET, 1);
         Futex.wake(region, hostPage + RegionLayout.HOST_REPLY_SIGNAL_OFFSET);
     }
 
-    /** Makes the slot fit for the next claim. Its worker is gone. */
+    /** Clears the slot for the next claim. Its worker has ended. */
     void free() {
-        // Until the last store of what follows, so that nobody fills in a claim that is about to be cleared.
+        // Holds until the last store below, so that no guest fills in a claim that the broker is about to clear.
         hostState(RegionLayout.HOST_ENDED);
         RegionHeader.free(region, geometry, slot);
     }

@@ -9,12 +9,12 @@ import java.nio.ByteOrder;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Waits for the guest processes of this kernel to say that a slot has changed, on a thread that sleeps by the futex of
- * the region's header, so that a claim is seen at once and a region that nobody uses costs nothing.
+ * Waits for signals of guest processes of this kernel that a slot has changed. Its thread sleeps on the futex of the
+ * region's header, so that the broker sees a claim at once and an unused region costs nothing.
  *
- * <p>The guest can write the word as it likes, and can cut the file under a thread that sleeps, which then nobody can
- * wake: so each sleep is bounded, and {@link #close} does not wait for the thread. It touches the memory only by its
- * segment, which refuses once it is unmapped.
+ * <p>The guest can write any value to the word, and can truncate the file under the sleeping thread, after which no
+ * wake-up reaches it. Therefore each sleep is bounded, and {@link #close} does not wait for the thread. The thread
+ * accesses the memory only through its segment, which throws once it is unmapped.
  */
 final class SlotSignal implements AutoCloseable {
     private static final VarHandle INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
@@ -30,7 +30,7 @@ final class SlotSignal implements AutoCloseable {
      * Starts to listen.
      *
      * @param memory of the whole region, from a shared arena.
-     * @param heard called on the thread of this; once more than needed when the memory is found to be gone.
+     * @param heard runs on this object's thread; runs once more than needed when the memory is gone.
      */
     SlotSignal(String region, MemorySegment memory, Runnable heard) {
         this.memory = memory;
@@ -40,7 +40,7 @@ final class SlotSignal implements AutoCloseable {
     }
 
     private int count() {
-        // Pairs with the guest's counting up, before which it has changed its slot.
+        // Pairs with the guest's increment, which follows the change of its slot.
         return (int) INT.getAcquire(memory, OFFSET);
     }
 
@@ -57,12 +57,12 @@ final class SlotSignal implements AutoCloseable {
                 }
             }
         } catch (InternalError | IllegalStateException e) {
-            // Cut, or unmapped in this moment: the event loop finds out which, and says so.
+            // The file was truncated, or the memory unmapped meanwhile: the event loop finds out which and logs it.
             heard.run();
         }
     }
 
-    /** Ends the thread, within {@link RegionLayout#BEAT_MS}; the memory may be unmapped at once. */
+    /** Ends the thread within {@link RegionLayout#BEAT_MS}; the caller may unmap the memory at once. */
     @Override
     public void close() {
         closed = true;

@@ -8,11 +8,11 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The status in a region's header, for guests that read it without a session. A reader that sees an odd number, or
- * another one afterwards, reads again. Event loop only.
+ * The status in a region's header, for guests that read it without a session. A reader retries when the sequence number
+ * is odd or has changed during the read. Event loop only.
  */
 final class StatusPage {
-    /** The longest text that fits. */
+    /** Longest text in bytes of UTF-8. */
     static final int MAX_BYTES = RegionLayout.HEADER_STATUS_BYTES;
 
     private static final VarHandle INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
@@ -21,14 +21,15 @@ final class StatusPage {
     private long sequence;
     private String shown = "";
 
-    /** Shows a text, unless it is the one that is shown. */
+    /** Writes a text, unless it is already there. */
     void put(MemorySegment region, String text) {
         if (text.equals(shown)) {
             return;
         }
         byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
         if (utf8.length > MAX_BYTES) {
-            throw new IllegalArgumentException("a status must fit: bytes=" + utf8.length + " max=" + MAX_BYTES);
+            throw new IllegalArgumentException("a status must fit into the header: bytes=" + utf8.length + " max="
+                + MAX_BYTES);
         }
         // Pairs with the acquire loads of hws_status.c: first odd, then the bytes, then even.
         LONG.setOpaque(region, (long) RegionLayout.HEADER_STATUS_SEQUENCE_OFFSET, ++sequence);

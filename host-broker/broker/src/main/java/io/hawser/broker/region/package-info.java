@@ -1,2 +1,2 @@
-/** Regions: shared memory that is served, the slots in it, and the guest processes that claim them. */
+/** Regions: served shared memory, its slots, and the guest processes that claim them. */
 package io.hawser.broker.region;

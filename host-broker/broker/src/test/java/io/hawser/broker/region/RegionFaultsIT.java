@@ -299,7 +299,7 @@ class RegionFaultsIT {
         assertTrue(Files.exists(FILE));
         Files.delete(FILE);
         try (TestBroker broker = start("silent", TestRegions.settings("r", FILE, SMALL, Map.of()))) {
-            assertStartFails("two brokers", SMALL, "a broker serves it already");
+            assertStartFails("two brokers", SMALL, "another broker already serves it");
             assertEquals(RegionView.State.SERVING, view(broker, "r").state());
         }
     }

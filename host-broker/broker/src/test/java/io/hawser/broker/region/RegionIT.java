@@ -217,7 +217,7 @@ class RegionIT {
             assertRefused(guest, Refusal.VERSION, "guest=0000000000000001 broker=123456789abcdef0");
             guest.claim(RegionLayout.KIND_PROCESS, epoch + 1, TestBroker.DESCRIPTION_HASH,
                 RecordLayout.PROTOCOL_VERSION);
-            assertRefused(guest, Refusal.PROTOCOL, "formatted after the guest has read its header");
+            assertRefused(guest, Refusal.PROTOCOL, "formatted after the guest read its header");
             guest.claim(3);
             assertRefused(guest, Refusal.PROTOCOL, "kind=3");
         }

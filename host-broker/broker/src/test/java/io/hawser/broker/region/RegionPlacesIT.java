@@ -172,13 +172,13 @@ class RegionPlacesIT {
         Path second = TestRegions.file("places-second");
         Files.createLink(second, FILE);
         try {
-            assertStartFails("a second name", FILE, "it must have one name: names=2");
+            assertStartFails("a second name", FILE, "the file must have one hard link: links=2");
         } finally {
             Files.delete(second);
         }
         for (String mode : new String[] {"rw----r--", "rw-----w-", "rw-r--r--", "rw-rw-rw-"}) {
             Files.setPosixFilePermissions(FILE, PosixFilePermissions.fromString(mode));
-            assertStartFails(mode, FILE, "others must have no right to it");
+            assertStartFails(mode, FILE, "others must have no permission on it");
         }
         Files.setPosixFilePermissions(FILE, PosixFilePermissions.fromString("rw-rw----"));
         try (TestBroker broker = start(TestRegions.settings("r", FILE, Map.of("slots", "4"), Map.of()))) {
@@ -192,7 +192,7 @@ class RegionPlacesIT {
         Path file = Path.of("/sys/kernel/mm/transparent_hugepage/enabled");
         assumeTrue(Files.exists(file), "SKIPPED: this kernel has no such file");
         String before = Files.readString(file);
-        assertStartFails("a file of sysfs", file, "of sysfs it must be resource2 of an ivshmem device");
+        assertStartFails("a file of sysfs", file, "a file of sysfs must be resource2 of an ivshmem device");
         assertEquals(before, Files.readString(file));
     }
 

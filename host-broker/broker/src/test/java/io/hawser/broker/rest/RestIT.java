@@ -124,9 +124,10 @@ class RestIT {
             .body("guestTimeoutMs", equalTo(30000)).body("sizeBytes", equalTo(16777216));
         assertEquals(16777216, Files.size(file));
         admin().contentType(ContentType.JSON).body(request).post("/api/v1/regions").then().statusCode(409)
-            .contentType("application/problem+json").body("detail", containsString("there is a region of this name"));
+            .contentType("application/problem+json")
+            .body("detail", containsString("a region with this name already exists"));
         admin().contentType(ContentType.JSON).body(request.replace("one", "two")).post("/api/v1/regions").then()
-            .statusCode(409).body("detail", containsString("a broker serves it already"));
+            .statusCode(409).body("detail", containsString("another broker already serves it"));
         admin().get("/api/v1/regions").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("one"));
         admin().get("/q/metrics").then().body(containsString("hawser_regions{state=\"serving\"} 1.0"));
         admin().get("/api/v1/regions/one").then().statusCode(200).body("slotsInUse", equalTo(0));
@@ -155,7 +156,7 @@ class RestIT {
                 Path.of("/sys/bus/pci/devices/0000:00:00.0/resource2")}) {
                 admin().contentType(ContentType.JSON).body("{\"name\":\"a\",\"" + place + "\":\"" + outside
                     + "\",\"sizeBytes\":67108864}").post("/api/v1/regions").then().statusCode(400)
-                    .body("detail", containsString("of REST must lie below a folder of hawser."));
+                    .body("detail", containsString("from REST must be below a folder of hawser."));
             }
         }
         assertEquals("precious", Files.readString(disk));
