@@ -164,29 +164,29 @@ public final class Broker {
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
         turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns()),
             this::leavesEqualShares), this::weight) : SessionTurns.none();
-        sessions.useTurns(turns);
+        sessions.setTurns(turns);
         vgpus.addListener((before, after) -> {
             if (after != null && (before == null || before.vgpu().computeShare() != after.vgpu().computeShare())) {
                 turns.weigh(after.vgpu().name(), after.vgpu().computeShare());
-                sessions.weigh(after.vgpu().name());
+                sessions.updateCpuWeights(after.vgpu().name());
             }
             if (after != null && before != null && before.vgpu().memoryBytes() != after.vgpu().memoryBytes()) {
-                sessions.quota(after.vgpu().name(), after.vgpu().memoryBytes());
+                sessions.setMemoryQuota(after.vgpu().name(), after.vgpu().memoryBytes());
             }
         });
-        sessions.listen(new SessionRegistry.Listener() {
+        sessions.setListener(new SessionRegistry.Listener() {
             @Override
-            public void runs(SessionView session) {
+            public void onStart(SessionView session) {
                 listener.sessionRuns(session);
             }
 
             @Override
-            public void over(SessionView session, String reason, boolean error) {
+            public void onEnd(SessionView session, String reason, boolean error) {
                 listener.sessionOver(session, reason, error);
             }
 
             @Override
-            public void lost(SessionView session) {
+            public void onGpuLost(SessionView session) {
                 if (turnMode == TurnMode.MPS) {
                     recoverMps(loop, session);
                 }

@@ -134,11 +134,11 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         Instant now = Instant.now();
-        if (token.get().expired(now)) {
+        if (token.get().isExpired(now)) {
             refuse(context, Refusal.TOKEN, "the token has expired: expires=" + token.get().expires());
             return;
         }
-        door.tokens().used(hello.keyId(), now, challenge.isOld());
+        door.tokens().markUsed(hello.keyId(), now, challenge.isOld());
         if (given.purpose() == HandshakeProof.Purpose.STATUS) {
             step = Step.ANSWERED;
             sendLast(context, HandshakeRecords.status(door.status().of(token.get().vgpu(),

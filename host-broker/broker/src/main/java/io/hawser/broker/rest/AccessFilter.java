@@ -19,7 +19,7 @@ import java.util.Optional;
 import org.jboss.resteasy.reactive.server.ServerRequestFilter;
 import org.jboss.resteasy.reactive.server.ServerResponseFilter;
 
-/** Lets requests of the interface through whose sender may do what they ask for. */
+/** Authenticates the requests of the REST interface and checks their roles. */
 public class AccessFilter {
     static final String CHALLENGE = "Bearer realm=\"hawser\"";
     private static final String LOGIN_PATH = "/api/v1/login";
@@ -31,22 +31,24 @@ public class AccessFilter {
     @Inject
     HttpServerRequest request;
 
-    /** Answers 401, or null to go on. Runs before paths are looked up, so that it does not tell which exist. */
+    /**
+     * Answers 401, or null to go on. Runs before the path lookup, so that the answer does not reveal which paths exist.
+     */
     @ServerRequestFilter(preMatching = true)
     public Uni<Response> identify(ContainerRequestContext context) {
         if (LOGIN_PATH.equals(context.getUriInfo().getPath())) {
-            // Whoever logs in or out needs no identity; the resource looks at what there is.
+            // Login and logout need no identity; the resource checks the cookie.
             return Uni.createFrom().nullItem();
         }
-        // The bean itself: the answer may come on a thread that has no request.
+        // The bean itself, because the answer may come on a thread without a request scope.
         Caller asking = ClientProxy.unwrap(caller);
         return Uni.createFrom().completionStage(gate.identify(request)).map(answer -> {
-            asking.is(answer);
+            asking.set(answer);
             return answer instanceof Answer.Refused refused ? response(refused) : null;
         });
     }
 
-    /** Answers 403 to those whose role is too low, or null to go on. */
+    /** Answers 403 when the caller's role is too low, or null to go on. */
     @ServerRequestFilter
     public Response role(ResourceInfo resource) {
         Method method = resource.getResourceMethod();
@@ -61,13 +63,13 @@ public class AccessFilter {
             + (caller.identity() == null ? "none" : caller.identity().role().label()));
     }
 
-    /** Answers are not kept by anyone on the way. */
+    /** Forbids caches to store answers. */
     @ServerResponseFilter
-    public void keepNothing(ContainerResponseContext response) {
+    public void forbidCaching(ContainerResponseContext response) {
         response.getHeaders().putSingle(HttpHeaders.CACHE_CONTROL, "no-store");
     }
 
-    /** A refusal as the interface has it. */
+    /** A refusal as a problem of the interface. */
     static Response response(Answer.Refused refused) {
         Response.StatusType status = Response.Status.fromStatusCode(refused.status());
         Response.ResponseBuilder builder = Response.fromResponse(Problem.response(status, refused.detail()));
@@ -80,7 +82,7 @@ public class AccessFilter {
         return builder.build();
     }
 
-    /** An annotation of the operation, which is written at the interface that the resource implements. */
+    /** Finds an annotation of the operation, which stands at the interface that the resource implements. */
     static <A extends Annotation> Optional<A> annotation(Method method, Class<A> type) {
         if (method.isAnnotationPresent(type)) {
             return Optional.of(method.getAnnotation(type));

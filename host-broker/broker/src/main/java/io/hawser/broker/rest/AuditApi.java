@@ -14,7 +14,7 @@ import java.util.List;
 @Path("/api/v1")
 @Produces(MediaType.APPLICATION_JSON)
 public interface AuditApi {
-    /** The newest entries first; 400 for a limit that is not 1 to 1000. */
+    /** Lists entries, the newest first; 400 for a limit outside 1 to 1000. */
     @GET
     @Path("/audit")
     @Needs(Role.ADMIN)

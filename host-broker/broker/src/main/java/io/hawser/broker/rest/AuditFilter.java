@@ -16,9 +16,9 @@ import java.util.List;
 import java.util.StringJoiner;
 import org.jboss.resteasy.reactive.server.ServerResponseFilter;
 
-/** Puts each request that changes something, or would have, into the audit log; what it asks for by its body is not. */
+/** Writes each request that changes something, or tried to, to the audit log, without the request's body. */
 public class AuditFilter {
-    /** Fields of an answer that say what was made; none of them is a secret. */
+    /** Fields of an answer that name the created object; none of them is a secret. */
     private static final List<String> NAMES = List.of("name", "keyId", "id");
 
     @Inject
@@ -28,7 +28,7 @@ public class AuditFilter {
     @Inject
     HttpServerRequest request;
 
-    /** After the answer is made, before it is sent. */
+    /** Writes the entry after the resource made the answer and before the server sends it. */
     @ServerResponseFilter
     public void note(ContainerRequestContext asked, ContainerResponseContext answer, ResourceInfo resource) {
         AuditLog audit = gate.audit();

@@ -7,7 +7,7 @@ import jakarta.ws.rs.BadRequestException;
 import java.sql.SQLException;
 import java.util.List;
 
-/** Shows the audit log. */
+/** Answers requests for the audit log. */
 @Blocking
 public class AuditResource implements AuditApi {
     private static final int DEFAULT_LIMIT = 100;
@@ -25,7 +25,7 @@ public class AuditResource implements AuditApi {
         try {
             return gate.audit().newest(count, before == null ? Long.MAX_VALUE : before);
         } catch (SQLException e) {
-            throw new IllegalStateException("the audit log cannot be read", e);
+            throw new IllegalStateException("cannot read the audit log", e);
         }
     }
 }

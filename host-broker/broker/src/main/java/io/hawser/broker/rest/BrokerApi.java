@@ -40,13 +40,13 @@ public interface BrokerApi {
     @Needs(Role.VIEWER)
     List<SessionInfo> listSessions();
 
-    /** A session; 404 when there is none. */
+    /** A session; 404 when it does not exist. */
     @GET
     @Path("/sessions/{id}")
     @Needs(Role.VIEWER)
     SessionInfo getSession(@PathParam("id") long id);
 
-    /** Ends a session; completes when nothing of it is left; 404 when there is none. */
+    /** Ends a session; completes when the broker has released everything; 404 when it does not exist. */
     @DELETE
     @Path("/sessions/{id}")
     @Needs(Role.OPERATOR)
@@ -58,7 +58,7 @@ public interface BrokerApi {
     @Needs(Role.VIEWER)
     List<RegionInfo> listRegions();
 
-    /** Serves one more region; 400 when it can never be served, 409 when something stands in the way. */
+    /** Opens a region; 400 for invalid settings, 409 for a conflict. */
     @POST
     @Path("/regions")
     @Needs(Role.OPERATOR)
@@ -66,13 +66,15 @@ public interface BrokerApi {
     @Consumes(MediaType.APPLICATION_JSON)
     CompletionStage<RegionInfo> createRegion(RegionRequest request);
 
-    /** A region; 404 when there is none. */
+    /** A region; 404 when it does not exist. */
     @GET
     @Path("/regions/{name}")
     @Needs(Role.VIEWER)
     RegionInfo getRegion(@PathParam("name") String name);
 
-    /** Ends a region and its sessions; completes when nothing of it is left; 404 when there is none. */
+    /**
+     * Ends a region and its sessions; completes when the broker has released everything; 404 when it does not exist.
+     */
     @DELETE
     @Path("/regions/{name}")
     @Needs(Role.OPERATOR)

@@ -26,7 +26,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
 
-/** Answers from pictures that the broker publishes; nothing here waits for its event loop. */
+/** Answers from state that the broker publishes; no answer waits for the event loop. */
 @NonBlocking
 public class BrokerResource implements BrokerApi {
     private static final RegionRequest NOTHING = new RegionRequest(null, null, null, null, null, null, null, null);
@@ -86,7 +86,7 @@ public class BrokerResource implements BrokerApi {
         } catch (IllegalArgumentException e) {
             throw new BadRequestException(e.getMessage());
         }
-        return told(running.broker().regions().create(settings).thenApply(RegionInfo::of));
+        return withStatus(running.broker().regions().create(settings).thenApply(RegionInfo::of));
     }
 
     @Override
@@ -97,10 +97,11 @@ public class BrokerResource implements BrokerApi {
 
     @Override
     public CompletionStage<Void> deleteRegion(String name) {
-        return told(running.broker().regions().remove(name, "the administrator has removed the region"));
+        return withStatus(running.broker().regions().remove(name, "the administrator removed the region"));
     }
 
-    private static <T> CompletionStage<T> told(CompletionStage<T> stage) {
+    /** Maps a failure of regions to its HTTP status. */
+    private static <T> CompletionStage<T> withStatus(CompletionStage<T> stage) {
         return stage.exceptionallyCompose(failure -> {
             Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
             return CompletableFuture.failedFuture(cause instanceof RegionException known

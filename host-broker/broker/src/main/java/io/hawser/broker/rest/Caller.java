@@ -4,28 +4,28 @@ import io.hawser.broker.access.Answer;
 import io.hawser.broker.access.Identity;
 import jakarta.enterprise.context.RequestScoped;
 
-/** Who sends the request that is being answered. */
+/** The sender of the current request. */
 @RequestScoped
 public class Caller {
     private Answer.Known known;
     private String claimed = "";
 
-    /** Who it is; null for operations that ask for nobody. */
+    /** The sender's identity; null for operations without authentication. */
     public Identity identity() {
         return known == null ? null : known.identity();
     }
 
-    /** Whether that still holds, for answers that go on for hours. Counts as use of a login. */
-    public boolean holds() {
+    /** Whether the identity is still valid, for answers that last for hours. Counts as use of a login. */
+    public boolean isStillValid() {
         return known != null && known.holds().getAsBoolean();
     }
 
-    /** The name that was shown or claimed; empty when there was none. */
+    /** The proven or claimed name; empty when the request has none. */
     String name() {
         return known == null ? claimed : known.identity().name();
     }
 
-    void is(Answer answer) {
+    void set(Answer answer) {
         switch (answer) {
             case Answer.Known found -> known = found;
             case Answer.Refused refused -> claimed = refused.name();

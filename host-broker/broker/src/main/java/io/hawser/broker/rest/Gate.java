@@ -25,19 +25,21 @@ import java.util.Set;
 import java.util.concurrent.CompletionStage;
 
 /**
- * What all doors of the web server share: who sends a request. The page and other static files, the contract and the
- * health are for everyone and hold nothing of a tenant; metrics need a viewer, and so does what is added under
- * {@code /q} later.
+ * Authenticates the requests of the web server. The page and other static files, the contract and the health checks are
+ * public and contain no data of a tenant. Metrics need the role viewer. Paths added under {@code /q} later need it too.
  */
 @ApplicationScoped
 public class Gate {
     /** The cookie of a login. */
     static final String COOKIE = "hawser_session";
 
-    /** A page of another site can make a browser reach this port under its own name, but not under these. */
+    /**
+     * Host names of loopback requests. A page of another site can make a browser reach this port under its own name,
+     * but not under these.
+     */
     private static final Set<String> LOOPBACK_NAMES = Set.of("localhost", "127.0.0.1", "[::1]");
     static final String MARK = "X-Hawser-Request";
-    /** Before all of Quarkus' own routes. */
+    /** Order before all of Quarkus' own routes. */
     private static final int FIRST = 10_000;
 
     @Inject
@@ -50,7 +52,7 @@ public class Gate {
     private volatile Access access;
     private volatile AuditLog audit;
 
-    /** Begins; before requests come. */
+    /** Opens the gate; the call precedes all requests. */
     public void open(AdminToken adminToken, UsersFile users, Database database) {
         audit = new AuditLog(database, config.audit().maxEntries());
         BrokerConfig.Http http = config.http();
@@ -58,7 +60,7 @@ public class Gate {
             http.loginLife(), http.loopbackRead()), System::nanoTime);
     }
 
-    /** Ends. */
+    /** Closes the gate. */
     public void close() {
         if (access != null) {
             access.close();
@@ -66,27 +68,27 @@ public class Gate {
         }
     }
 
-    /** Tells who someone is. */
+    /** Authenticates callers. */
     public Access access() {
         return access;
     }
 
-    /** The audit log; null before requests come. */
+    /** The audit log; null before {@link #open}. */
     AuditLog audit() {
         return audit;
     }
 
-    /** Who sends a request; the stage does not fail. */
+    /** Identifies the sender of a request; the stage does not fail. */
     CompletionStage<Answer> identify(HttpServerRequest request) {
         Cookie cookie = request.getCookie(COOKIE);
-        String peer = peer(request); // now: the request is no longer at hand where a password is compared
+        String peer = peer(request); // read now: the request is gone on the thread that compares passwords
         return access.identify(new Credentials(request.method().name(), request.getHeader(HttpHeaders.AUTHORIZATION),
             cookie == null ? null : cookie.getValue(), "1".equals(request.getHeader(MARK)), peer,
-            fromHere(request))).thenApply(answer -> noted(answer, peer));
+            isFromLoopback(request))).thenApply(answer -> rememberPeer(answer, peer));
     }
 
-    /** The same answer; the door knows the peer from now on if the answer is a valid login. */
-    Answer noted(Answer answer, String peer) {
+    /** Returns the same answer. If it is a valid login, the door prefers the peer from then on. */
+    Answer rememberPeer(Answer answer, String peer) {
         if (answer instanceof Answer.Known known && known.identity().via() != Identity.Via.LOOPBACK
             && !peer.isEmpty()) {
             door.loggedIn(peer);
@@ -94,13 +96,13 @@ public class Gate {
         return answer;
     }
 
-    /** Address of the other end of the connection: a proxy's where there is one. */
+    /** Address of the connection's other end: the proxy's address where a proxy connects. */
     static String peer(HttpServerRequest request) {
         return request.connection().remoteAddress(true) == null ? ""
             : request.connection().remoteAddress(true).hostAddress();
     }
 
-    private static boolean fromHere(HttpServerRequest request) {
+    private static boolean isFromLoopback(HttpServerRequest request) {
         String peer = peer(request);
         boolean forwarded = request.getHeader("X-Forwarded-For") != null || request.getHeader("Forwarded") != null;
         return !peer.isEmpty() && InetAddress.ofLiteral(peer).isLoopbackAddress() && !forwarded

@@ -13,24 +13,24 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.concurrent.CompletionStage;
 import org.jboss.resteasy.reactive.RestResponse;
 
-/** The operations of openapi.yml about who asks. */
+/** The operations of openapi.yml about logins. */
 @Path("/api/v1")
 @Produces(MediaType.APPLICATION_JSON)
 public interface LoginApi {
-    /** Who asks. */
+    /** The caller's identity. */
     @GET
     @Path("/me")
     @Needs(Role.VIEWER)
     Me getMe();
 
-    /** Makes a login, whose cookie comes with the answer; 401 when name, password or token is wrong, 429 too often. */
+    /** Creates a login and sets its cookie; 401 when name, password or token is wrong, 429 after too many failures. */
     @POST
     @Path("/login")
     @Consumes(MediaType.APPLICATION_JSON)
     @Anyone
     CompletionStage<RestResponse<Me>> login(LoginRequest request);
 
-    /** Ends the login of the request's cookie; nothing when there is none. */
+    /** Ends the login of the request's cookie; does nothing without one. */
     @DELETE
     @Path("/login")
     @Anyone

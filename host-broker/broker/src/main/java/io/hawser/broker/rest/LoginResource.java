@@ -15,10 +15,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.jboss.resteasy.reactive.RestResponse;
 
-/** Logs in and out. */
+/** Creates and ends logins. */
 @NonBlocking
 public class LoginResource implements LoginApi {
-    /** Longer than any password or token; stops long ones from being compared. */
+    /** Longer than any password or token; stops comparisons of very long ones. */
     private static final int MAX_CHARACTERS = 256;
 
     @Inject
@@ -51,7 +51,7 @@ public class LoginResource implements LoginApi {
         boolean secure = request.isSSL();
         Caller asking = ClientProxy.unwrap(caller);
         return result.thenApply(made -> {
-            asking.is(gate.noted(made.answer(), peer));
+            asking.set(gate.rememberPeer(made.answer(), peer));
             return switch (made.answer()) {
                 case Answer.Known known -> RestResponse.ResponseBuilder.ok(Me.of(known.identity()))
                     .cookie(cookie(made.cookie(), secure, NewCookie.DEFAULT_MAX_AGE)).build();

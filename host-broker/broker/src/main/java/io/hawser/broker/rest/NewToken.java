@@ -3,9 +3,9 @@ package io.hawser.broker.rest;
 import io.hawser.broker.admin.TokenService;
 import java.time.Instant;
 
-/** A token that was made, this once with its secret; see openapi.yml. */
+/** A new token. Only this answer contains its secret; see openapi.yml. */
 public record NewToken(String keyId, String token, Instant expires) {
-    /** As the interface shows it. */
+    /** The token as the interface returns it. */
     static NewToken of(TokenService.Made made) {
         return new NewToken(made.token().keyId(), made.text(), made.token().expires());
     }

@@ -19,8 +19,8 @@ import org.eclipse.microprofile.jwt.JsonWebToken;
 import org.jboss.logging.Logger;
 
 /**
- * Tokens of the OpenID Connect issuer of {@code hawser.oidc.issuer}: signature by its published keys, issuer, audience
- * and end are looked at by Quarkus; which role they give, here.
+ * Authenticates tokens of the OpenID Connect issuer of {@code hawser.oidc.issuer}. Quarkus checks the signature by the
+ * issuer's published keys, the issuer, the audience and the expiry. This class maps the token's roles.
  */
 @ApplicationScoped
 public class OidcIssuer implements TokenIssuer {
@@ -37,15 +37,15 @@ public class OidcIssuer implements TokenIssuer {
         if (config.oidc().issuer().isEmpty()) {
             return null;
         }
-        // Three parts: nothing else is a token that its issuer's keys can vouch for without being asked.
+        // Three parts: only such a token can be verified by the issuer's keys without a request to the issuer.
         if (token.chars().filter(c -> c == '.').count() != 2) {
-            return CompletableFuture.completedFuture(refused("the bearer token is no token of the issuer"));
+            return CompletableFuture.completedFuture(refused("the bearer token is not a token of the issuer"));
         }
         return provider.get().authenticate(new AccessTokenCredential(token)).map(this::answer)
             .onFailure().recoverWithItem(failure -> {
                 LOG.debugf("a bearer token was refused: %s", failure.getMessage());
                 return refused("the bearer token is not accepted: it must be signed by the issuer, for this audience, "
-                    + "and not be over");
+                    + "and not have expired");
             }).subscribeAsCompletionStage();
     }
 

@@ -2,12 +2,12 @@ package io.hawser.broker.rest;
 
 import jakarta.ws.rs.core.Response;
 
-/** An error as RFC 9457 has it. */
+/** An error in the format of RFC 9457. */
 public record Problem(String title, int status, String detail) {
-    /** Its media type. */
+    /** Media type of a problem. */
     public static final String MEDIA_TYPE = "application/problem+json";
 
-    /** A response that carries it. */
+    /** A response with a problem as its body. */
     public static Response response(Response.StatusType status, String detail) {
         return Response.status(status.getStatusCode()).type(MEDIA_TYPE)
             .entity(new Problem(status.getReasonPhrase(), status.getStatusCode(), detail)).build();

@@ -5,7 +5,7 @@ import jakarta.ws.rs.core.Response;
 import org.jboss.logging.Logger;
 import org.jboss.resteasy.reactive.server.ServerExceptionMapper;
 
-/** Turns failures into problems; what is not meant for the client goes to the log instead. */
+/** Maps failures to problems; internal details go to the log only. */
 public class ProblemMappers {
     private static final Logger LOG = Logger.getLogger(ProblemMappers.class);
 
@@ -16,7 +16,7 @@ public class ProblemMappers {
         return Problem.response(status, failure.getMessage() == null ? status.getReasonPhrase() : failure.getMessage());
     }
 
-    /** A fault of ours. */
+    /** Maps a fault of the broker. */
     @ServerExceptionMapper
     public Response map(RuntimeException failure) {
         LOG.error("a request failed", failure);

@@ -5,15 +5,15 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Optional;
 
-/** A region that is asked for; see openapi.yml. What is null has its default. */
+/** A request for a region; see openapi.yml. A null field selects the default. */
 public record RegionRequest(String name, String path, String doorbellSocket, Integer vectors, String vgpu,
     Long sizeBytes, Integer slots, Long guestTimeoutMs) {
     private static final long DEFAULT_GUEST_TIMEOUT_MS = 30_000;
 
     /**
-     * As settings have it.
+     * Converts the request to settings.
      *
-     * @throws IllegalArgumentException when a path is none.
+     * @throws IllegalArgumentException when a field is out of range or a path is malformed.
      */
     RegionSettings settings() {
         if (name == null || sizeBytes != null && sizeBytes < 0 || slots != null && slots < 1) {

@@ -29,7 +29,7 @@ public interface VgpuApi {
     @Needs(Role.VIEWER)
     List<VgpuInfo> listVgpus();
 
-    /** Makes and places one; 400 when it can never be, 409 when a rule stands in the way, 503 when not now. */
+    /** Creates and places a vGPU; 400 when it is invalid, 409 for a conflict, 503 when the broker cannot do it now. */
     @POST
     @Path("/vgpus")
     @Needs(Role.OPERATOR)
@@ -37,13 +37,13 @@ public interface VgpuApi {
     @Consumes(MediaType.APPLICATION_JSON)
     CompletionStage<VgpuInfo> createVgpu(VgpuRequest request);
 
-    /** A vGPU; 404 when there is none. */
+    /** A vGPU; 404 when it does not exist. */
     @GET
     @Path("/vgpus/{name}")
     @Needs(Role.VIEWER)
     VgpuInfo getVgpu(@PathParam("name") String name);
 
-    /** Changes what is given, the rest stays; 412 when its owner is not the one that is expected. */
+    /** Changes the given fields; 412 when the owner is not the expected one. */
     @PATCH
     @Path("/vgpus/{name}")
     @Needs(Role.OPERATOR)
@@ -51,8 +51,8 @@ public interface VgpuApi {
     CompletionStage<VgpuInfo> changeVgpu(@PathParam("name") String name, VgpuChange change);
 
     /**
-     * Deletes one; 409 while it is in use, unless its sessions and regions are to be ended; 412 when its owner is not
-     * the one that is expected.
+     * Deletes a vGPU; 409 while it is in use, unless {@code force} ends its sessions and regions; 412 when the owner is
+     * not the expected one.
      */
     @DELETE
     @Path("/vgpus/{name}")
@@ -67,13 +67,15 @@ public interface VgpuApi {
     @Needs(Role.OPERATOR)
     List<TokenInfo> listTokens(@PathParam("name") String name);
 
-    /** The tokens of all vGPUs; those alone that take, or do not take, the proof of old guest packages. */
+    /**
+     * The tokens of all vGPUs; on request only tokens that accept, or do not accept, the proof of old guest packages.
+     */
     @GET
     @Path("/tokens")
     @Needs(Role.OPERATOR)
     List<TokenInfo> listAllTokens(@QueryParam("acceptsOldProof") Boolean acceptsOldProof);
 
-    /** Makes a token; its secret is told this once. */
+    /** Creates a token; only this answer contains its secret. */
     @POST
     @Path("/vgpus/{name}/tokens")
     @Needs(Role.OPERATOR)

@@ -7,13 +7,13 @@ import io.hawser.broker.vgpu.VgpuDraft;
 import io.hawser.broker.view.VgpuInfo;
 import java.util.List;
 
-/** What a vGPU is to be from now on; see openapi.yml. What is null stays. */
+/** Changes of a vGPU; see openapi.yml. A null field keeps its value. */
 public record VgpuChange(VgpuInfo.Owner owner, String expectedOwner, Long memoryBytes, Integer computeShare,
     String mode, String gpus, List<String> carriers, Integer maxSessions) {
-    /** No wish at all. */
+    /** A change without fields. */
     static final VgpuChange NOTHING = new VgpuChange(null, null, null, null, null, null, null, null);
 
-    /** As the broker takes it. */
+    /** Converts the change to a draft. */
     VgpuDraft draft() throws VgpuException {
         if (carriers != null && carriers.contains(null)) {
             throw new VgpuException(VgpuException.Kind.INVALID, "carriers must be of tcp and shm: carrier=null");

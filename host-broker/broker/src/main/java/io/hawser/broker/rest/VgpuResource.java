@@ -15,7 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 
-/** Reads pictures; what changes something waits for its turn without a thread. */
+/** Answers reads from published state; changes wait for the event loop without blocking a thread. */
 @NonBlocking
 public class VgpuResource implements VgpuApi {
     @Inject
@@ -32,7 +32,7 @@ public class VgpuResource implements VgpuApi {
             throw problem(new VgpuException(VgpuException.Kind.INVALID, "a vGPU must have a name"));
         }
         try {
-            return told(running.broker().vgpuService().create(request.name(), request.wishes().draft())
+            return withStatus(running.broker().vgpuService().create(request.name(), request.fields().draft())
                 .thenApply(this::info));
         } catch (VgpuException e) {
             throw problem(e);
@@ -49,7 +49,7 @@ public class VgpuResource implements VgpuApi {
     public CompletionStage<VgpuInfo> changeVgpu(String name, VgpuChange change) {
         try {
             VgpuChange wished = Objects.requireNonNullElse(change, VgpuChange.NOTHING);
-            return told(running.broker().vgpuService().change(name, wished.draft(), wished.expectedOwner())
+            return withStatus(running.broker().vgpuService().change(name, wished.draft(), wished.expectedOwner())
                 .thenApply(this::info));
         } catch (VgpuException e) {
             throw problem(e);
@@ -58,7 +58,7 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public CompletionStage<Void> deleteVgpu(String name, boolean force, String expectedOwner) {
-        return told(running.broker().vgpuService().delete(name, force, expectedOwner));
+        return withStatus(running.broker().vgpuService().delete(name, force, expectedOwner));
     }
 
     @Override
@@ -79,20 +79,21 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public CompletionStage<NewToken> createToken(String name, TokenRequest request) {
-        return told(running.broker().tokenService().create(name, request == null ? null : request.note(),
+        return withStatus(running.broker().tokenService().create(name, request == null ? null : request.note(),
             request == null ? null : request.expires()).thenApply(NewToken::of));
     }
 
     @Override
     public CompletionStage<Void> revokeToken(String name, String keyId) {
-        return told(running.broker().tokenService().revoke(name, keyId));
+        return withStatus(running.broker().tokenService().revoke(name, keyId));
     }
 
     private VgpuInfo info(VgpuView view) {
         return VgpuInfo.of(view, running.broker());
     }
 
-    private static <T> CompletionStage<T> told(CompletionStage<T> stage) {
+    /** Maps a failure of vGPUs to its HTTP status. */
+    private static <T> CompletionStage<T> withStatus(CompletionStage<T> stage) {
         return stage.exceptionallyCompose(failure -> {
             Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
             return CompletableFuture.failedFuture(cause instanceof VgpuException known ? problem(known) : cause);

@@ -8,8 +8,8 @@ import java.util.function.ObjIntConsumer;
 import java.util.function.ToIntFunction;
 
 /**
- * Divides the processors' time as compute shares divide the GPU's: a vGPU's share is divided among its sessions, so
- * that more sessions bring a vGPU no more time. Event loop only.
+ * Divides the processors' time by the vGPUs' compute shares. The sessions of a vGPU divide its share, so that more
+ * sessions bring a vGPU no more time. Event loop only.
  *
  * @param <W> a worker.
  */
@@ -25,36 +25,36 @@ final class CpuShares<W> {
     private final Map<String, Set<W>> byVgpu = new HashMap<>();
 
     /**
-     * Makes one without workers.
+     * Makes a divider without workers.
      *
      * @param shares compute shares of vGPUs by name, 1 to 100.
-     * @param workers takes the weight of a worker.
+     * @param workers receives the weight of a worker.
      */
     CpuShares(ToIntFunction<String> shares, ObjIntConsumer<W> workers) {
         this.shares = shares;
         this.workers = workers;
     }
 
-    /** A worker serves a session of a vGPU from now on. */
+    /** Adds a worker that starts to serve a session of a vGPU. */
     void begin(W worker, String vgpu) {
         byVgpu.computeIfAbsent(vgpu, name -> new LinkedHashSet<>()).add(worker);
-        weigh(vgpu);
+        updateWeights(vgpu);
     }
 
-    /** A worker serves no session of a vGPU any more; nothing when it served none. */
+    /** Removes a worker from a vGPU; does nothing when the worker served none of its sessions. */
     void end(W worker, String vgpu) {
         Set<W> serving = byVgpu.get(vgpu);
         if (serving != null && serving.remove(worker)) {
             if (serving.isEmpty()) {
                 byVgpu.remove(vgpu);
             } else {
-                weigh(vgpu);
+                updateWeights(vgpu);
             }
         }
     }
 
-    /** A vGPU has another share, or another session. */
-    void weigh(String vgpu) {
+    /** Sets the weights of a vGPU's workers, after a change of its share or its sessions. */
+    void updateWeights(String vgpu) {
         Set<W> serving = byVgpu.getOrDefault(vgpu, Set.of());
         if (!serving.isEmpty()) {
             int weight = weight(shares.applyAsInt(vgpu), serving.size());

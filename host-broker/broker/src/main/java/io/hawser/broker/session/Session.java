@@ -15,7 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/** A session. Changed on the event loop only; {@link #view()} from any thread. */
+/** A session. Only the event loop changes it; {@link #view()} from any thread. */
 public final class Session implements WorkerRequest {
     private final long id;
     private final Guest guest;
@@ -26,9 +26,9 @@ public final class Session implements WorkerRequest {
     private final Runnable freed;
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
-    private volatile LedgerSlot seat; // of its worker; null while it has none
+    private volatile LedgerSlot seat; // of the worker; null without a worker
     private Consumer<String> cancel = reason -> { };
-    private boolean told;
+    private boolean isEndLogged;
     private boolean lost;
     private boolean failed;
     private String endReason = "";
@@ -37,7 +37,7 @@ public final class Session implements WorkerRequest {
     /** Chooses a session's GPUs. */
     @FunctionalInterface
     interface Placing {
-        /** UUIDs; empty while the GPUs are not known. */
+        /** UUIDs; empty while the broker does not know its GPUs. */
         List<String> place() throws RefusedException;
     }
 
@@ -51,7 +51,7 @@ public final class Session implements WorkerRequest {
         await();
     }
 
-    /** It waits for a worker. */
+    /** Returns the session to the state in which it waits for a worker. */
     final void await() {
         worker = null;
         seat = null;
@@ -60,10 +60,10 @@ public final class Session implements WorkerRequest {
     }
 
     /**
-     * UUIDs of its GPUs, which are chosen when they are first known. Event loop only.
+     * UUIDs of the session's GPUs, chosen once the broker knows its GPUs. Event loop only.
      *
      * @return empty while the broker does not know its GPUs.
-     * @throws RefusedException when there are none for it; the message says why.
+     * @throws RefusedException when no GPU fits; the message gives the reason.
      */
     @Override
     public List<String> gpus() throws RefusedException {
@@ -85,19 +85,19 @@ public final class Session implements WorkerRequest {
         return id;
     }
 
-    /** A picture of now, with the memory that it holds; any thread. */
+    /** The present state, with the memory that the session holds; any thread. */
     public SessionView view() {
         LedgerSlot here = seat;
         return here == null ? view : view.withDeviceBytes(here.heldBytes());
     }
 
-    /** It has no worker any more, and what that held is counted no more. */
-    void leaveSeat() {
+    /** Removes the ledger's slot after the worker's end, so that the session counts no memory. */
+    void removeSeat() {
         seat = null;
     }
 
     /**
-     * What a worker is told of it.
+     * The session's parameters for its worker.
      *
      * @param place of a guest in shared memory; null over TCP.
      */
@@ -105,36 +105,40 @@ public final class Session implements WorkerRequest {
         return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, seat);
     }
 
-    /** A fault has ended its work; whether that is news. */
-    boolean lose() {
-        boolean isNews = !lost;
+    /**
+     * Notes that a fault has ended the session's work on its GPU.
+     *
+     * @return whether this was the first such report.
+     */
+    boolean markLost() {
+        boolean isFirst = !lost;
         lost = true;
-        return isNews;
+        return isFirst;
     }
 
-    /** Why it ends or has ended, as whoever knew first has said; empty before. Event loop only. */
+    /** The first known reason of the session's end; empty before. Event loop only. */
     public String endReason() {
         return endReason;
     }
 
-    /** Somebody knows why it ends; only the first counts. */
-    void because(String reason) {
+    /** Sets the reason of the end; only the first call counts. */
+    void setEndReason(String reason) {
         if (endReason.isEmpty()) {
             endReason = reason;
         }
     }
 
     /**
-     * What ends it while it has no worker: called at most once, with the reason; must abandon the session. Event loop
-     * only.
+     * Sets the action that cancels the session while it has no worker. The session calls it at most once, with the
+     * reason; the action must abandon the session. Event loop only.
      */
     public void onCancel(Consumer<String> action) {
         cancel = action;
     }
 
     void end(String reason) {
-        because(reason);
-        ending();
+        setEndReason(reason);
+        markEnding();
         if (worker == null) {
             cancel.accept(reason);
         } else {
@@ -149,8 +153,8 @@ public final class Session implements WorkerRequest {
             WorkerStats.NONE);
     }
 
-    /** It says that it ends, or was told to. */
-    void ending() {
+    /** Notes that the session is ending. */
+    void markEnding() {
         change(SessionState.ENDING, view.statistics());
     }
 
@@ -158,15 +162,19 @@ public final class Session implements WorkerRequest {
         change(view.state(), view.statistics().advance(totals));
     }
 
-    /** Whether its end has been logged; true from the second call on. */
-    boolean toldEnd() {
-        boolean before = told;
-        told = true;
+    /**
+     * Notes that the log has the session's end.
+     *
+     * @return whether the log had it before.
+     */
+    boolean markEndLogged() {
+        boolean before = isEndLogged;
+        isEndLogged = true;
         return before;
     }
 
-    /** Something went wrong in it, or with its worker. */
-    void failed() {
+    /** Notes an error of the session or its worker. */
+    void markFailed() {
         failed = true;
     }
 

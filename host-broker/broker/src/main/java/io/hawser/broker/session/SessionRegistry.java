@@ -30,32 +30,32 @@ import java.util.function.Predicate;
 import org.jboss.logging.Logger;
 
 /**
- * The sessions: who is let in, what they do, and their end. Changed on the event loop; {@link #list}, {@link #find},
- * {@link #totals} and {@link #end} from any thread.
+ * The sessions: their admission, their work and their end. Only the event loop changes them; {@link #list}, {@link
+ * #find}, {@link #totals} and {@link #end} from any thread.
  */
 public final class SessionRegistry {
     private static final Logger LOG = Logger.getLogger(SessionRegistry.class);
 
-    /** Told of sessions on the event loop, once each. */
+    /** Receives events of sessions on the event loop, once each. */
     public interface Listener {
-        /** A session has its worker. */
-        void runs(SessionView session);
+        /** A session got its worker. */
+        void onStart(SessionView session);
 
-        /** A session that had a worker is over; {@code error} says whether something went wrong. */
-        void over(SessionView session, String reason, boolean error);
+        /** A session with a worker has ended; {@code error} is whether it failed. */
+        void onEnd(SessionView session, String reason, boolean error);
 
-        /** A fault has ended what a session has on its GPU; its guest has not gone yet. */
-        default void lost(SessionView session) { }
+        /** A fault has ended a session's work on its GPU; its guest is still connected. */
+        default void onGpuLost(SessionView session) { }
 
-        /** For whoever does not care. */
+        /** A listener that only traces. */
         Listener NONE = new Listener() {
             @Override
-            public void runs(SessionView session) {
+            public void onStart(SessionView session) {
                 LOG.tracef("session %d runs", session.id());
             }
 
             @Override
-            public void over(SessionView session, String reason, boolean error) {
+            public void onEnd(SessionView session, String reason, boolean error) {
                 LOG.tracef("session %d is over: %s", session.id(), reason);
             }
         };
@@ -75,17 +75,17 @@ public final class SessionRegistry {
     private long nextId = 1;
     private boolean closed;
     private volatile long startedCount;
-    // Guarded by this, together with the removal from the sessions: a reader never sees a total shrink.
+    // Guarded by this, together with the removal of sessions: a reader never sees a total shrink.
     private WorkerStats retired = WorkerStats.NONE;
 
     /**
      * Makes an empty registry.
      *
-     * @param loop the event loop that changes it.
+     * @param loop the event loop that changes the registry.
      * @param maxSessions sessions at a time.
-     * @param vgpus by which guests are let in.
-     * @param images what is kept of one session for the next.
-     * @param ledgers what sessions hold.
+     * @param vgpus which admit guests.
+     * @param images device code that the broker keeps from one session for the next.
+     * @param ledgers memory that sessions hold.
      */
     public SessionRegistry(Executor loop, int maxSessions, VgpuTable vgpus, ImageStore images, Ledgers ledgers) {
         this.loop = loop;
@@ -96,16 +96,15 @@ public final class SessionRegistry {
         memory = new SharedMemory(ledgers);
     }
 
-    /**
-    /** Tells this listener from now on; before the first session. */
-    public void listen(Listener to) {
+    /** Sets the listener; the call precedes the first session. */
+    public void setListener(Listener to) {
         listener = to;
     }
 
     /**
-     * Lets a guest in. Event loop only. The session must be {@link #attach attached} or {@link #abandon abandoned}.
+     * Admits a guest. Event loop only. The caller must {@link #attach} or {@link #abandon} the session.
      *
-     * @param freed called once when the session is over.
+     * @param freed called once at the end of the session.
      * @throws RefusedException when a limit is reached; the message names it.
      */
     public Session admit(Guest guest, Runnable freed) throws RefusedException {
@@ -134,10 +133,10 @@ public final class SessionRegistry {
     }
 
     /**
-     * Refuses the newest waiting start of the vGPU that has most of them, in favour of a vGPU with fewer. So starts in
-     * line keep no other vGPU out.
+     * Refuses the newest waiting start of the vGPU that has most of them, in favour of a vGPU with fewer. Waiting
+     * starts of one vGPU therefore keep no other vGPU out.
      *
-     * @return whether there is a place now.
+     * @return whether another session fits now.
      */
     private boolean makeRoom(String comer) {
         Map<String, Integer> waiting = new HashMap<>();
@@ -156,7 +155,7 @@ public final class SessionRegistry {
         return sessions.size() < maxSessions;
     }
 
-    /** UUIDs of the GPUs for one more session; empty while they are not known. */
+    /** UUIDs of the GPUs for another session; empty while the broker does not know its GPUs. */
     private List<String> place(String name) throws RefusedException {
         Optional<VgpuView> vgpu = vgpus.find(name);
         if (vgpu.isEmpty() || vgpu.get().state() == VgpuState.UNPLACED) {
@@ -166,22 +165,22 @@ public final class SessionRegistry {
         return vgpu.get().placedGpus();
     }
 
-    /** How the sessions take turns; before the first session. */
-    public void useTurns(SessionTurns given) {
+    /** Sets the scheduler of the sessions' turns; the call precedes the first session. */
+    public void setTurns(SessionTurns given) {
         turns = given;
     }
 
     /**
-     * The worker is about to get the guest's socket or region; told first, since the guest can be served at once.
-     * Event loop only.
+     * Binds a session to its worker. The call precedes {@link Worker#assign}, since the worker can serve the guest at
+     * once. Event loop only.
      *
-     * @throws IOException when its memory cannot be counted; the worker is of no further use.
+     * @throws IOException when the ledger has no slot for the worker; the worker is then unusable.
      */
     public void attach(Session session, Worker worker) throws IOException {
         try {
             session.run(worker, ledgers.take(worker, session.view().guest().vgpu()));
         } catch (IOException e) {
-            worker.kill("its session cannot be counted: " + e.getMessage());
+            worker.kill("its session got no slot of the ledger: " + e.getMessage());
             throw e;
         }
         byWorker.put(worker, session);
@@ -189,7 +188,9 @@ public final class SessionRegistry {
         turns.give(worker, session.view().guest().vgpu(), session.view().gpus());
     }
 
-    /** The worker did not take it; the session waits for another one. Event loop only. */
+    /**
+     * Unbinds a session from a worker that failed to take it; the session waits for another worker. Event loop only.
+     */
     public void detach(Session session, Worker worker) {
         byWorker.remove(worker);
         cpu.end(worker, session.vgpu());
@@ -197,7 +198,7 @@ public final class SessionRegistry {
         session.await();
     }
 
-    /** The worker has the guest's socket or region. Event loop only. */
+    /** Notes that the worker has the guest's socket or region. Event loop only. */
     public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();
@@ -205,11 +206,11 @@ public final class SessionRegistry {
             + "workerPid=%d", session.id(), guest.vgpu(), String.join(",", session.view().gpus()),
             guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
             worker.id(), worker.pid());
-        listener.runs(session.view());
+        listener.onStart(session.view());
     }
 
-    /** A vGPU has so much memory on each of its GPUs from now on; 0 for all that there is. Event loop only. */
-    public void quota(String vgpu, long memoryBytes) {
+    /** Sets the memory of a vGPU on each of its GPUs; 0 for all memory of a GPU. Event loop only. */
+    public void setMemoryQuota(String vgpu, long memoryBytes) {
         byWorker.forEach((worker, session) -> {
             if (session.view().guest().vgpu().equals(vgpu)) {
                 worker.setMemoryQuota(memoryBytes, session.view().gpus().size());
@@ -217,16 +218,16 @@ public final class SessionRegistry {
         });
     }
 
-    /** A vGPU has another compute share from now on. Event loop only. */
-    public void weigh(String vgpu) {
-        cpu.weigh(vgpu);
+    /** Applies a new compute share of a vGPU to its workers. Event loop only. */
+    public void updateCpuWeights(String vgpu) {
+        cpu.updateWeights(vgpu);
     }
 
     private int share(String vgpu) {
         return vgpus.find(vgpu).map(view -> view.vgpu().computeShare()).orElse(Vgpu.FULL_SHARE);
     }
 
-    /** The session never got a worker. Event loop only. */
+    /** Ends a session that never got a worker. Event loop only. */
     public void abandon(Session session) {
         if (sessions.containsKey(session.id())) {
             vgpus.leave(session.vgpu());
@@ -235,7 +236,7 @@ public final class SessionRegistry {
         }
     }
 
-    /** A worker said something of its session. Event loop only. */
+    /** Handles a message of a session's worker. Event loop only. */
     public void handle(Worker worker, WorkerMessage message) {
         Session session = byWorker.get(worker);
         if (session == null) {
@@ -244,30 +245,30 @@ public final class SessionRegistry {
         switch (message) {
             case WorkerMessage.Stats stats -> session.count(stats.totals());
             case WorkerMessage.Ended ended -> {
-                session.because(ended.reason());
-                session.ending();
-                session.toldEnd();
+                session.setEndReason(ended.reason());
+                session.markEnding();
+                session.markEndLogged();
                 String text = "session %d ended%s: %s";
                 if (ended.error()) {
-                    session.failed();
+                    session.markFailed();
                     LOG.warnf(text, session.id(), " with an error", ended.reason());
                 } else {
                     LOG.infof(text, session.id(), "", ended.reason());
                 }
             }
             case WorkerMessage.Lost lost -> {
-                if (session.lose()) {
-                    listener.lost(session.view());
+                if (session.markLost()) {
+                    listener.onGpuLost(session.view());
                 }
             }
             case WorkerMessage.OfImage image -> images.handle(worker, session.view().guest().vgpu(), image);
-            case WorkerMessage.OfMemory shared -> ofMemory(worker, session, shared);
-            case WorkerMessage.Ready ready -> throw new IllegalStateException("the pool keeps this one: " + ready);
-            case WorkerMessage.Jailed jailed -> throw new IllegalStateException("the worker keeps this: " + jailed);
+            case WorkerMessage.OfMemory shared -> handleMemory(worker, session, shared);
+            case WorkerMessage.Ready ready -> throw new IllegalStateException("a message for the pool: " + ready);
+            case WorkerMessage.Jailed jailed -> throw new IllegalStateException("a message for the jail: " + jailed);
         }
     }
 
-    private void ofMemory(Worker worker, Session session, WorkerMessage.OfMemory message) {
+    private void handleMemory(Worker worker, Session session, WorkerMessage.OfMemory message) {
         String vgpu = session.view().guest().vgpu();
         switch (message) {
             case WorkerMessage.Share share ->
@@ -282,37 +283,37 @@ public final class SessionRegistry {
         }
     }
 
-    /** A worker is gone, and with it its session. Event loop only. */
+    /** Ends the session of a worker that has exited. Event loop only. */
     public void onExit(Worker worker, String reason) {
         images.workerEnded(worker);
         turns.gone(worker);
         Session session = byWorker.remove(worker);
         if (session != null) {
-            memory.sessionEnded(session.id(), session.vgpu()); // before its slot is cleared: what others have stays counted
+            memory.sessionEnded(session.id(), session.vgpu()); // first, so that memory of other sessions stays counted
         }
         ledgers.release(worker);
         if (session == null) {
             return;
         }
         cpu.end(worker, session.vgpu());
-        vgpus.leave(session.vgpu()); // before it is not shown any more: who sees none finds none counted
+        vgpus.leave(session.vgpu()); // first, so that a reader that finds no session finds none counted
         synchronized (this) {
-            session.leaveSeat();
+            session.removeSeat();
             retired = retired.plus(session.view().statistics().retired());
             sessions.remove(session.id());
         }
-        if (!session.toldEnd()) {
+        if (!session.markEndLogged()) {
             if (session.endReason().isEmpty()) {
-                session.failed();
+                session.markFailed();
             }
             LOG.warnf("session %d ended with its worker: worker=%d: %s", session.id(), worker.id(), reason);
         }
-        session.because("its worker has ended: " + reason);
-        listener.over(session.view(), session.endReason(), session.hasFailed());
+        session.setEndReason("its worker has ended: " + reason);
+        listener.onEnd(session.view(), session.endReason(), session.hasFailed());
         session.finish();
     }
 
-    /** Lets nobody in any more. Event loop only. */
+    /** Refuses all further guests. Event loop only. */
     public void close() {
         closed = true;
     }
@@ -332,7 +333,7 @@ public final class SessionRegistry {
         return startedCount;
     }
 
-    /** What all sessions, those that are over too, have done; {@code deviceBytes} is what is held now. */
+    /** Totals of all sessions since the broker started; {@code deviceBytes} is the memory held now. */
     public synchronized WorkerStats totals() {
         WorkerStats sum = retired;
         for (Session session : sessions.values()) {
@@ -342,9 +343,9 @@ public final class SessionRegistry {
     }
 
     /**
-     * Ends a session; its worker is killed when it does not end in time.
+     * Ends a session, and kills its worker when that does not end in time.
      *
-     * @return completes with whether there was such a session, once nothing of it is left.
+     * @return completes after the session's end, with whether the session existed.
      */
     public CompletableFuture<Boolean> end(long id, String reason) {
         CompletableFuture<Boolean> ended = new CompletableFuture<>();
@@ -363,7 +364,7 @@ public final class SessionRegistry {
     /**
      * Ends all sessions of a vGPU.
      *
-     * @return completes when nothing of them is left.
+     * @return completes after their end.
      */
     public CompletableFuture<Void> endAll(String vgpu, String reason) {
         return endAll(session -> session.guest().vgpu().equals(vgpu), reason);
@@ -372,7 +373,7 @@ public final class SessionRegistry {
     /**
      * Ends all sessions that a token has opened.
      *
-     * @return completes when nothing of them is left.
+     * @return completes after their end.
      */
     public CompletableFuture<Void> endAllOfToken(String keyId, String reason) {
         return endAll(session -> session.guest().carrier() == Carrier.TCP && session.guest().keyId().equals(keyId),
@@ -380,10 +381,10 @@ public final class SessionRegistry {
     }
 
     /**
-     * Ends all sessions that have one of these GPUs and had begun by then.
+     * Ends all sessions on any of these GPUs that had started by a time.
      *
      * @param gpus UUIDs.
-     * @return completes when nothing of them is left.
+     * @return completes after their end.
      */
     public CompletableFuture<Void> endAllOn(List<String> gpus, Instant then, String reason) {
         return endAll(session -> !session.started().isAfter(then) && !Collections.disjoint(session.gpus(), gpus),
@@ -391,7 +392,7 @@ public final class SessionRegistry {
     }
 
     private CompletableFuture<Void> endAll(Predicate<SessionView> which, String reason) {
-        // Looked for on the event loop: one that is being let in there now is in the list or will be refused.
+        // The search runs on the event loop: a guest under admission there is then either listed or refused.
         return CompletableFuture.supplyAsync(() -> list().stream().filter(which).map(s -> end(s.id(), reason))
             .toArray(CompletableFuture<?>[]::new), loop).thenCompose(CompletableFuture::allOf);
     }

@@ -1,13 +1,13 @@
 package io.hawser.broker.status;
 
-/** Tells a guest what its vGPU is and does. Any thread; waits for nothing. */
+/** Describes a vGPU to its guests. Any thread; does not block. */
 @FunctionalInterface
 public interface StatusSource {
     /**
-     * The text, as hws_status.h describes it.
+     * The text in the format of hws_status.h.
      *
-     * @param vgpu the guest's; one that is gone has the first lines only.
-     * @param maxBytes of its UTF-8; sessions that do not fit are counted at its end.
+     * @param vgpu the guest's vGPU; the text of a deleted vGPU has only the first lines.
+     * @param maxBytes of the text in UTF-8; its last line counts the sessions that do not fit.
      */
     String of(String vgpu, int maxBytes);
 }

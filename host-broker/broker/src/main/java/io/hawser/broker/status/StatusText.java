@@ -19,13 +19,13 @@ import java.util.function.ToLongBiFunction;
 import org.eclipse.microprofile.config.ConfigProvider;
 
 /**
- * Puts the status of a vGPU together from published pictures: a line each, fields separated by tabs. A guest sees its
- * own vGPU's sessions and figures of the GPUs that it is on, and nothing of other tenants.
+ * Builds the status of a vGPU from published state: one line for each item, fields separated by tabs. A guest sees its
+ * own vGPU's sessions and figures of that vGPU's GPUs, and nothing of other tenants.
  */
 public final class StatusText implements StatusSource {
-    /** The longest text, in a record of its own. */
+    /** Longest text in bytes, which the broker sends in its own record. */
     public static final int MAX_BYTES = RecordLayout.MAX_STATUS_BYTES;
-    /** "more", a number of sessions and what is around it. */
+    /** Room for the line "more" with a number of sessions. */
     private static final int MORE_BYTES = 32;
     private static final int MAX_NAME = 64;
     private static final String UNKNOWN = "-";
@@ -39,10 +39,10 @@ public final class StatusText implements StatusSource {
     private final ToLongBiFunction<String, String> usedBytes;
 
     /**
-     * Reads from pictures.
+     * Makes a source that reads published state.
      *
-     * @param devices the GPUs; empty before they are known.
-     * @param readings what is measured of a GPU, by its UUID.
+     * @param devices the GPUs; empty before the broker knows them.
+     * @param readings measured figures of a GPU, by its UUID.
      * @param usedBytes device memory that a vGPU holds on a GPU, by name and UUID.
      */
     public StatusText(VgpuTable vgpus, SessionRegistry sessions, Supplier<List<Device>> devices,
@@ -76,17 +76,17 @@ public final class StatusText implements StatusSource {
     private void gpu(StringBuilder text, int index, String uuid, Vgpu vgpu) {
         Optional<Device> device = devices.get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
         if (device.isEmpty()) {
-            return; // gone since the vGPU was placed on it
+            return; // the GPU disappeared after the vGPU's placement
         }
         long total = vgpu.reserves() ? Math.min(vgpu.memoryBytes(), device.get().totalBytes())
             : device.get().totalBytes();
         GpuReading reading = readings.apply(uuid);
         line(text, "gpu", index, Printable.text(device.get().name(), MAX_NAME), uuid, total,
-            usedBytes.applyAsLong(vgpu.name(), uuid), known(reading.utilizationPercent()),
-            known(reading.temperatureCelsius()), known(reading.powerWatts()));
+            usedBytes.applyAsLong(vgpu.name(), uuid), valueOf(reading.utilizationPercent()),
+            valueOf(reading.temperatureCelsius()), valueOf(reading.powerWatts()));
     }
 
-    private static Object known(Number value) {
+    private static Object valueOf(Number value) {
         return value == null ? UNKNOWN : Math.round(value.doubleValue());
     }
 

@@ -1,2 +1,2 @@
-/** What a guest may ask of its vGPU without a session. */
+/** Status of a vGPU for its guests, also without a session. */
 package io.hawser.broker.status;

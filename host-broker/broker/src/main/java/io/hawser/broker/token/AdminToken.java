@@ -6,14 +6,14 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 
-/** The token of the REST interface: the one line of a file, made at the first start. */
+/** The token of the REST interface: the only line of a file that the first start creates. */
 public final class AdminToken {
     private static final String SCHEME = "Bearer ";
     private static final long MAX_FILE_BYTES = 4096;
 
     private final byte[] expected;
 
-    /** Reads the token, after making it when it is missing. */
+    /** Reads the token; creates a missing one first. */
     public AdminToken(Path path) throws IOException {
         Secrets.createAdminToken(path);
         String token = PrivateFile.read(path, MAX_FILE_BYTES).strip();
@@ -24,7 +24,8 @@ public final class AdminToken {
     }
 
     /**
-     * Whether an Authorization header (null when there is none) carries it; takes the same time for every wrong token.
+     * Whether an Authorization header (null when the request has none) contains the token. Takes the same time for
+     * every wrong token.
      */
     public boolean matches(String authorization) {
         if (authorization == null || !authorization.regionMatches(true, 0, SCHEME, 0, SCHEME.length())) {

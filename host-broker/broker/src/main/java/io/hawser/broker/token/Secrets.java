@@ -8,7 +8,7 @@ import java.security.SecureRandom;
 import java.util.Base64;
 import java.util.HexFormat;
 
-/** Makes secrets. None of them is ever logged. */
+/** Generates secrets. The broker logs none of them. */
 public final class Secrets {
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final int SECRET_BYTES = 32;
@@ -24,19 +24,19 @@ public final class Secrets {
         return random;
     }
 
-    /** Public part of a new token: so much chance that none is there twice. */
+    /** Public part of a new token, long enough that a repetition is practically impossible. */
     public static String keyId() {
         return HexFormat.of().formatHex(random(KEY_ID_BYTES));
     }
 
-    /** Makes the admin token with mode 0600; nothing when it is there. */
+    /** Creates the admin token with mode 0600; does nothing when the file exists. */
     public static void createAdminToken(Path path) throws IOException {
         if (!Files.exists(path)) {
             PrivateFile.write(path, text() + "\n");
         }
     }
 
-    /** A secret as a text of 43 characters. */
+    /** A new secret as a text of 43 characters. */
     public static String text() {
         return Base64.getUrlEncoder().withoutPadding().encodeToString(random(SECRET_BYTES));
     }

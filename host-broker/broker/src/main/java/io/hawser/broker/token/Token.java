@@ -5,29 +5,31 @@ import java.time.Duration;
 import java.time.Instant;
 
 /**
- * A token as it is kept: without its secret.
+ * A token as the broker stores it: without its secret.
  *
- * @param keyId its public part, {@code [A-Za-z0-9_-]{1,64}}.
- * @param vgpu the share that it opens.
- * @param keys what it is known by.
- * @param note what for, as its maker says.
- * @param expires nobody is let in from then on; null for never.
- * @param lastUsed null for never; as the database has it, or later.
+ * @param keyId the public part, {@code [A-Za-z0-9_-]{1,64}}.
+ * @param vgpu name of the vGPU that the token opens.
+ * @param keys for the check of proofs.
+ * @param note purpose of the token, as its creator gave it.
+ * @param expires time from which the broker rejects the token; null for never.
+ * @param lastUsed time of the last use; null for never. It may be later than the database's value.
  */
 public record Token(String keyId, String vgpu, Keys keys, String note, Instant created, Instant expires,
     Instant lastUsed) {
-    /** An old guest package that was not seen for so long is taken for updated once a new one has come. */
+    /**
+     * How long an old guest package must be silent, before the first use by a new package counts as the guest's update.
+     */
     static final Duration OLD_PROOF_QUIET = Duration.ofDays(7);
 
     /**
-     * What a token is known by.
+     * The keys of a token.
      *
-     * @param verifier checks proofs and makes none of a guest.
+     * @param verifier checks proofs; nobody can make a guest's proof with it.
      * @param digest SHA-256 of the secret, for the proofs of old guest packages; it opens the vGPU. null for none.
      * @param oldProofUsed when an old guest package last used the token; null for never.
      */
     public record Keys(TokenKeys.Verifier verifier, byte[] digest, Instant oldProofUsed) {
-        /** The keys of a new token, which takes no old proof. */
+        /** The keys of a new token, which accepts no old proof. */
         public static Keys of(TokenKeys keys) {
             return new Keys(keys.verifier(), null, null);
         }
@@ -38,25 +40,25 @@ public record Token(String keyId, String vgpu, Keys keys, String note, Instant c
         }
     }
 
-    /** Whether it lets nobody in any more. */
-    public boolean expired(Instant now) {
+    /** Whether the token has expired. */
+    public boolean isExpired(Instant now) {
         return expires != null && !now.isBefore(expires);
     }
 
-    /** Whether an old guest package can use it, because its digest is kept. */
+    /** Whether an old guest package can use the token, because the broker still stores the digest. */
     public boolean acceptsOldProof() {
         return keys.digest != null;
     }
 
-    /** The same, used at another time by a guest package of now. Drops a digest that no old package needs. */
-    public Token used(Instant time) {
+    /** The same token after a use by a current guest package. Drops the digest when no old package needs it. */
+    public Token afterUse(Instant time) {
         boolean needed = keys.digest != null && keys.oldProofUsed != null
             && time.isBefore(keys.oldProofUsed.plus(OLD_PROOF_QUIET));
         return with(needed ? keys : new Keys(keys.verifier, null, keys.oldProofUsed), time);
     }
 
-    /** The same, used at another time by an old guest package. */
-    Token usedByOldProof(Instant time) {
+    /** The same token after a use by an old guest package. */
+    Token afterOldProof(Instant time) {
         return with(new Keys(keys.verifier, keys.digest, time), time);
     }
 

@@ -11,8 +11,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The tokens that let guests in, as the database has them: the front door asks here and waits for nothing. Changed on
- * the event loop only; {@link #find}, {@link #of} and {@link #all} from any thread.
+ * The tokens in memory, as the database has them, so that the front door checks guests without waiting. Only the event
+ * loop changes the table; {@link #find}, {@link #of} and {@link #all} from any thread.
  */
 public final class TokenTable {
     private final Map<String, Token> byKeyId = new ConcurrentHashMap<>();
@@ -24,30 +24,38 @@ public final class TokenTable {
         return Optional.ofNullable(byKeyId.get(keyId));
     }
 
-    /** Those of a vGPU, the oldest first. */
+    /** Tokens of a vGPU, the oldest first. */
     public List<Token> of(String vgpu) {
         return byKeyId.values().stream().filter(token -> token.vgpu().equals(vgpu))
             .sorted(Comparator.comparing(Token::created).thenComparing(Token::keyId)).toList();
     }
 
-    /** All, by vGPU and age. */
+    /** All tokens, by vGPU and age. */
     public List<Token> all() {
         return byKeyId.values().stream().sorted(Comparator.comparing(Token::vgpu).thenComparing(Token::created)
             .thenComparing(Token::keyId)).toList();
     }
 
-    /** A guest has proved that it has this one; by an old proof or not. */
-    public void used(String keyId, Instant now, boolean byOldProof) {
-        byKeyId.computeIfPresent(keyId, (id, token) -> byOldProof ? token.usedByOldProof(now) : token.used(now));
+    /** Notes that a guest has proved its token; {@code byOldProof} is whether it was an old guest package. */
+    public void markUsed(String keyId, Instant now, boolean byOldProof) {
+        byKeyId.computeIfPresent(keyId, (id, token) -> byOldProof ? token.afterOldProof(now) : token.afterUse(now));
         usedSince.add(keyId);
     }
 
-    /** One of the database, before anybody asks; how many its vGPU has now. */
+    /**
+     * Adds a token from the database, before the first guest.
+     *
+     * @return number of tokens of its vGPU.
+     */
     public int load(Token token) {
         return add(token);
     }
 
-    /** A new one; how many its vGPU has now. */
+    /**
+     * Adds a new token.
+     *
+     * @return number of tokens of its vGPU.
+     */
     public int add(Token token) {
         byKeyId.put(token.keyId(), token);
         Set<String> all = byVgpu.computeIfAbsent(token.vgpu(), name -> new HashSet<>());
@@ -55,12 +63,16 @@ public final class TokenTable {
         return all.size();
     }
 
-    /** How many a vGPU has. */
+    /** Number of tokens of a vGPU. */
     public int count(String vgpu) {
         return byVgpu.getOrDefault(vgpu, Set.of()).size();
     }
 
-    /** One is no more; how many its vGPU has left. */
+    /**
+     * Removes a token.
+     *
+     * @return number of remaining tokens of its vGPU.
+     */
     public int remove(Token token) {
         byKeyId.remove(token.keyId());
         usedSince.remove(token.keyId());
@@ -72,7 +84,7 @@ public final class TokenTable {
         return all.size();
     }
 
-    /** Those of a vGPU are no more. */
+    /** Removes all tokens of a vGPU. */
     public void removeAll(String vgpu) {
         byVgpu.getOrDefault(vgpu, Set.of()).forEach(keyId -> {
             byKeyId.remove(keyId);
@@ -81,7 +93,7 @@ public final class TokenTable {
         byVgpu.remove(vgpu);
     }
 
-    /** Those that have been used since this was asked last. */
+    /** Returns the tokens used since the last call. */
     public List<Token> takeUsed() {
         List<Token> used = usedSince.stream().map(byKeyId::get).toList();
         usedSince.clear();

@@ -1,2 +1,2 @@
-/** Tokens: who may use which vGPU, and who may use the REST interface. */
+/** Tokens of guests for vGPUs, and of clients for the REST interface. */
 package io.hawser.broker.token;

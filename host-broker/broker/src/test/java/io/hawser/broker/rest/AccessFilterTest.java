@@ -73,7 +73,7 @@ class AccessFilterTest {
             AccessFilter filter = new AccessFilter();
             filter.caller = new Caller();
             if (caller.getValue() != null) {
-                filter.caller.is(new Answer.Known(new Identity(caller.getKey(), caller.getValue(), Identity.Via.TOKEN),
+                filter.caller.set(new Answer.Known(new Identity(caller.getKey(), caller.getValue(), Identity.Via.TOKEN),
                     () -> true));
             }
             Response refused = filter.role(new ResourceInfo() {

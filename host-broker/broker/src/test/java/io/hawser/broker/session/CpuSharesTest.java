@@ -45,8 +45,8 @@ class CpuSharesTest {
         cpu.begin("a", "large");
         cpu.begin("b", "large");
         shares.put("large", 10);
-        cpu.weigh("large");
-        cpu.weigh("unknown");
+        cpu.updateWeights("large");
+        cpu.updateWeights("unknown");
         assertEquals(Map.of("a", 500, "b", 500), weights);
     }
 

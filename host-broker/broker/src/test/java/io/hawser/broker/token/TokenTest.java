@@ -23,16 +23,16 @@ class TokenTest {
     @Test
     void shouldDropADigestThatNoOldGuestHasNeededForDays() {
         assertTrue(token(NOW).acceptsOldProof());
-        Token used = token(NOW.minus(Token.OLD_PROOF_QUIET)).used(NOW);
+        Token used = token(NOW.minus(Token.OLD_PROOF_QUIET)).afterUse(NOW);
         assertFalse(used.acceptsOldProof());
         assertEquals(NOW, used.lastUsed());
-        assertFalse(token(null).used(NOW).acceptsOldProof(), "no old guest has ever used it");
+        assertFalse(token(null).afterUse(NOW).acceptsOldProof(), "no old guest has ever used it");
     }
 
     @Test
     void shouldKeepADigestThatAnOldGuestNeeded() {
-        assertTrue(token(NOW.minus(Token.OLD_PROOF_QUIET).plus(Duration.ofSeconds(1))).used(NOW).acceptsOldProof());
-        Token used = token(null).usedByOldProof(NOW).used(NOW.plusSeconds(1));
+        assertTrue(token(NOW.minus(Token.OLD_PROOF_QUIET).plus(Duration.ofSeconds(1))).afterUse(NOW).acceptsOldProof());
+        Token used = token(null).afterOldProof(NOW).afterUse(NOW.plusSeconds(1));
         assertTrue(used.acceptsOldProof());
         assertEquals(NOW, used.keys().oldProofUsed());
         assertEquals(NOW.plusSeconds(1), used.lastUsed());
@@ -42,7 +42,7 @@ class TokenTest {
     void shouldGiveNewTokensNoDigest() {
         TokenService.Made made = TokenService.make("key", "vgpu", "", NOW, null);
         assertFalse(made.token().acceptsOldProof());
-        assertNull(made.token().used(NOW).keys().digest());
+        assertNull(made.token().afterUse(NOW).keys().digest());
         assertFalse((made + " " + made.token() + made.token().keys()).contains(made.secret()));
     }
 }

@@ -106,7 +106,7 @@ class VgpuIT {
         try (TestBroker broker = start("gpus", Map.of())) {
             assertEquals(before, broker.broker().vgpus().list());
             Token after = tokens(broker, "a").getFirst();
-            assertEquals(tokens.getFirst().used(after.lastUsed()).toString(), after.toString());
+            assertEquals(tokens.getFirst().afterUse(after.lastUsed()).toString(), after.toString());
             assertEquals("for a test", after.note());
             assertEquals(Instant.parse("2100-01-01T00:00:00Z"), after.expires());
             assertTrue(after.lastUsed() != null, "noted at the latest when the broker ends");
