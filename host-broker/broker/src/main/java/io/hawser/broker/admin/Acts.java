@@ -111,7 +111,7 @@ public final class Acts implements AutoCloseable {
         } catch (SQLException e) {
             uncertain = true;
             LOG.errorf("the database rejected a change: %s", e.getMessage());
-            String why = database.refused();
+            String why = database.refusal();
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the database rejected the change"
                 + (why.isEmpty() ? "; see the broker's log" : ": " + why));
         }

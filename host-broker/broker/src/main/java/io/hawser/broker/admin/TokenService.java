@@ -147,7 +147,7 @@ public final class TokenService {
             List<Token> used = acts.onLoop(tokens::takeUsed);
             if (!used.isEmpty()) {
                 acts.write(connection -> {
-                    TokenStore.used(connection, used);
+                    TokenStore.updateUses(connection, used);
                     return null;
                 });
             }

@@ -63,7 +63,7 @@ public final class VgpuLoader {
                     }
                 }
                 keptTokens.addAll(TokenStore.all(connection));
-                if (VgpuStore.first(connection, DEFAULT_MADE)) {
+                if (VgpuStore.markDone(connection, DEFAULT_MADE)) {
                     makeDefault(connection, kept, keptTokens);
                 }
                 return null;

@@ -65,7 +65,7 @@ public final class DatabaseProbe {
 
     /** Why the database rejected the last change, for people; empty when it accepted it. Never waits. */
     public String refused() {
-        return database.refused();
+        return database.refusal();
     }
 
     private void tryChange() {
@@ -88,7 +88,7 @@ public final class DatabaseProbe {
 
     private String check() {
         try {
-            if (!database.refused().isEmpty()) {
+            if (!database.refusal().isEmpty()) {
                 tryChange();
             }
             return database.read(this::readTable);

@@ -4,7 +4,10 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
-/** When to try again what fails: at once after the first failure, then ever later. Thread-safe. */
+/**
+ * Delays the retries of a failing operation: none after the first failure, then longer after each further one.
+ * Thread-safe.
+ */
 final class BackOff {
     private final long firstNs;
     private final long maxNs;
@@ -13,10 +16,10 @@ final class BackOff {
     private long nextNs;
 
     /**
-     * None has failed yet.
+     * Starts without failures.
      *
-     * @param first waited after the second failure in a row; doubled after each further one.
-     * @param max never waited for longer.
+     * @param first delay after the second failure in a row; doubled after each further one.
+     * @param max upper bound of the delay.
      * @param clock of nanoseconds, as {@link System#nanoTime}.
      */
     BackOff(Duration first, Duration max, LongSupplier clock) {
@@ -25,20 +28,20 @@ final class BackOff {
         this.clock = clock;
     }
 
-    /** It has failed. */
-    synchronized void failed() {
+    /** Counts a failure. */
+    synchronized void recordFailure() {
         failures++;
         long waitNs = failures == 1 ? 0 : failures > Long.SIZE / 2 ? maxNs
             : Math.min(maxNs, Math.multiplyExact(firstNs, 1L << failures - 2));
         nextNs = clock.getAsLong() + waitNs;
     }
 
-    /** It has not. */
-    synchronized void succeeded() {
+    /** Resets the failures. */
+    synchronized void recordSuccess() {
         failures = 0;
     }
 
-    /** Milliseconds until it is to be tried, rounded up; 0 for now. */
+    /** Milliseconds until the next try, rounded up; 0 for now. */
     synchronized long waitMs() {
         long leftNs = failures == 0 ? 0 : nextNs - clock.getAsLong();
         return leftNs <= 0 ? 0 : TimeUnit.NANOSECONDS.toMillis(leftNs) + 1;

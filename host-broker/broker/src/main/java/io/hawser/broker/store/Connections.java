@@ -15,10 +15,10 @@ import java.util.stream.Stream;
 import org.jboss.logging.Logger;
 
 /**
- * The pool of connections. H2 closes its file for good at the first write that fails, a full disk's above all; the
- * pool does not notice, since such connections call themselves valid. So whoever comes next opens the file anew, with
- * a pool of its own; a change only after a while when changes keep failing. PostgreSQL's connections the pool mends by
- * itself. Thread-safe, and blocking.
+ * The pool of connections. H2 closes its file for good at the first failed write, for example on a full disk. The pool
+ * does not notice, because such connections still report themselves as valid. Therefore the next user reopens the file
+ * with a new pool. While changes keep failing, further changes wait for a delay. PostgreSQL's connections recover
+ * within the pool. Thread-safe, and blocking.
  */
 final class Connections implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Connections.class);
@@ -31,13 +31,13 @@ final class Connections implements AutoCloseable {
 
     private final AgroalDataSourceConfiguration configuration;
     private final boolean file;
-    /** To read: uses the pool. To write: replaces it, when nobody uses it. */
+    /** Read lock: uses the pool. Write lock: replaces the pool while nothing uses it. */
     private final ReadWriteLock use = new ReentrantReadWriteLock();
     private final BackOff openings = new BackOff(FIRST_WAIT, MAX_WAIT, System::nanoTime);
     private final BackOff changes = new BackOff(FIRST_WAIT, MAX_WAIT, System::nanoTime);
     private AgroalDataSource source;
     private volatile String closed = ""; // why H2 has closed its file; empty while it is open
-    private volatile String refused = "";
+    private volatile String refusal = "";
 
     /** Opens the first pool. */
     Connections(AgroalDataSourceConfiguration configuration, boolean file) throws SQLException {
@@ -46,17 +46,17 @@ final class Connections implements AutoCloseable {
         source = AgroalDataSource.from(configuration);
     }
 
-    /** For migrations, before anybody else comes. */
+    /** For migrations, before all other users. */
     AgroalDataSource source() {
         return source;
     }
 
-    /** Why H2's file took no change when one was last tried; empty when it did. */
-    String refused() {
-        return refused;
+    /** Why the last change of H2's file failed; empty when it succeeded. */
+    String refusal() {
+        return refusal;
     }
 
-    /** Reads; again when somebody's change closes the file meanwhile. */
+    /** Runs a read; repeats it when another thread's change closed the file meanwhile. */
     <T> T read(Database.Work<T> work) throws SQLException {
         for (int tries = 1; ; tries++) {
             try {
@@ -69,24 +69,24 @@ final class Connections implements AutoCloseable {
         }
     }
 
-    /** Writes; refused at once for a while when that keeps closing the file. */
+    /** Runs a change; fails at once during the delay after repeated failures. */
     <T> T change(Database.Work<T> work) throws SQLException {
         long waitMs = changes.waitMs();
         if (waitMs > 0) {
-            throw notNow(refused, waitMs);
+            throw retryLater(refusal, waitMs);
         }
         T result = with(work, true);
-        changes.succeeded();
-        if (!refused.isEmpty()) {
-            LOG.infof("the database takes changes again; it did not: %s", refused);
-            refused = "";
+        changes.recordSuccess();
+        if (!refusal.isEmpty()) {
+            LOG.infof("the database accepts changes again, after: %s", refusal);
+            refusal = "";
         }
         return result;
     }
 
     private <T> T with(Database.Work<T> work, boolean change) throws SQLException {
         if (!closed.isEmpty()) {
-            openAnew();
+            reopen();
         }
         use.readLock().lock();
         try (Connection connection = source.getConnection()) {
@@ -96,7 +96,7 @@ final class Connections implements AutoCloseable {
                 if (!file || answers(connection)) {
                     throw e;
                 }
-                closed(e, change);
+                recordClosed(e, change);
                 throw new ClosedException(e);
             }
         } finally {
@@ -104,48 +104,50 @@ final class Connections implements AutoCloseable {
         }
     }
 
-    /** While this thread still keeps others from opening it anew. */
-    private synchronized void closed(Exception failure, boolean change) {
-        Optional<String> cause = machineSays(failure);
+    /**
+     * Records that H2 has closed its file. The caller still holds the lock that keeps other threads from reopening it.
+     */
+    private synchronized void recordClosed(Exception failure, boolean change) {
+        Optional<String> cause = systemError(failure);
         if (closed.isEmpty() || cause.isPresent()) {
-            closed = cause.orElse(failure.getMessage()); // others merely find it closed
+            closed = cause.orElse(failure.getMessage()); // later failures only report the closed file
         }
         if (change) {
-            if (refused.isEmpty()) {
-                LOG.errorf("the database has not taken a change and has closed its file, which is opened anew: %s",
+            if (refusal.isEmpty()) {
+                LOG.errorf("a change of the database failed and H2 closed its file, which the broker reopens: %s",
                     closed);
             }
-            refused = refused.isEmpty() || cause.isPresent() ? closed : refused;
-            changes.failed();
+            refusal = refusal.isEmpty() || cause.isPresent() ? closed : refusal;
+            changes.recordFailure();
         }
     }
 
-    private void openAnew() throws SQLException {
+    private void reopen() throws SQLException {
         use.writeLock().lock();
         try {
             if (closed.isEmpty()) {
-                return; // another thread has
+                return; // another thread has reopened it
             }
             long waitMs = openings.waitMs();
             if (waitMs > 0) {
-                throw notNow(closed, waitMs);
+                throw retryLater(closed, waitMs);
             }
-            openings.failed(); // until it has not
-            // First: H2 forgets a database by its name, so that a connection of the old one, closed later, would take
-            // the new one with it.
+            openings.recordFailure(); // reset below after a success
+            // Close the old pool first: H2 removes a database by its name, so a later close of an old connection would
+            // close the new database too.
             source.close();
             source = AgroalDataSource.from(configuration);
             try (Connection connection = source.getConnection()) {
                 ask(connection);
             }
-            openings.succeeded();
+            openings.recordSuccess();
             closed = "";
         } finally {
             use.writeLock().unlock();
         }
     }
 
-    /** Runs a statement that ends H2's database, and opens the file again. */
+    /** Runs a statement that shuts H2's database down, and reopens the file. */
     void reopenAfter(String shutdown) throws SQLException {
         use.writeLock().lock();
         try {
@@ -162,12 +164,12 @@ final class Connections implements AutoCloseable {
         }
     }
 
-    private static SQLException notNow(String reason, long waitMs) {
-        return new SQLException("the database has closed its file (" + reason + "); the next attempt is in " + waitMs
+    private static SQLException retryLater(String reason, long waitMs) {
+        return new SQLException("H2 has closed the database's file (" + reason + "); the next attempt is in " + waitMs
             + " ms", CLOSED_STATE, CLOSED);
     }
 
-    /** {@link Connection#isValid} is true of a connection whose database is closed. */
+    /** Whether a query succeeds. {@link Connection#isValid} is true even when the connection's database is closed. */
     private static boolean answers(Connection connection) {
         try {
             ask(connection);
@@ -185,8 +187,8 @@ final class Connections implements AutoCloseable {
         }
     }
 
-    /** What the machine says, without what H2 wraps around it. */
-    private static Optional<String> machineSays(Throwable failure) {
+    /** The operating system's message without H2's wrapping. */
+    private static Optional<String> systemError(Throwable failure) {
         return Stream.iterate(failure, cause -> cause != null, Throwable::getCause)
             .filter(cause -> cause instanceof IOException && cause.getMessage() != null).map(Throwable::getMessage)
             .findFirst();

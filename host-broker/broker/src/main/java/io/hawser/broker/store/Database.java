@@ -23,17 +23,17 @@ import org.flywaydb.core.api.FlywayException;
 import org.jboss.logging.Logger;
 
 /**
- * The broker's database: H2 in a file of the state folder, or PostgreSQL. Opened and brought to the present schema by
- * {@link #open}; one pool of connections for all that is kept. Thread-safe, and blocking: never on the event loop.
+ * The broker's database: H2 in a file of the state folder, or PostgreSQL. {@link #open} opens it and migrates its
+ * schema. One pool of connections serves all stores. Thread-safe, and blocking: never on the event loop.
  */
 public final class Database implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Database.class);
     private static final String H2_FILE = "broker"; // and .mv.db
     /**
-     * No thread of H2's own that writes now and then: {@link #transact} writes before it returns. Its errors come to
-     * whoever caused them, not to a file. In KiB: what it keeps in memory. In milliseconds: how long it leaves old
-     * parts of its file alone, by default so long that 2,000 changes in a row make it 60 MB; each write is synced,
-     * so that nothing needs them.
+     * WRITE_DELAY: no background writes, because {@link #transact} writes before it returns. TRACE_LEVEL_FILE: errors
+     * go to the caller, not to a file. CACHE_SIZE: memory in KiB. RETENTION_TIME: milliseconds for which H2 keeps old
+     * parts of its file. By default this is so long that 2,000 changes in a row fill 60 MB. The broker syncs each write
+     * and needs no old parts.
      */
     private static final String H2_SETTINGS = ";WRITE_DELAY=0;DB_CLOSE_ON_EXIT=FALSE;DB_CLOSE_DELAY=-1"
         + ";TRACE_LEVEL_FILE=0;CACHE_SIZE=2048;RETENTION_TIME=1000";
@@ -41,18 +41,18 @@ public final class Database implements AutoCloseable {
     private static final String POSTGRESQL_PREFIX = "jdbc:postgresql:";
     private static final String TRIED = "a change that was tried";
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rw-------");
-    private static final int MAX_CONNECTIONS = 4; // acts in order, the audit log, and those that look
+    private static final int MAX_CONNECTIONS = 4; // the queue of changes, the audit log, and readers
     private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
 
     private final Kind kind;
     private final Connections connections;
-    private final Path file; // of H2 in the state folder; null for another
+    private final Path file; // H2's file in the state folder; null for another database
 
-    /** The two databases. */
+    /** Kind of a database. */
     public enum Kind {
-        /** In a file of the state folder, by default. */
+        /** H2 in a file of the state folder, the default. */
         H2("org.h2.Driver"),
-        /** A server. */
+        /** A PostgreSQL server. */
         POSTGRESQL("org.postgresql.Driver");
 
         private final String driver;
@@ -61,14 +61,14 @@ public final class Database implements AutoCloseable {
             this.driver = driver;
         }
 
-        /** Its name in REST. */
+        /** Name in REST. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
 
         private Class<? extends Driver> driver() {
             try {
-                // By name: a driver that is not used is not loaded.
+                // By name, so that an unused driver is not loaded.
                 return Class.forName(driver, true, Database.class.getClassLoader()).asSubclass(Driver.class);
             } catch (ClassNotFoundException e) {
                 throw new IllegalStateException("the driver must be among the broker's jars: " + driver, e);
@@ -76,10 +76,10 @@ public final class Database implements AutoCloseable {
         }
     }
 
-    /** Something that is done wholly or not at all. */
+    /** Work in one transaction. */
     @FunctionalInterface
     public interface Work<T> {
-        /** Does it; commits nothing itself. */
+        /** Does the work; commits nothing itself. */
         T with(Connection connection) throws SQLException;
     }
 
@@ -90,10 +90,10 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Opens the database and brings its schema to the present.
+     * Opens the database and migrates its schema to the current version.
      *
-     * @param folder where H2's file is when the settings name no other place.
-     * @throws DatabaseException when it cannot be had, or its schema is of a newer broker.
+     * @param folder of H2's file when the settings name no other place.
+     * @throws DatabaseException when the database is unusable, or a newer broker has written its schema.
      */
     public static Database open(BrokerConfig.Database settings, Path folder) throws DatabaseException {
         String url = settings.url().map(String::strip).filter(u -> !u.isEmpty()).orElseGet(() -> inFile(folder));
@@ -129,7 +129,7 @@ public final class Database implements AutoCloseable {
         return H2_PREFIX + "file:" + path + H2_SETTINGS;
     }
 
-    /** H2 would make it readable for whoever may read the folder. */
+    /** Creates H2's file itself, because H2 would make it readable for other users. */
     private static void makePrivate(Path file) throws IOException {
         if (Files.notExists(file)) {
             Files.createFile(file, PosixFilePermissions.asFileAttribute(PRIVATE));
@@ -139,7 +139,7 @@ public final class Database implements AutoCloseable {
     private static AgroalDataSourceConfiguration pool(Kind kind, String url, BrokerConfig.Database settings) {
         AgroalDataSourceConfigurationSupplier all = new AgroalDataSourceConfigurationSupplier();
         all.connectionPoolConfiguration(pool -> pool.initialSize(1).minSize(1).maxSize(MAX_CONNECTIONS)
-            .acquisitionTimeout(CONNECTION_TIMEOUT).validateOnBorrow(true) // a server may have been started anew
+            .acquisitionTimeout(CONNECTION_TIMEOUT).validateOnBorrow(true) // the server may have been restarted
             .connectionValidator(AgroalConnectionPoolConfiguration.ConnectionValidator.defaultValidator())
             .connectionFactoryConfiguration(factory -> {
                 factory.jdbcUrl(url).connectionProviderClass(kind.driver()).loginTimeout(CONNECTION_TIMEOUT)
@@ -153,40 +153,40 @@ public final class Database implements AutoCloseable {
         return all.get();
     }
 
-    /** A URL without what may be secret in it: its parameters, and a password before an @. */
+    /** A URL without parts that may be secret: its parameters, and a password before an @. */
     static String shown(String url) {
         return url.replaceFirst("[?;].*", "").replaceFirst("//[^/@]*@", "//");
     }
 
-    /** Which it is. */
+    /** Kind of this database. */
     public Kind kind() {
         return kind;
     }
 
     /**
-     * Why H2's file took no change when one was last tried, for people; empty when it did, and for a server. Reading
-     * goes on meanwhile, and the next change opens the file anew.
+     * Why the last change of H2's file failed, for messages; empty after a success, and for a server. Reads still work,
+     * and the next change reopens the file.
      */
-    public String refused() {
-        return connections.refused();
+    public String refusal() {
+        return connections.refusal();
     }
 
-    /** Writes something that leaves nothing behind, so that {@link #refused} tells how it is now. */
+    /** Makes a change and undoes it, so that {@link #refusal} gives the present state. */
     public void tryChange() throws SQLException {
         transact(connection -> {
-            if (!VgpuStore.first(connection, TRIED)) {
-                throw new SQLException("the database must not have what is tried only: " + TRIED);
+            if (!VgpuStore.markDone(connection, TRIED)) {
+                throw new SQLException("the database must not contain the trial entry: " + TRIED);
             }
-            VgpuStore.never(connection, TRIED);
+            VgpuStore.unmarkDone(connection, TRIED);
             return null;
         });
     }
 
     /**
-     * Does something in one transaction; on the disk when this returns, so that it outlives the process.
+     * Runs a change in one transaction. The change is on the disk when this returns, so that it outlives the process.
      *
-     * @throws SQLException when it was not done, or, if the disk or the network failed at its very end, when it may
-     *     have been: whoever keeps a picture of the database looks anew.
+     * @throws SQLException when the change failed. If the disk or the network failed during the commit, the change may
+     *     have succeeded: callers with a copy of the data must read the database again.
      */
     public <T> T transact(Work<T> work) throws SQLException {
         return connections.change(connection -> {
@@ -201,7 +201,7 @@ public final class Database implements AutoCloseable {
             }
             connection.setAutoCommit(true);
             if (kind == Kind.H2) {
-                // H2 commits in memory, and to its file some time later.
+                // H2 commits in memory and writes its file later.
                 try (Statement statement = connection.createStatement()) {
                     statement.execute("CHECKPOINT SYNC");
                 }
@@ -211,8 +211,8 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Rewrites the files without deleted rows: all of H2's file, or a table of PostgreSQL's. Call it before anybody
-     * else uses the database.
+     * Rewrites the files without deleted rows: all of H2's file, or a table of PostgreSQL. The call must precede all
+     * other users of the database.
      */
     void rewrite(String table) throws SQLException {
         if (kind == Kind.POSTGRESQL) {
@@ -233,7 +233,7 @@ public final class Database implements AutoCloseable {
         }
     }
 
-    /** Reads something. */
+    /** Runs a read. */
     public <T> T read(Work<T> work) throws SQLException {
         return connections.read(work);
     }
@@ -243,8 +243,8 @@ public final class Database implements AutoCloseable {
             connection.rollback();
             connection.setAutoCommit(true);
         } catch (SQLException e) {
-            // The pool drops a connection that fails; the server has rolled back by itself then.
-            LOG.debugf("a transaction could not be rolled back: %s", e.getMessage());
+            // The pool drops a failed connection; the server then rolls back by itself.
+            LOG.debugf("a rollback failed: %s", e.getMessage());
         }
     }
 
@@ -259,7 +259,7 @@ public final class Database implements AutoCloseable {
                     }
                 });
             } catch (SQLException e) {
-                LOG.warnf("the database could not be closed in order: %s", e.getMessage());
+                LOG.warnf("the database did not shut down cleanly: %s", e.getMessage());
             }
         }
         connections.close();

@@ -1,6 +1,6 @@
 package io.hawser.broker.store;
 
-/** The database cannot be used; the message says why, without a password. */
+/** The database is unusable; the message gives the reason, without a password. */
 public final class DatabaseException extends Exception {
     private static final long serialVersionUID = 1L;
 

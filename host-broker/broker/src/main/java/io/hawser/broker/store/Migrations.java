@@ -16,14 +16,14 @@ import org.flywaydb.core.api.ResourceProvider;
 import org.flywaydb.core.api.resource.LoadableResource;
 
 /**
- * Brings the schema to the present: the files of {@code db/migration} and {@link TokenVerifiers}, none of which changes
- * once it was released.
+ * Migrates the schema to the current version by the files of {@code db/migration} and {@link TokenVerifiers}. A
+ * released migration never changes.
  */
 final class Migrations {
-    /** Named one by one: the class loader of the packaged broker lists no folders. A test compares. */
+    /** Listed by name, because the class loader of the packaged broker lists no folders. A test compares the list. */
     static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql",
         "V4__audit_kinds.sql");
-    /** Where they are. */
+    /** Folder of the files. */
     static final String FOLDER = "db/migration/";
 
     private Migrations() {
@@ -33,14 +33,14 @@ final class Migrations {
         apply(source, MigrationVersion.LATEST);
     }
 
-    /** Brings the schema to a version and no further, as a broker of that version did. */
+    /** Migrates the schema to a version, as a broker of that version did. */
     static void apply(DataSource source, MigrationVersion target) {
         Flyway.configure(Migrations.class.getClassLoader()).dataSource(source).resourceProvider(new Files())
             .javaMigrationClassProvider(List::of).javaMigrations(new TokenVerifiers()).target(target)
             .locations("classpath:" + FOLDER).load().migrate();
     }
 
-    /** The files as Flyway wants them. */
+    /** Provides the files to Flyway. */
     private static final class Files implements ResourceProvider {
         @Override
         public LoadableResource getResource(String name) {
@@ -54,7 +54,7 @@ final class Migrations {
         }
     }
 
-    /** One of them. */
+    /** A file of a migration. */
     private static final class File extends LoadableResource {
         private final String name;
 
@@ -66,7 +66,7 @@ final class Migrations {
         public Reader read() {
             InputStream stream = Migrations.class.getClassLoader().getResourceAsStream(getRelativePath());
             if (stream == null) {
-                throw new UncheckedIOException(new IOException("the broker's jar must have it: " + getRelativePath()));
+                throw new UncheckedIOException(new IOException("the broker's jar must contain the migration: " + getRelativePath()));
             }
             return new InputStreamReader(stream, StandardCharsets.UTF_8);
         }

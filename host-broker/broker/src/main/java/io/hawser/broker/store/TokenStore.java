@@ -10,18 +10,18 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
-/** Tokens in the database. Each method is a part of its caller's transaction. */
+/** Tokens in the database. Each method runs in its caller's transaction. */
 public final class TokenStore {
     private static final HexFormat HEX = HexFormat.of();
     private static final String COLUMNS = "key_id, vgpu, stored_key, server_key, digest, old_proof_used, note, "
         + "created, expires, last_used";
-    /** In the table of what was done: digests were dropped since the last rewrite of the files. */
+    /** Entry in the table of completed steps: a digest was dropped since the last rewrite of the files. */
     private static final String DROPPED = "digests of tokens dropped";
 
     private TokenStore() {
     }
 
-    /** All, the oldest first. */
+    /** All tokens, the oldest first. */
     public static List<Token> all(Connection connection) throws SQLException {
         List<Token> all = new ArrayList<>();
         try (PreparedStatement select = connection.prepareStatement("select " + COLUMNS
@@ -46,7 +46,7 @@ public final class TokenStore {
         return token.acceptsOldProof() ? HEX.formatHex(token.keys().digest()) : null;
     }
 
-    /** A new one. */
+    /** Inserts a new token. */
     public static void insert(Connection connection, Token token) throws SQLException {
         try (PreparedStatement insert = connection.prepareStatement("insert into token (" + COLUMNS
             + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
@@ -64,7 +64,7 @@ public final class TokenStore {
         }
     }
 
-    /** It lets nobody in any more; nothing when it is not there. */
+    /** Deletes a token; does nothing when it does not exist. */
     public static void delete(Connection connection, String keyId) throws SQLException {
         try (PreparedStatement delete = connection.prepareStatement("delete from token where key_id = ?")) {
             delete.setString(1, keyId);
@@ -72,8 +72,8 @@ public final class TokenStore {
         }
     }
 
-    /** When each was used last; the digest of one that has none any more goes. */
-    public static void used(Connection connection, List<Token> tokens) throws SQLException {
+    /** Writes the last uses of tokens, and drops the digests that the tokens no longer have. */
+    public static void updateUses(Connection connection, List<Token> tokens) throws SQLException {
         try (PreparedStatement update = connection.prepareStatement(
             "update token set last_used = ?, old_proof_used = ? where key_id = ?")) {
             for (Token token : tokens) {
@@ -95,31 +95,36 @@ public final class TokenStore {
             }
         }
         if (dropped > 0) {
-            VgpuStore.first(connection, DROPPED);
+            VgpuStore.markDone(connection, DROPPED);
         }
     }
 
-    /** Drops all digests, so that no token takes an old proof any more; how many there were. */
+    /**
+     * Drops all digests, so that no token accepts an old proof any more.
+     *
+     * @return number of dropped digests.
+     */
     public static int dropDigests(Connection connection) throws SQLException {
         try (PreparedStatement update = connection.prepareStatement(
             "update token set digest = null where digest is not null")) {
             int dropped = update.executeUpdate();
             if (dropped > 0) {
-                VgpuStore.first(connection, DROPPED);
+                VgpuStore.markDone(connection, DROPPED);
             }
             return dropped;
         }
     }
 
     /**
-     * Removes dropped digests from the database's files, where deleted rows stay readable for a time. Nothing when none
-     * was dropped since this was last done. Before anybody else uses the database; not a part of a transaction.
+     * Removes dropped digests from the database's files, where deleted rows stay readable for a time. Does nothing when
+     * no digest was dropped since the last run. The call must precede all other users of the database, and must not be
+     * part of a transaction.
      */
     public static void eraseDropped(Database database) throws SQLException {
         if (database.read(connection -> VgpuStore.isDone(connection, DROPPED))) {
             database.rewrite("token");
             database.transact(connection -> {
-                VgpuStore.never(connection, DROPPED);
+                VgpuStore.unmarkDone(connection, DROPPED);
                 return null;
             });
         }

@@ -12,10 +12,10 @@ import org.flywaydb.core.api.migration.Context;
 import org.flywaydb.core.api.migration.JavaMigration;
 
 /**
- * Gives each token a verifier, by which the broker checks proofs and which opens nothing. All keys follow from the
- * digest that the database has had, so existing tokens go on. The digest stays for old guest packages, which may have
- * been the last to use the token; new tokens have none. H2 commits each change of the schema at once: each step does
- * nothing where it was done before.
+ * Adds a verifier to each token. The broker checks proofs with it, and it opens nothing. All keys derive from the
+ * digest that the database already had, so existing tokens keep working. The digest stays for old guest packages, which
+ * may have been the last to use the token; new tokens have none. H2 commits each change of the schema at once, so each
+ * step does nothing when it was done before.
  */
 final class TokenVerifiers implements JavaMigration {
     private static final HexFormat HEX = HexFormat.of();

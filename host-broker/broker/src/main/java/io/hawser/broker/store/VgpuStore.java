@@ -23,7 +23,7 @@ import java.util.UUID;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** vGPUs in the database. Each method is a part of its caller's transaction. */
+/** vGPUs in the database. Each method runs in its caller's transaction. */
 public final class VgpuStore {
     private static final String COLUMNS = "id, owner_kind, owner_id, memory_bytes, compute_share, sharing, gpus, "
         + "carriers, max_sessions, origin, created, changed, placed, name";
@@ -32,13 +32,13 @@ public final class VgpuStore {
     }
 
     /**
-     * A vGPU as it is kept.
+     * A stored vGPU.
      *
-     * @param placed UUIDs of the GPUs that it has; empty while it has none.
+     * @param placed UUIDs of the vGPU's GPUs; empty while it has none.
      */
     public record Kept(Vgpu vgpu, List<String> placed) { }
 
-    /** All, the oldest first. */
+    /** All vGPUs, the oldest first. */
     public static List<Kept> all(Connection connection) throws SQLException {
         List<Kept> all = new ArrayList<>();
         try (PreparedStatement select = connection.prepareStatement("select " + COLUMNS
@@ -54,7 +54,7 @@ public final class VgpuStore {
         String name = row.getString("name");
         try {
             Set<Carrier> carriers = EnumSet.noneOf(Carrier.class);
-            // One that this broker does not know belongs to a newer one.
+            // Skip an unknown carrier: a newer broker wrote it.
             list(row.getString("carriers")).forEach(label -> Carrier.of(label).ifPresent(carriers::add));
             return new Kept(new Vgpu(name, UUID.fromString(row.getString("id")),
                 new Owner(Labelled.of(Owner.Kind.class, row.getString("owner_kind"), "owner"),
@@ -64,12 +64,12 @@ public final class VgpuStore {
                 Labelled.of(Origin.class, row.getString("origin"), "origin"), time(row, "created"),
                 time(row, "changed")), list(row.getString("placed")));
         } catch (VgpuException | IllegalArgumentException e) {
-            throw new SQLException("a vGPU in the database must be one that this broker knows: vgpu=" + name + ": "
+            throw new SQLException("a vGPU in the database must have values that this broker knows: vgpu=" + name + ": "
                 + e.getMessage(), e);
         }
     }
 
-    /** A new one. */
+    /** Inserts a new vGPU. */
     public static void insert(Connection connection, Vgpu vgpu, List<String> placed) throws SQLException {
         try (PreparedStatement insert = connection.prepareStatement("insert into vgpu (" + COLUMNS
             + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
@@ -78,7 +78,7 @@ public final class VgpuStore {
         }
     }
 
-    /** What it is from now on; all but its name. */
+    /** Replaces all fields of a vGPU except its name. */
     public static void update(Connection connection, Vgpu vgpu, List<String> placed) throws SQLException {
         try (PreparedStatement update = connection.prepareStatement("update vgpu set id = ?, owner_kind = ?, "
             + "owner_id = ?, memory_bytes = ?, compute_share = ?, sharing = ?, gpus = ?, carriers = ?, "
@@ -88,16 +88,16 @@ public final class VgpuStore {
         }
     }
 
-    /** Where it is from now on. */
+    /** Writes the GPUs of a vGPU. */
     public static void place(Connection connection, String name, List<String> placed) throws SQLException {
         try (PreparedStatement update = connection.prepareStatement("update vgpu set placed = ? where name = ?")) {
             update.setString(1, String.join(",", placed));
             update.setString(2, name);
-            update.executeUpdate(); // none when it has been deleted meanwhile, which is as good
+            update.executeUpdate(); // no row when it was deleted meanwhile, which needs no update
         }
     }
 
-    /** It is no more, and neither are its tokens. */
+    /** Deletes a vGPU and its tokens. */
     public static void delete(Connection connection, String name) throws SQLException {
         try (PreparedStatement delete = connection.prepareStatement("delete from vgpu where name = ?")) {
             delete.setString(1, name);
@@ -106,11 +106,11 @@ public final class VgpuStore {
     }
 
     /**
-     * Notes that something has been done once and for all.
+     * Notes that a one-time step is done.
      *
-     * @return whether it had not been done before.
+     * @return whether the step was not done before.
      */
-    public static boolean first(Connection connection, String what) throws SQLException {
+    public static boolean markDone(Connection connection, String what) throws SQLException {
         if (isDone(connection, what)) {
             return false;
         }
@@ -121,7 +121,7 @@ public final class VgpuStore {
         return true;
     }
 
-    /** Whether {@link #first} has noted it. */
+    /** Whether {@link #markDone} has noted a step. */
     static boolean isDone(Connection connection, String what) throws SQLException {
         try (PreparedStatement select = connection.prepareStatement("select what from done where what = ?")) {
             select.setString(1, what);
@@ -131,8 +131,8 @@ public final class VgpuStore {
         }
     }
 
-    /** Takes back what {@link #first} has noted. */
-    static void never(Connection connection, String what) throws SQLException {
+    /** Removes the note of {@link #markDone}. */
+    static void unmarkDone(Connection connection, String what) throws SQLException {
         try (PreparedStatement delete = connection.prepareStatement("delete from done where what = ?")) {
             delete.setString(1, what);
             delete.executeUpdate();
@@ -158,7 +158,7 @@ public final class VgpuStore {
 
     private static void requireOne(int rows, String name) throws SQLException {
         if (rows != 1) {
-            throw new SQLException("the database must have the vGPU once: vgpu=" + name + " rows=" + rows);
+            throw new SQLException("the database must contain the vGPU once: vgpu=" + name + " rows=" + rows);
         }
     }
 

@@ -1,2 +1,2 @@
-/** The database: what outlives the broker. */
+/** The database: all data that outlives the broker. */
 package io.hawser.broker.store;

@@ -13,12 +13,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 
-/** What has changed from one picture to the next; see openapi.yml. {@code broker} is null when it has not. */
+/** The differences between two pictures; see openapi.yml. {@code broker} is null when it has not changed. */
 public record Change(Instant time, @JsonInclude(JsonInclude.Include.NON_NULL) BrokerInfo broker, List<GpuInfo> gpus,
     List<String> removedGpus, List<VgpuInfo> vgpus, List<String> removedVgpus, List<SessionInfo> sessions,
     List<Long> removedSessions, List<RegionInfo> regions, List<String> removedRegions) {
 
-    /** What is in one list and not so in the one before. */
+    /** The differences between two lists. */
     private record Difference<K, T>(List<T> changed, List<K> removed) {
         static <K, T> Difference<K, T> of(List<T> before, List<T> after, Function<T, K> key) {
             Map<K, T> old = HashMap.newHashMap(before.size());
@@ -33,7 +33,7 @@ public record Change(Instant time, @JsonInclude(JsonInclude.Include.NON_NULL) Br
         }
     }
 
-    /** What leads from the first to the second. */
+    /** The differences from the first picture to the second. */
     static Change between(Picture before, Picture after) {
         Difference<String, GpuInfo> gpus = Difference.of(before.gpus(), after.gpus(), GpuInfo::uuid);
         Difference<String, VgpuInfo> vgpus = Difference.of(before.vgpus(), after.vgpus(), VgpuInfo::name);
@@ -44,7 +44,7 @@ public record Change(Instant time, @JsonInclude(JsonInclude.Include.NON_NULL) Br
             regions.changed(), regions.removed());
     }
 
-    /** Whether nothing has. */
+    /** Whether nothing has changed. */
     boolean isNothing() {
         return broker == null && gpus.isEmpty() && removedGpus.isEmpty() && vgpus.isEmpty() && removedVgpus.isEmpty()
             && sessions.isEmpty() && removedSessions.isEmpty() && regions.isEmpty() && removedRegions.isEmpty();

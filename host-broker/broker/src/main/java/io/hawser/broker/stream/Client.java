@@ -6,17 +6,17 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.Flow;
 
 /**
- * Somebody who watches. Frames wait here while the network has not taken the last one; who is too slow for them loses
- * them and gets a fresh picture when it is there again. Thread-safe.
+ * A client of the stream. Frames wait here while the network has not taken the last one. A client that is too slow
+ * loses frames, and gets a full picture when it can receive again. Thread-safe.
  */
 final class Client implements Flow.Subscription {
-    /** Frames that wait for one client: half a minute of changes and as many events. Strings shared by all. */
+    /** Waiting frames of one client: half a minute of changes and as many events. All clients share the strings. */
     static final int MAX_WAITING = 64;
 
     private final Flow.Subscriber<? super Frame> subscriber;
     private final Executor executor;
     private final Runnable wantsPicture;
-    private final Runnable left;
+    private final Runnable onLeave;
     private final Deque<Frame> waiting = new ArrayDeque<>();
     private long requested;
     private boolean behind = true;
@@ -27,19 +27,19 @@ final class Client implements Flow.Subscription {
     /**
      * Makes a client that waits for its first picture.
      *
-     * @param executor sends; one after the other.
-     * @param wantsPicture told when it is behind and can take a picture.
-     * @param left told once when it is gone.
+     * @param executor runs the sending tasks, one after the other.
+     * @param wantsPicture runs when the client lacks a picture and can receive one.
+     * @param onLeave runs once when the client has left.
      */
-    Client(Flow.Subscriber<? super Frame> subscriber, Executor executor, Runnable wantsPicture, Runnable left) {
+    Client(Flow.Subscriber<? super Frame> subscriber, Executor executor, Runnable wantsPicture, Runnable onLeave) {
         this.subscriber = subscriber;
         this.executor = executor;
         this.wantsPicture = wantsPicture;
-        this.left = left;
+        this.onLeave = onLeave;
     }
 
-    /** Gives it a frame; it is not for a client that is behind. Never waits. */
-    void give(Frame frame) {
+    /** Queues a frame, unless the client lacks a picture. Never blocks. */
+    void offer(Frame frame) {
         synchronized (this) {
             if (over || behind) {
                 return;
@@ -54,13 +54,13 @@ final class Client implements Flow.Subscription {
         send();
     }
 
-    /** Whether it is to be given a picture. */
+    /** Whether the client needs a picture and can receive it. */
     synchronized boolean canTakePicture() {
         return behind && !over && requested > 0;
     }
 
-    /** Gives it a picture: it is behind no more. */
-    void givePicture(Frame picture) {
+    /** Queues a picture, after which the client receives frames again. */
+    void offerPicture(Frame picture) {
         synchronized (this) {
             if (over || !behind) {
                 return;
@@ -71,7 +71,7 @@ final class Client implements Flow.Subscription {
         send();
     }
 
-    /** Its time is over; it comes back if it wants. */
+    /** Ends the stream; the client can open a new one. */
     void finish() {
         synchronized (this) {
             completed = true;
@@ -101,7 +101,7 @@ final class Client implements Flow.Subscription {
             waiting.clear();
         }
         if (first) {
-            left.run();
+            onLeave.run();
         }
     }
 

@@ -9,14 +9,16 @@ import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
-/** Those who watch. Thread-safe. */
+/** The clients of the stream. Thread-safe. */
 final class Hub {
-    /** After this a stream ends, and who watches asks again. */
+    /** Maximum duration of a stream; its client then opens a new one. */
     static final Duration LIFETIME = Duration.ofMinutes(30);
-    /** So often a comment, which finds connections that are dead, and a look whether who watches still may. */
+    /**
+     * Interval of the comments, which detect dead connections, and of the checks whether clients are still authorized.
+     */
     static final Duration ALIVE = Duration.ofSeconds(15);
 
-    private record Entry(Client client, BooleanSupplier holds, long sinceNs) { }
+    private record Entry(Client client, BooleanSupplier isAuthorized, long sinceNs) { }
 
     private final int maxClients;
     private final LongSupplier nowNs;
@@ -28,7 +30,7 @@ final class Hub {
      * Makes a hub without clients.
      *
      * @param maxClients at a time.
-     * @param wake told when a client wants a picture.
+     * @param wake runs when a client wants a picture.
      */
     Hub(int maxClients, LongSupplier nowNs, Runnable wake) {
         this.maxClients = maxClients;
@@ -37,7 +39,7 @@ final class Hub {
         aliveNs = nowNs.getAsLong();
     }
 
-    /** Whether one more would be too many. */
+    /** Whether the hub has its maximum of clients. */
     boolean isFull() {
         return clients.size() >= maxClients;
     }
@@ -46,38 +48,41 @@ final class Hub {
         return clients.size();
     }
 
-    /** A stream for one who watches while it may; sends by this executor, one frame after the other. */
-    Flow.Publisher<Frame> open(Executor executor, BooleanSupplier holds) {
+    /**
+     * Opens a stream for a client, until its authorization ends. The executor runs the sending tasks, one after the
+     * other.
+     */
+    Flow.Publisher<Frame> open(Executor executor, BooleanSupplier isAuthorized) {
         return subscriber -> {
             Entry[] entry = new Entry[1];
             Client client = new Client(subscriber, executor, wake, () -> clients.remove(entry[0]));
-            entry[0] = new Entry(client, holds, nowNs.getAsLong());
+            entry[0] = new Entry(client, isAuthorized, nowNs.getAsLong());
             clients.add(entry[0]);
             subscriber.onSubscribe(client);
         };
     }
 
-    /** Gives all who are not behind a frame. */
-    void give(Frame frame) {
-        clients.forEach(entry -> entry.client.give(frame));
+    /** Sends a frame to all clients that have a picture. */
+    void send(Frame frame) {
+        clients.forEach(entry -> entry.client.offer(frame));
     }
 
-    /** Gives those who wait for a picture one, which is made only when somebody does. */
-    void givePictures(Supplier<Frame> picture) {
+    /** Sends a picture to each client that waits for one; takes the picture only if such a client exists. */
+    void sendPictures(Supplier<Frame> picture) {
         for (Entry entry : clients) {
             if (entry.client.canTakePicture()) {
-                entry.client.givePicture(picture.get());
+                entry.client.offerPicture(picture.get());
             }
         }
     }
 
-    /** Shows that the broker lives, and ends what has lasted long enough. */
+    /** Sends the comments, and ends streams without authorization or past their maximum duration. */
     void tick() {
         long now = nowNs.getAsLong();
         if (now - aliveNs >= ALIVE.toNanos()) {
             aliveNs = now;
-            give(Frame.ALIVE);
-            clients.stream().filter(entry -> !entry.holds.getAsBoolean()).forEach(entry -> entry.client.finish());
+            send(Frame.ALIVE);
+            clients.stream().filter(entry -> !entry.isAuthorized.getAsBoolean()).forEach(entry -> entry.client.finish());
         }
         for (Entry entry : clients) {
             if (now - entry.sinceNs >= LIFETIME.toNanos()) {

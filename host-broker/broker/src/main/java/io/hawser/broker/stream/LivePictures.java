@@ -6,7 +6,7 @@ import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.inject.Inject;
 import java.time.Instant;
 
-/** Pictures as the interface's lists show them. */
+/** Takes pictures with the same content as the lists of the REST interface. */
 @ApplicationScoped
 class LivePictures implements PictureSource {
     @Inject

@@ -12,7 +12,7 @@ import java.util.Objects;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 
-/** Makes events of what is seen only by comparing two pictures: GPUs, vGPUs and regions that came, went or changed. */
+/** Makes events from the differences of two pictures: GPUs, vGPUs and regions that appeared, disappeared or changed. */
 final class Notices {
     private final EventLog log;
 
@@ -20,24 +20,24 @@ final class Notices {
         this.log = log;
     }
 
-    /** Adds what is to be told of the way from one picture to the next. */
+    /** Adds the events for the differences of two pictures. */
     void compare(Picture before, Picture after) {
         each(before.gpus(), after.gpus(), GpuInfo::uuid, this::gpu);
         each(before.vgpus(), after.vgpus(), VgpuInfo::name, this::vgpu);
         each(before.regions(), after.regions(), RegionInfo::name, this::region);
     }
 
-    /** Calls with each that is not as it was; null is none. */
-    private static <T> void each(List<T> before, List<T> after, Function<T, String> key, BiConsumer<T, T> told) {
+    /** Calls for each difference with the item before and after; null where it does not exist. */
+    private static <T> void each(List<T> before, List<T> after, Function<T, String> key, BiConsumer<T, T> onDifference) {
         Map<String, T> old = HashMap.newHashMap(before.size());
         before.forEach(one -> old.put(key.apply(one), one));
         for (T now : after) {
             T was = old.remove(key.apply(now));
             if (!now.equals(was)) {
-                told.accept(was, now);
+                onDifference.accept(was, now);
             }
         }
-        old.values().forEach(gone -> told.accept(gone, null));
+        old.values().forEach(gone -> onDifference.accept(gone, null));
     }
 
     private void gpu(GpuInfo was, GpuInfo now) {

@@ -8,6 +8,6 @@ import io.hawser.broker.view.VgpuInfo;
 import java.time.Instant;
 import java.util.List;
 
-/** Everything at one moment; see openapi.yml. */
+/** The state of the broker at one moment; see openapi.yml. */
 public record Picture(Instant time, BrokerInfo broker, List<GpuInfo> gpus, List<VgpuInfo> vgpus,
     List<SessionInfo> sessions, List<RegionInfo> regions) { }

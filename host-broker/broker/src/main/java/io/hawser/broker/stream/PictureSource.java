@@ -1,7 +1,7 @@
 package io.hawser.broker.stream;
 
-/** Takes pictures of the broker; called by one thread, each second. */
+/** Takes pictures of the broker. One thread calls it, each second. */
 public interface PictureSource {
-    /** A picture of now. */
+    /** The present state. */
     Picture take();
 }

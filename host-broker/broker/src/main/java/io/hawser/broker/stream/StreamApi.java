@@ -13,24 +13,24 @@ import jakarta.ws.rs.core.MediaType;
 import jakarta.ws.rs.sse.OutboundSseEvent;
 import java.util.List;
 
-/** The operations of openapi.yml for those who watch, by their operationId. */
+/** The stream's operations of openapi.yml, by their operationId. */
 @Path("/api/v1")
 @Produces(MediaType.APPLICATION_JSON)
 public interface StreamApi {
-    /** A picture, then what changes, and events; 503 when too many watch. */
+    /** Streams a picture, then changes and events; 503 when too many clients watch. */
     @GET
     @Path("/stream")
     @Needs(Role.VIEWER)
     @Produces(MediaType.SERVER_SENT_EVENTS)
     Multi<OutboundSseEvent> stream();
 
-    /** The events of late, newest first; 400 when {@code limit} is none. */
+    /** The latest events, newest first; 400 for an invalid {@code limit}. */
     @GET
     @Path("/events")
     @Needs(Role.VIEWER)
     List<Event> listEvents(@QueryParam("limit") String limit);
 
-    /** What the broker, a GPU or a vGPU was; 400 for what is no time, 404 for what is no such thing. */
+    /** History of the broker, a GPU or a vGPU; 400 for an invalid time, 404 for an unknown GPU or vGPU. */
     @GET
     @Path("/history")
     @Needs(Role.VIEWER)

@@ -20,7 +20,7 @@ import jakarta.ws.rs.sse.OutboundSseEvent;
 import jakarta.ws.rs.sse.Sse;
 import java.util.List;
 
-/** Answers those who watch; nothing here waits. */
+/** Answers requests for the stream, events and history; nothing here blocks. */
 @NonBlocking
 public class StreamResource implements StreamApi {
     private static final int MAX_EVENTS = 1000;
@@ -39,14 +39,14 @@ public class StreamResource implements StreamApi {
     @Override
     public Multi<OutboundSseEvent> stream() {
         if (watch.isFull()) {
-            throw new WebApplicationException("as many watch as hawser.stream.max-clients allows: clients="
+            throw new WebApplicationException("streams must be at most hawser.stream.max-clients: clients="
                 + watch.clients(), Response.Status.SERVICE_UNAVAILABLE);
         }
         Context context = Vertx.currentContext();
-        // The proxy knows only the request that is being answered now.
+        // The proxy works only for the current request.
         Caller identity = ClientProxy.unwrap(caller);
         return Multi.createFrom().publisher(watch.open(task -> context.runOnContext(nothing -> task.run()),
-            identity::holds))
+            identity::isStillValid))
             .map(this::event);
     }
 
@@ -65,7 +65,7 @@ public class StreamResource implements StreamApi {
     public HistoryInfo getHistory(String gpu, String vgpu, String seconds) {
         int back = number("seconds", seconds, 600, MIN_SECONDS, MAX_SECONDS);
         if (gpu != null && vgpu != null) {
-            throw new BadRequestException("history is of a GPU or of a vGPU, not of both");
+            throw new BadRequestException("history must be of a GPU or a vGPU, not of both");
         }
         if (gpu != null && running.broker().pool().devices().stream().noneMatch(d -> d.uuid().equals(gpu))) {
             throw new NotFoundException("there is no such GPU: gpu=" + Printable.text(gpu, 64));

@@ -30,8 +30,8 @@ import java.util.function.BooleanSupplier;
 import org.jboss.logging.Logger;
 
 /**
- * Looks at the broker once a second, on a thread of its own: keeps its history, tells what has changed to those who
- * watch, and events as soon as they are known. The broker's event loop never waits for it.
+ * Reads the broker's state once a second on its own thread. It records the history, sends changes to the clients of the
+ * stream, and sends events at once. The broker's event loop never waits for it.
  */
 @ApplicationScoped
 public class Watch {
@@ -49,13 +49,13 @@ public class Watch {
     private final Hub hub;
     private final Thread thread = new Thread(this::run, "hawser-watch");
     private volatile boolean stopping;
-    // The thread's own from here on.
+    // Only the thread uses the fields below.
     private EventFeed feed;
     private Picture last;
     private Frame lastFrame;
     private long sampledNs = startNs;
 
-    /** Of this broker, with so many who watch as settings allow. */
+    /** Makes the watch, with the maximum of clients from the settings. */
     @Inject
     public Watch(PictureSource pictures, ObjectMapper json, BrokerConfig config) {
         this.pictures = pictures;
@@ -64,12 +64,12 @@ public class Watch {
         thread.setDaemon(true);
     }
 
-    /** What happened; whoever knows more adds to it. */
+    /** The log of events; other parts of the broker add to it. */
     public EventLog events() {
         return events;
     }
 
-    /** Begins to look. */
+    /** Starts the thread. */
     public void start(EventFeed source) {
         feed = source;
         events.setReader(thread);
@@ -88,32 +88,32 @@ public class Watch {
         }
     }
 
-    /** Whether nobody more may watch. */
+    /** Whether the stream has its maximum of clients. */
     public boolean isFull() {
         return hub.isFull();
     }
 
-    /** How many watch. */
+    /** Number of clients. */
     public int clients() {
         return hub.size();
     }
 
     /**
-     * A stream for one more.
+     * Opens a stream for another client.
      *
      * @param executor sends its frames; runs one task after the other.
-     * @param holds whether it may still watch; asked from time to time.
+     * @param isAuthorized whether the client may still watch; checked from time to time.
      */
-    Flow.Publisher<Frame> open(Executor executor, BooleanSupplier holds) {
-        return hub.open(executor, holds);
+    Flow.Publisher<Frame> open(Executor executor, BooleanSupplier isAuthorized) {
+        return hub.open(executor, isAuthorized);
     }
 
-    /** What something was. */
+    /** History of the broker, a GPU or a vGPU. */
     HistoryInfo history(History.Key key, int seconds) {
         return history.of(key, seconds, Instant.now());
     }
 
-    /** Seconds that never jump; a day ahead, so that nothing before the start is below 0. */
+    /** Seconds of a monotonic clock, plus a day, so that times before the start are not negative. */
     private long tick(long nowNs) {
         return TimeUnit.DAYS.toSeconds(1) + (nowNs - startNs) / SECOND_NS;
     }
@@ -125,22 +125,22 @@ public class Watch {
                 long now = System.nanoTime();
                 if (now - nextNs >= 0) {
                     nextNs = Math.max(nextNs + SECOND_NS, now - SECOND_NS);
-                    look(now);
+                    update(now);
                 }
-                hub.givePictures(this::picture);
+                hub.sendPictures(this::picture);
                 for (Event event : events.take()) {
-                    hub.give(frame("event", event));
+                    hub.send(frame("event", event));
                 }
             } catch (RuntimeException e) {
-                // One picture that cannot be taken must not end the page for good.
-                LOG.error("the broker could not be looked at", e);
+                // A single failed picture must not end the stream for good.
+                LOG.error("the watch could not read the broker's state", e);
             }
             LockSupport.parkNanos(this, nextNs - System.nanoTime());
         }
     }
 
-    /** What is done once a second. */
-    private void look(long nowNs) {
+    /** Runs once a second. */
+    private void update(long nowNs) {
         List<SessionInfo> over = new ArrayList<>();
         SessionView ended;
         while ((ended = feed.pollOver()) != null) {
@@ -156,7 +156,7 @@ public class Watch {
             if (hub.size() > 0) {
                 Change change = Change.between(before, now);
                 if (!change.isNothing()) {
-                    hub.give(frame("change", change));
+                    hub.send(frame("change", change));
                 }
             }
         }

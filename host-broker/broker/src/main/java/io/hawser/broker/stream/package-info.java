@@ -1,2 +1,2 @@
-/** What an operator watches: pictures of the broker, what changed in them, events and history, pushed. */
+/** The live stream for operators: pictures of the broker, their changes, events and history. */
 package io.hawser.broker.stream;

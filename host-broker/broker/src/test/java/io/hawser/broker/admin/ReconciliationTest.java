@@ -99,7 +99,7 @@ class ReconciliationTest {
         try (Database database = Database.open(TestBroker.config(folder, "normal", Map.of()).database(), folder);
             Acts acts = new Acts(Runnable::run, database, vgpus, tokens)) {
             lose(acts, connection -> null);
-            assertEquals(true, TestBroker.done(acts.submit(() -> acts.write(c -> VgpuStore.first(c, "next")))));
+            assertEquals(true, TestBroker.done(acts.submit(() -> acts.write(c -> VgpuStore.markDone(c, "next")))));
             assertEquals(Set.of(), names(database));
         }
     }

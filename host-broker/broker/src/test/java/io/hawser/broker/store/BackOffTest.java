@@ -14,10 +14,10 @@ class BackOffTest {
     @Test
     void shouldTryAtOnceAndThenEverLaterUpToAMaximum() {
         assertEquals(0, backOff.waitMs());
-        backOff.failed();
+        backOff.recordFailure();
         assertEquals(0, backOff.waitMs());
         for (long wantedMs : new long[] {50, 100, 200, 400, 800, 1600, 2000, 2000}) {
-            backOff.failed();
+            backOff.recordFailure();
             assertEquals(wantedMs + 1, backOff.waitMs());
             nowNs.addAndGet(TimeUnit.MILLISECONDS.toNanos(wantedMs) - 1);
             assertEquals(1, backOff.waitMs());
@@ -25,12 +25,12 @@ class BackOffTest {
             assertEquals(0, backOff.waitMs());
         }
         for (int i = 0; i < 100; i++) {
-            backOff.failed();
+            backOff.recordFailure();
         }
         assertEquals(2001, backOff.waitMs());
-        backOff.succeeded();
+        backOff.recordSuccess();
         assertEquals(0, backOff.waitMs());
-        backOff.failed();
+        backOff.recordFailure();
         assertEquals(0, backOff.waitMs());
     }
 }

@@ -55,10 +55,10 @@ class DatabaseTest {
     void shouldDoAllOrNothing() throws Exception {
         try (Database database = open()) {
             assertEquals(Database.Kind.H2, database.kind());
-            assertEquals(true, database.transact(connection -> VgpuStore.first(connection, "one")));
-            assertEquals(false, database.transact(connection -> VgpuStore.first(connection, "one")));
+            assertEquals(true, database.transact(connection -> VgpuStore.markDone(connection, "one")));
+            assertEquals(false, database.transact(connection -> VgpuStore.markDone(connection, "one")));
             assertThrows(SQLException.class, () -> database.transact(connection -> {
-                VgpuStore.first(connection, "two");
+                VgpuStore.markDone(connection, "two");
                 throw new SQLException("in the middle");
             }));
             assertEquals(1L, database.read(DatabaseTest::count));
@@ -73,7 +73,7 @@ class DatabaseTest {
     void shouldHaveACommitInItsFileWhenItReturns() throws Exception {
         Path copy = Files.createDirectory(folder.resolve("copy"));
         try (Database database = open()) {
-            database.transact(connection -> VgpuStore.first(connection, "one"));
+            database.transact(connection -> VgpuStore.markDone(connection, "one"));
             // As it would be found after a kill.
             Files.copy(folder.resolve("broker.mv.db"), copy.resolve("broker.mv.db"));
             BrokerConfig config = TestBroker.config(copy, "normal", Map.of());
@@ -86,25 +86,25 @@ class DatabaseTest {
     @Test
     void shouldOpenItsFileAnewWhenItHasBeenClosed() throws Exception {
         try (Database database = open()) {
-            database.transact(connection -> VgpuStore.first(connection, "one"));
+            database.transact(connection -> VgpuStore.markDone(connection, "one"));
             for (int i = 0; i < 3; i++) {
                 int round = i;
                 assertThrows(SQLException.class, () -> database.transact(connection -> {
-                    VgpuStore.first(connection, "lost");
+                    VgpuStore.markDone(connection, "lost");
                     closeFile(connection);
-                    return VgpuStore.first(connection, "never");
+                    return VgpuStore.markDone(connection, "never");
                 }));
                 assertEquals(1L + round, database.read(DatabaseTest::count), "reading goes on at once");
-                assertFalse(database.refused().isEmpty());
+                assertFalse(database.refusal().isEmpty());
                 TestBroker.await("a change", () -> {
                     try {
-                        return database.transact(connection -> VgpuStore.first(connection, "round " + round));
+                        return database.transact(connection -> VgpuStore.markDone(connection, "round " + round));
                     } catch (SQLException e) {
                         assertTrue(e.getMessage().contains("the next attempt is in"), e.getMessage());
                         return false;
                     }
                 });
-                assertEquals("", database.refused());
+                assertEquals("", database.refusal());
             }
         }
         try (Database database = open()) {
@@ -130,7 +130,7 @@ class DatabaseTest {
                                     return count(connection);
                                 });
                             }
-                            made += database.transact(connection -> VgpuStore.first(connection, what)) ? 1 : 0;
+                            made += database.transact(connection -> VgpuStore.markDone(connection, what)) ? 1 : 0;
                         } catch (SQLException e) {
                             TimeUnit.MILLISECONDS.sleep(5); // closed by the first, or not to be opened yet
                         }

@@ -61,8 +61,8 @@ class HubTest {
     void shouldGoOnWithAClientThatAsksForMoreThanThereIs() {
         Taker taker = watch(Long.MAX_VALUE);
         taker.subscription.request(Long.MAX_VALUE);
-        hub.givePictures(() -> PICTURE);
-        hub.give(change(1));
+        hub.sendPictures(() -> PICTURE);
+        hub.send(change(1));
         assertEquals(List.of(PICTURE, change(1)), taker.taken);
     }
 
@@ -70,11 +70,11 @@ class HubTest {
     void shouldGiveAPictureFirstAndThenWhatComes() {
         Taker taker = watch(10);
         assertEquals(1, wakes.get(), "it asks for its picture");
-        hub.give(change(1));
+        hub.send(change(1));
         assertEquals(List.of(), taker.taken, "a change is of no use without a picture");
-        hub.givePictures(() -> PICTURE);
-        hub.givePictures(() -> PICTURE);
-        hub.give(change(2));
+        hub.sendPictures(() -> PICTURE);
+        hub.sendPictures(() -> PICTURE);
+        hub.send(change(2));
         assertEquals(List.of(PICTURE, change(2)), taker.taken);
     }
 
@@ -82,17 +82,17 @@ class HubTest {
     void shouldDropASlowClientToAFreshPicture() {
         Taker slow = watch(2);
         Taker fast = watch(Long.MAX_VALUE);
-        hub.givePictures(() -> PICTURE);
+        hub.sendPictures(() -> PICTURE);
         for (int i = 0; i < 1000; i++) {
-            hub.give(change(i));
+            hub.send(change(i));
         }
         assertEquals(List.of(PICTURE, change(0)), slow.taken, "no more than it asked for");
         assertEquals(1001, fast.taken.size(), "the others do not wait for it");
-        hub.givePictures(() -> PICTURE);
+        hub.sendPictures(() -> PICTURE);
         assertEquals(2, slow.taken.size(), "no picture while it takes nothing");
         slow.subscription.request(2);
-        hub.givePictures(() -> PICTURE);
-        hub.give(change(1000));
+        hub.sendPictures(() -> PICTURE);
+        hub.send(change(1000));
         assertEquals(List.of(PICTURE, change(0), PICTURE, change(1000)), slow.taken);
     }
 
@@ -104,7 +104,7 @@ class HubTest {
         one.subscription.cancel();
         one.subscription.cancel();
         assertFalse(hub.isFull());
-        hub.givePictures(() -> PICTURE);
+        hub.sendPictures(() -> PICTURE);
         assertEquals(List.of(), one.taken);
         assertEquals(1, hub.size());
     }
@@ -112,7 +112,7 @@ class HubTest {
     @Test
     void shouldShowThatItLivesAndEndWhatLasts() {
         Taker taker = watch(100);
-        hub.givePictures(() -> PICTURE);
+        hub.sendPictures(() -> PICTURE);
         nowNs.addAndGet(Hub.ALIVE.toNanos());
         hub.tick();
         hub.tick();
