@@ -167,7 +167,7 @@ public final class Broker {
         sessions.setTurns(turns);
         vgpus.addListener((before, after) -> {
             if (after != null && (before == null || before.vgpu().computeShare() != after.vgpu().computeShare())) {
-                turns.weigh(after.vgpu().name(), after.vgpu().computeShare());
+                turns.setWeight(after.vgpu().name(), after.vgpu().computeShare());
                 sessions.updateCpuWeights(after.vgpu().name());
             }
             if (after != null && before != null && before.vgpu().memoryBytes() != after.vgpu().memoryBytes()) {

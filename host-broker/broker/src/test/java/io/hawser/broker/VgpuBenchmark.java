@@ -152,7 +152,7 @@ class VgpuBenchmark {
                 broker.onLoop(() -> ns[0] = admissions(broker.sessions()));
                 print("admission itself: %.0f a second with 1,000 vGPUs, cost of contexts %s",
                     ADMISSIONS / (ns[0] / 1e9), costs);
-                broker.onLoop(() -> broker.vgpus().contextCost("u-1", 1));
+                broker.onLoop(() -> broker.vgpus().setContextBytes("u-1", 1));
             }
         }
     }

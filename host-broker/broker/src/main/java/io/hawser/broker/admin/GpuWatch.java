@@ -53,7 +53,7 @@ public final class GpuWatch {
         if (all.isEmpty()) {
             return;
         }
-        all.forEach(device -> table.contextCost(device.uuid(), contextBytes.applyAsLong(device.uuid())));
+        all.forEach(device -> table.setContextBytes(device.uuid(), contextBytes.applyAsLong(device.uuid())));
         List<Device> now = all.stream()
             .filter(device -> readings.apply(device.uuid()).health() != GpuReading.Health.LOST).toList();
         if (!now.equals(present)) {

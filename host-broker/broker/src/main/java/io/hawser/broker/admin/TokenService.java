@@ -96,7 +96,7 @@ public final class TokenService {
                 return null;
             });
             acts.onLoop(() -> {
-                vgpus.tokens(vgpu, tokens.add(made.token));
+                vgpus.setTokenCount(vgpu, tokens.add(made.token));
                 return null;
             });
             LOG.infof("token %s created: vgpu=%s expires=%s", made.token.keyId(), vgpu,
@@ -130,7 +130,7 @@ public final class TokenService {
                 return null;
             });
             acts.onLoop(() -> {
-                vgpus.tokens(vgpu, tokens.remove(token));
+                vgpus.setTokenCount(vgpu, tokens.remove(token));
                 return null;
             });
             LOG.infof("token %s revoked: vgpu=%s", keyId, vgpu);

@@ -75,7 +75,7 @@ public final class VgpuLoader {
         warnOfOldProofs(keptTokens);
         kept.forEach(vgpu -> vgpus.load(vgpu.vgpu(), vgpu.placed()));
         for (Token token : keptTokens) {
-            vgpus.tokens(token.vgpu(), tokens.load(token));
+            vgpus.setTokenCount(token.vgpu(), tokens.load(token));
         }
     }
 

@@ -27,8 +27,8 @@ public record Readiness(List<String> reasons, List<String> notes, PoolState pool
         if (!problem.isEmpty()) {
             pictures.reasons.add(problem);
         }
-        if (!database.refusal().isEmpty()) {
-            pictures.notes.add("the database takes no changes: " + database.refusal());
+        if (!database.refused().isEmpty()) {
+            pictures.notes.add("the database takes no changes: " + database.refused());
         }
         return pictures;
     }

@@ -91,7 +91,7 @@ public class Gate {
     Answer rememberPeer(Answer answer, String peer) {
         if (answer instanceof Answer.Known known && known.identity().via() != Identity.Via.LOOPBACK
             && !peer.isEmpty()) {
-            door.loggedIn(peer);
+            door.noteLogin(peer);
         }
         return answer;
     }

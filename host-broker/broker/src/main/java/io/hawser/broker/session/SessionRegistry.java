@@ -185,7 +185,7 @@ public final class SessionRegistry {
         }
         byWorker.put(worker, session);
         cpu.begin(worker, session.vgpu());
-        turns.give(worker, session.view().guest().vgpu(), session.view().gpus());
+        turns.join(worker, session.view().guest().vgpu(), session.view().gpus());
     }
 
     /**
@@ -194,7 +194,7 @@ public final class SessionRegistry {
     public void detach(Session session, Worker worker) {
         byWorker.remove(worker);
         cpu.end(worker, session.vgpu());
-        turns.gone(worker);
+        turns.leave(worker);
         session.await();
     }
 
@@ -286,7 +286,7 @@ public final class SessionRegistry {
     /** Ends the session of a worker that has exited. Event loop only. */
     public void onExit(Worker worker, String reason) {
         images.workerEnded(worker);
-        turns.gone(worker);
+        turns.leave(worker);
         Session session = byWorker.remove(worker);
         if (session != null) {
             memory.sessionEnded(session.id(), session.vgpu()); // first, so that memory of other sessions stays counted

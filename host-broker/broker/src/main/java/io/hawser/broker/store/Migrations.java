@@ -66,7 +66,8 @@ final class Migrations {
         public Reader read() {
             InputStream stream = Migrations.class.getClassLoader().getResourceAsStream(getRelativePath());
             if (stream == null) {
-                throw new UncheckedIOException(new IOException("the broker's jar must contain the migration: " + getRelativePath()));
+                throw new UncheckedIOException(new IOException("the broker's jar must contain the migration: "
+                    + getRelativePath()));
             }
             return new InputStreamReader(stream, StandardCharsets.UTF_8);
         }

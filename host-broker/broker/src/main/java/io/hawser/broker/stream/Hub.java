@@ -82,7 +82,8 @@ final class Hub {
         if (now - aliveNs >= ALIVE.toNanos()) {
             aliveNs = now;
             send(Frame.ALIVE);
-            clients.stream().filter(entry -> !entry.isAuthorized.getAsBoolean()).forEach(entry -> entry.client.finish());
+            clients.stream().filter(entry -> !entry.isAuthorized.getAsBoolean())
+                .forEach(entry -> entry.client.finish());
         }
         for (Entry entry : clients) {
             if (now - entry.sinceNs >= LIFETIME.toNanos()) {

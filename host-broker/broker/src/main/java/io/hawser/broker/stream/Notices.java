@@ -28,7 +28,8 @@ final class Notices {
     }
 
     /** Calls for each difference with the item before and after; null where it does not exist. */
-    private static <T> void each(List<T> before, List<T> after, Function<T, String> key, BiConsumer<T, T> onDifference) {
+    private static <T> void each(List<T> before, List<T> after, Function<T, String> key,
+        BiConsumer<T, T> onDifference) {
         Map<String, T> old = HashMap.newHashMap(before.size());
         before.forEach(one -> old.put(key.apply(one), one));
         for (T now : after) {

@@ -1,10 +1,10 @@
 package io.hawser.broker.turns;
 
-/** A worker as the scheduler sees it. What it says is not believed, only looked at. */
+/** The scheduler's view of a worker. The state is only input for scheduling: a worker can lie about it. */
 interface Seat {
     /** {@code IDLE}, {@code WANTS} or {@code BUSY} of {@link io.hawser.shm.turns.TurnPage}. */
     int state();
 
-    /** Tells it {@code FREE}, {@code OPEN}, {@code TURN}, {@code WAIT} or {@code NEXT}. */
+    /** Sends the worker {@code FREE}, {@code OPEN}, {@code TURN}, {@code WAIT} or {@code NEXT}. */
     void permit(int permit);
 }

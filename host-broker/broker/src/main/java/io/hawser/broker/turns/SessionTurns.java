@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.function.ToIntFunction;
 import org.jboss.logging.Logger;
 
-/** Gives workers their places in the turns before they get their sessions, and takes them back. Event loop only. */
+/** Gives workers their places in the turns before they get their sessions, and releases the places. Event loop only. */
 public final class SessionTurns {
     private static final Logger LOG = Logger.getLogger(SessionTurns.class);
 
@@ -18,9 +18,9 @@ public final class SessionTurns {
     private final Map<Worker, TurnScheduler.Place> places = new HashMap<>();
 
     /**
-     * Makes one without places.
+     * Makes an object without places.
      *
-     * @param scheduler null where there are no turns.
+     * @param scheduler null where sessions take no turns.
      * @param weights of vGPUs by name, 1 or more.
      */
     public SessionTurns(TurnScheduler scheduler, ToIntFunction<String> weights) {
@@ -28,7 +28,7 @@ public final class SessionTurns {
         this.weights = weights;
     }
 
-    /** No turns: each session launches when it likes. */
+    /** No turns: each session launches kernels at any time. */
     public static SessionTurns none() {
         return new SessionTurns(null, vgpu -> 1);
     }
@@ -37,9 +37,9 @@ public final class SessionTurns {
      * Gives a worker its place.
      *
      * @param gpus UUIDs of its session's GPUs.
-     * @throws PosixException when the worker does not take it; it is of no further use then.
+     * @throws PosixException when the send to the worker fails; the worker is then unusable.
      */
-    public void give(Worker worker, String vgpu, List<String> gpus) throws PosixException {
+    public void join(Worker worker, String vgpu, List<String> gpus) throws PosixException {
         if (scheduler == null) {
             return;
         }
@@ -55,22 +55,22 @@ public final class SessionTurns {
         place.begin();
     }
 
-    /** A vGPU has another weight from now on, 1 or more. */
-    public void weigh(String vgpu, int weight) {
+    /** Sets the weight of a vGPU, 1 or more. */
+    public void setWeight(String vgpu, int weight) {
         if (scheduler != null) {
-            scheduler.weigh(vgpu, weight);
+            scheduler.setWeight(vgpu, weight);
         }
     }
 
-    /** A worker is gone, or did not take its session. */
-    public void gone(Worker worker) {
+    /** Releases the place of a worker that has exited or failed to take its session. */
+    public void leave(Worker worker) {
         TurnScheduler.Place place = places.remove(worker);
         if (place != null) {
             place.end();
         }
     }
 
-    /** Ends the turns; nobody takes any more. Any thread, when the event loop calls no more. */
+    /** Ends the turns. Any thread, after the event loop's last call. */
     public void close() {
         if (scheduler != null) {
             scheduler.close();

@@ -3,25 +3,25 @@ package io.hawser.broker.turns;
 import io.hawser.broker.config.BrokerConfig;
 import java.util.Locale;
 
-/** By what vGPUs that share a GPU are kept apart in time. */
+/** How vGPUs that share a GPU divide its time. */
 public enum TurnMode {
-    /** Turns given by this broker. */
+    /** The broker gives turns. */
     TURNS,
-    /** NVIDIA's MPS: workers use the GPU together, each as much of it as its percentage says. */
+    /** NVIDIA's MPS: workers use the GPU at the same time, each up to its percentage. */
     MPS,
-    /** Nothing: the driver slices time between processes. */
+    /** No turns: the driver slices time between processes. */
     OFF;
 
-    /** As REST names it. */
+    /** Name in REST. */
     public String label() {
         return name().toLowerCase(Locale.ROOT);
     }
 
     /**
-     * The mode that settings and machine make.
+     * Selects the mode by the settings and the machine.
      *
      * @param mps the folder of MPS; null with the software GPU.
-     * @throws IllegalArgumentException when the setting is none of its words.
+     * @throws IllegalArgumentException when the setting has an unknown value.
      */
     public static TurnMode of(BrokerConfig config, MpsFolder mps) {
         String mode = config.turns().mode();

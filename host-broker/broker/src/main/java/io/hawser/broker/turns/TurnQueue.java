@@ -9,43 +9,44 @@ import java.util.function.BooleanSupplier;
 import org.jboss.logging.Logger;
 
 /**
- * Turns on one GPU, or on GPUs that sessions use together. Whoever has used least for its weight is next; the time
- * that counts is this side's own, from the grant until the work is done, halved while two run beside each other. What a
- * worker says decides only when it is looked at again. One thread.
+ * Turns on one GPU, or on GPUs that sessions use together. The vGPU that has used the least time for its weight is
+ * next. The queue measures that time itself, from the grant until the work is done, and halves it while two vGPUs run
+ * at once. A worker's state only decides when the queue reads the workers again. One thread.
  */
 final class TurnQueue {
     private static final Logger LOG = Logger.getLogger(TurnQueue.class);
-    private static final int LOOKS = 8; // at once; a permit that is changed may change what a worker says
+    private static final int LOOKS = 8; // in one call; a changed permit may change a worker's state
     private static final long SOON_NS = 20_000;
     private static final long NOTICE_NS = 200_000;
-    private static final long WAKE_UP_NS = 1_000_000; // what a worker may take to launch, at the cost of nobody
+    private static final long WAKE_UP_NS = 1_000_000; // time to launch that the queue does not charge
     private static final int LOOKS_A_WAKE_UP = 20;
 
     private final TurnRules rules;
     private final BooleanSupplier leavesEqual;
-    private boolean left; // to the driver: no turns
+    private boolean isLeftToDriver; // no turns
     private final List<TurnShare> shares = new ArrayList<>();
-    private final Map<String, Double> debts = new HashMap<>(); // virtual time of those who have left with too much
+    private final Map<String, Double> debts = new HashMap<>(); // virtual time of vGPUs that left ahead of the clock
     private TurnShare holder;
     private long turnSinceNs;
     private boolean ending; // the holder must launch no more
     private long endingSinceNs;
     private boolean lingers;
-    private double clockNs; // virtual: what the one that has used least has used; never goes back
+    private double clockNs; // virtual time of the vGPU that has used the least; never goes back
     private long lastNs;
     private boolean hasLooked;
 
     /**
      * Starts without workers.
      *
-     * @param leavesEqual whether vGPUs of one weight are left to the driver, which gives their processes equal time.
+     * @param leavesEqual whether the driver alone divides the time between vGPUs of equal weight, because it gives
+     *     their processes equal time.
      */
     TurnQueue(TurnRules rules, BooleanSupplier leavesEqual) {
         this.rules = rules;
         this.leavesEqual = leavesEqual;
     }
 
-    /** A worker comes; {@link #look} next. */
+    /** Adds a worker; the caller then calls {@link #look}. */
     void join(Seat seat, String vgpu, int weight, long nowNs) {
         account(nowNs);
         TurnShare share = find(vgpu);
@@ -59,11 +60,11 @@ final class TurnQueue {
             }
             shares.add(share);
         }
-        share.weigh(weight);
+        share.setWeight(weight);
         share.join(seat);
     }
 
-    /** A worker goes, with whatever it had running; {@link #look} next. */
+    /** Removes a worker and its running work; the caller then calls {@link #look}. */
     void leave(Seat seat, long nowNs) {
         account(nowNs);
         shares.forEach(share -> share.seats.remove(seat));
@@ -71,7 +72,7 @@ final class TurnQueue {
             if (share.seats.isEmpty()) {
                 shares.remove(share);
                 if (share.virtualNs() > clockNs) {
-                    debts.put(share.vgpu, share.virtualNs()); // coming again pays nothing
+                    debts.put(share.vgpu, share.virtualNs()); // leaving and joining again must not erase the debt
                 }
                 if (share == holder) {
                     holder = null;
@@ -80,12 +81,12 @@ final class TurnQueue {
         }
     }
 
-    /** Another weight from now on. */
-    void weigh(String vgpu, int weight, long nowNs) {
+    /** Sets the weight of a vGPU. */
+    void setWeight(String vgpu, int weight, long nowNs) {
         account(nowNs);
         TurnShare share = find(vgpu);
         if (share != null) {
-            share.weigh(weight);
+            share.setWeight(weight);
         }
     }
 
@@ -93,22 +94,14 @@ final class TurnQueue {
         return shares.isEmpty();
     }
 
-    /** Time that a vGPU has been charged while others had the GPU too; 0 for one that is not here. */
+    /** Time charged to a vGPU while others shared the GPU; 0 for a vGPU without workers in this queue. */
     long chargedNs(String vgpu) {
         TurnShare share = find(vgpu);
         return share == null ? 0 : (long) share.chargedNs();
     }
 
-    /** Whether more than one wants the GPU now. */
-    boolean isContended() {
-        int wanting = 0;
-        for (int i = 0; i < shares.size(); i++) {
-            wanting += shares.get(i).wants() ? 1 : 0;
-        }
-        return wanting > 1;
-    }
 
-    /** Whether the next change comes soon, if the workers do what they should. */
+    /** Whether the turn should change soon, if the workers behave. */
     boolean isPassing() {
         return ending && endingSinceNs + SOON_NS * 50 > lastNs || lingers;
     }
@@ -123,16 +116,16 @@ final class TurnQueue {
     }
 
     /**
-     * Looks at the workers and gives the turn to whoever it is due to.
+     * Reads the workers' states and grants the turn.
      *
      * @param nowNs never goes back.
-     * @return when to look again at the latest; {@code Long.MAX_VALUE}: when a worker rings.
+     * @return latest time of the next call; {@code Long.MAX_VALUE}: when a worker rings.
      */
     long look(long nowNs) {
         account(nowNs);
-        if (shares.size() < 2 || isLeft()) {
-            left = shares.size() > 1;
-            holder = left || shares.isEmpty() ? null : shares.getFirst();
+        if (shares.size() < 2 || canLeaveToDriver()) {
+            isLeftToDriver = shares.size() > 1;
+            holder = isLeftToDriver || shares.isEmpty() ? null : shares.getFirst();
             ending = false;
             lingers = false;
             for (int i = 0; i < shares.size(); i++) {
@@ -140,9 +133,9 @@ final class TurnQueue {
             }
             return Long.MAX_VALUE;
         }
-        if (left) {
-            left = false;
-            shares.forEach(share -> share.permit(TurnPage.WAIT)); // from here on by turns
+        if (isLeftToDriver) {
+            isLeftToDriver = false;
+            shares.forEach(share -> share.permit(TurnPage.WAIT)); // turns begin
         }
         for (int i = 0; i < LOOKS; i++) {
             read(nowNs);
@@ -154,8 +147,8 @@ final class TurnQueue {
         return nowNs + SOON_NS;
     }
 
-    /** Whether all have one weight, and the driver does for them what turns would. */
-    private boolean isLeft() {
+    /** Whether all vGPUs have equal weights and the driver divides the time between them. */
+    private boolean canLeaveToDriver() {
         for (int i = 1; i < shares.size(); i++) {
             if (shares.get(i).weight() != shares.getFirst().weight()) {
                 return false;
@@ -172,7 +165,7 @@ final class TurnQueue {
         for (int i = 0; i < shares.size(); i++) {
             running += isRunning(shares.get(i), nowNs) ? 1 : 0;
         }
-        if (running == 0 || passed == 0 || left || shares.size() < 2) {
+        if (running == 0 || passed == 0 || isLeftToDriver || shares.size() < 2) {
             return;
         }
         for (int i = 0; i < shares.size(); i++) {
@@ -182,9 +175,12 @@ final class TurnQueue {
         }
     }
 
-    /** By what was seen last: the others are charged for what still runs, the holder but for the times to wake up. */
+    /**
+     * Whether a vGPU is charged, by the last read states: every vGPU for running work, the holder also while it lingers
+     * after a return, or wants the GPU for longer than the wake-up time.
+     */
     private boolean isRunning(TurnShare share, long nowNs) {
-        return share.busy()
+        return share.isBusy()
             || share == holder && (lingers && share.hasReturned() || share.wants() && !mayWakeUp(nowNs));
     }
 
@@ -197,10 +193,10 @@ final class TurnQueue {
         for (int i = 0; i < shares.size(); i++) {
             TurnShare share = shares.get(i);
             share.read(nowNs, rules.lingerNs());
-            if (share.active() && !share.wants() && share != holder) {
-                share.rest();
+            if (share.isActive() && !share.wants() && share != holder) {
+                share.deactivate();
             }
-            if (share.active()) {
+            if (share.isActive()) {
                 least = Math.min(least, share.virtualNs());
             }
         }
@@ -209,13 +205,17 @@ final class TurnQueue {
         }
         for (int i = 0; i < shares.size(); i++) {
             TurnShare share = shares.get(i);
-            if (!share.active() && share.wants()) {
-                share.begin(clockNs, rules.quantumNs());
+            if (!share.isActive() && share.wants()) {
+                share.activate(clockNs, rules.quantumNs());
             }
         }
     }
 
-    /** The one of those that want it that has used least, without one; the first of them if they are alike. */
+    /**
+     * The vGPU that wants the GPU and has used the least time; the first of equal ones.
+     *
+     * @param except vGPU to ignore; null for none.
+     */
     private TurnShare best(TurnShare except) {
         TurnShare best = null;
         for (int i = 0; i < shares.size(); i++) {
@@ -227,7 +227,11 @@ final class TurnQueue {
         return best;
     }
 
-    /** Does one step; a time to look again, or -1 when a permit was changed and the workers are to be read again. */
+    /**
+     * Takes one step.
+     *
+     * @return time of the next look, or -1 when a permit has changed and the caller must read the workers again.
+     */
     private long decide(long nowNs) {
         TurnShare other = best(holder);
         if (other == null) {
@@ -248,7 +252,7 @@ final class TurnQueue {
         }
         lingers = false;
         if (ending) {
-            if (!holder.busy()) {
+            if (!holder.isBusy()) {
                 return grant(best(null), nowNs, "drained");
             }
             long limit = endingSinceNs + rules.graceNs();
@@ -265,7 +269,7 @@ final class TurnQueue {
         }
         if (nowNs < due) {
             long next = nowNs < noticeNs ? noticeNs : due;
-            boolean isAwaited = !holder.busy() && mayWakeUp(nowNs); // its time begins with its first launch
+            boolean isAwaited = !holder.isBusy() && mayWakeUp(nowNs); // its time starts with its first launch
             return isAwaited ? Math.min(next, nowNs + WAKE_UP_NS / LOOKS_A_WAKE_UP) : next;
         }
         ending = true;
@@ -274,7 +278,7 @@ final class TurnQueue {
         return -1;
     }
 
-    /** When the holder's turn is over: after a quantum if it is not behind, and earlier if it is far ahead. */
+    /** End of the holder's turn: after a quantum if the holder is not behind, and earlier if it is far ahead. */
     private long due(TurnShare other, long nowNs) {
         double ahead = holder.virtualNs() - other.virtualNs();
         long full = Math.max(turnSinceNs + rules.quantumNs(), nowNs + holder.untilUsed(-ahead));
@@ -284,7 +288,10 @@ final class TurnQueue {
         return due <= nowNs ? due : Math.max(due, nowNs + SOON_NS);
     }
 
-    /** Tells one that its turn is the next, since waking up takes a while, and who was told before that it is not. */
+    /**
+     * Announces to a vGPU that its turn is next, since its wake-up takes a while, and withdraws an earlier
+     * announcement.
+     */
     private void announce(TurnShare next) {
         if (next.permit() == TurnPage.NEXT) {
             return;
@@ -298,14 +305,14 @@ final class TurnQueue {
     }
 
     /**
-     * The holder's work is done, and it has nothing to be launched. To pass the turn and have it back costs the GPU
-     * more than a guest that comes back soon; and if each pass costs the same, those with few turns pay more of it for
-     * what they do in them, so that shares come out wrong.
+     * Decides whether a holder without work keeps the turn. Passing the turn and returning it costs the GPU more than
+     * the wait for a guest that issues work soon. Each pass also costs the same, so vGPUs with few turns would pay more
+     * for the work in them, and the shares would be wrong.
      */
     private long passOrLinger(TurnShare other, long nowNs) {
         long due = ending ? nowNs : due(other, nowNs);
         long limit = holder.idleSinceNs() + holder.patience(rules.lingerNs());
-        if (rules.lingerNs() > 0 && holder.comesBack() && nowNs < Math.min(limit, due)) {
+        if (rules.lingerNs() > 0 && holder.returnsSoon() && nowNs < Math.min(limit, due)) {
             lingers = true;
             if (holder.permit() != TurnPage.TURN) {
                 holder.permit(TurnPage.TURN);
@@ -318,7 +325,7 @@ final class TurnQueue {
         }
         boolean isAway = lingers && nowNs >= limit;
         if (isAway) {
-            holder.stayedAway();
+            holder.recordAbsence();
         }
         return grant(other, nowNs, isAway ? "away" : "idle");
     }
@@ -333,7 +340,7 @@ final class TurnQueue {
         }
         ending = false;
         lingers = false;
-        next.begin();
+        next.startTurn();
         holder = next;
         turnSinceNs = nowNs;
         for (int i = 0; i < shares.size(); i++) {
@@ -342,7 +349,7 @@ final class TurnQueue {
             }
         }
         if (before != null && before != next && !before.wants()) {
-            before.rest();
+            before.deactivate();
         }
         next.permit(TurnPage.TURN);
         return -1;

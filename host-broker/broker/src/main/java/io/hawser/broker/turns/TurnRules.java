@@ -3,18 +3,17 @@ package io.hawser.broker.turns;
 import io.hawser.broker.config.BrokerConfig;
 
 /**
- * How turns are given.
+ * Rules of turns.
  *
  * @param quantumNs length of a turn while others wait; over 0.
  * @param graceNs how long others wait for work that outlasts its turn before they launch beside it; 0 or more.
- * @param lingerNs how long the turn, while it lasts, stays with a vGPU that has done its work and is used to come back
- *     sooner than that; 0 for never.
+ * @param lingerNs how long an idle vGPU keeps its turn when it usually issues more work within that time; 0 for never.
  */
 public record TurnRules(long quantumNs, long graceNs, long lingerNs) {
-    /** The largest compute share, and that of vGPUs that name none. */
+    /** The largest compute share, also the default of vGPUs. */
     public static final int MAX_WEIGHT = 100;
 
-    /** A compute share, held to its range. */
+    /** Checks the range of a compute share. */
     public static int weight(int computeShare) {
         if (computeShare < 1 || computeShare > MAX_WEIGHT) {
             throw new IllegalArgumentException("a compute share must be 1.." + MAX_WEIGHT + ": computeShare="
@@ -23,12 +22,12 @@ public record TurnRules(long quantumNs, long graceNs, long lingerNs) {
         return computeShare;
     }
 
-    /** As the settings say. */
+    /** Takes the rules from the settings. */
     public static TurnRules of(BrokerConfig.Turns settings) {
         return new TurnRules(settings.quantum().toNanos(), settings.grace().toNanos(), settings.linger().toNanos());
     }
 
-    /** Holds them to their ranges. */
+    /** Checks the ranges. */
     public TurnRules {
         if (quantumNs <= 0 || graceNs < 0 || lingerNs < 0) {
             throw new IllegalArgumentException("turns need a quantum over 0, a grace and a linger of 0 or more: "
@@ -36,7 +35,7 @@ public record TurnRules(long quantumNs, long graceNs, long lingerNs) {
         }
     }
 
-    /** A turn is not cut shorter than this for a vGPU that has come back. */
+    /** Minimum length of a turn when another vGPU returns. */
     long shortestNs() {
         return quantumNs / 8;
     }

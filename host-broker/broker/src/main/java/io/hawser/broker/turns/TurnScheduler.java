@@ -19,16 +19,16 @@ import java.util.function.Function;
 import org.jboss.logging.Logger;
 
 /**
- * Gives turns on all GPUs: a thread that looks at the workers' pages when one of them rings or a time is over, and
- * sleeps while no GPU has two vGPUs that want it. Where there are processors for that it asks the pages for a little
- * while before it sleeps, as long as turns pass quickly. Methods may be called by any thread; none waits.
+ * Gives turns on all GPUs. A thread reads the workers' pages when a worker rings or a time is over. It sleeps while no
+ * GPU has two vGPUs that want it. On a machine with many processors it polls the pages for a short time before it
+ * sleeps, while turns pass quickly. Any thread may call the methods; none waits.
  */
 public final class TurnScheduler implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(TurnScheduler.class);
     private static final int SPINNING_CPUS = 8;
-    /** How long the thread asks after something has changed: what it costs to sleep and be woken, a few times. */
+    /** How long the thread polls after a change: a few times the cost of a sleep and a wake-up. */
     private static final long SPIN_NS = 200_000;
-    /** A worker that forgets to ring, or whose bell is not listened to, is looked at so often. */
+    /** Interval of reads for a worker that does not ring, or whose bell is muted. */
     private static final long LOOK_NS = 10_000_000;
 
     private static final long FAILURE_PAUSE_NS = 1_000_000_000;
@@ -40,7 +40,7 @@ public final class TurnScheduler implements AutoCloseable {
     private final EventFd wakeUp;
     private final Queue<Runnable> commands = new ConcurrentLinkedQueue<>();
     private final EventPoll poll = new EventPoll();
-    private final Map<TurnTicket, TurnQueue> members = new LinkedHashMap<>(); // this and the next: the thread's
+    private final Map<TurnTicket, TurnQueue> members = new LinkedHashMap<>(); // thread only, as the next
     private final Set<TurnQueue> queues = new HashSet<>();
     private List<TurnTicket> watched = List.of();
     private boolean isChanged = true;
@@ -49,7 +49,8 @@ public final class TurnScheduler implements AutoCloseable {
     /**
      * Starts the thread.
      *
-     * @param leavesEqual whether vGPUs of one weight are left to the driver; asked on this thread, often.
+     * @param leavesEqual whether the driver alone divides the time between vGPUs of equal weight; called often, on this
+     *     thread.
      */
     public TurnScheduler(TurnRules rules, BooleanSupplier leavesEqual) throws IOException {
         this.rules = rules;
@@ -69,22 +70,22 @@ public final class TurnScheduler implements AutoCloseable {
             this.ticket = ticket;
         }
 
-        /** Descriptor of the page, for the worker; this still owns it. */
+        /** Descriptor of the page, for the worker; the scheduler owns it. */
         public int pageDescriptor() {
             return ticket.pageDescriptor();
         }
 
-        /** Descriptor of the bell, for the worker; this still owns it. */
+        /** Descriptor of the bell, for the worker; the scheduler owns it. */
         public int bellDescriptor() {
             return ticket.bell.fd();
         }
 
-        /** The worker has it: it takes part from now on. */
+        /** Starts the worker's turns, after it got both descriptors. */
         public void begin() {
             execute(() -> join(ticket));
         }
 
-        /** The worker is gone, or never had it. Once. */
+        /** Releases the place, after the worker's exit or its failure to take the place. Call once. */
         public void end() {
             execute(() -> leave(ticket));
         }
@@ -95,23 +96,23 @@ public final class TurnScheduler implements AutoCloseable {
      *
      * @param vgpu whose turn the worker shares.
      * @param weight of the vGPU from now on, 1 or more.
-     * @param gpus UUIDs of the session's GPUs: whoever shares one of them takes turns with it.
-     * @throws IOException if there is no memory or descriptor for it.
+     * @param gpus UUIDs of the session's GPUs; sessions that share any of them take turns.
+     * @throws IOException if memory or descriptors are exhausted.
      */
     public Place place(String vgpu, int weight, List<String> gpus) throws IOException {
         return new Place(new TurnTicket(vgpu, weight, gpus));
     }
 
-    /** Gives a vGPU another weight. */
-    public void weigh(String vgpu, int weight) {
+    /** Sets the weight of a vGPU. */
+    public void setWeight(String vgpu, int weight) {
         execute(() -> {
             long now = System.nanoTime();
-            queues.forEach(queue -> queue.weigh(vgpu, weight, now));
+            queues.forEach(queue -> queue.setWeight(vgpu, weight, now));
         });
     }
 
     /**
-     * Time that a vGPU has been charged for while others had its GPUs as well, since it has come.
+     * Time charged to a vGPU, since it joined, while others shared its GPUs.
      *
      * @return completes with nanoseconds.
      */
@@ -126,7 +127,7 @@ public final class TurnScheduler implements AutoCloseable {
         try {
             wakeUp.signal();
         } catch (IOException e) {
-            throw new IllegalStateException("the broker's own event can be signalled", e);
+            throw new IllegalStateException("the broker must be able to signal its own event", e);
         }
     }
 
@@ -143,7 +144,7 @@ public final class TurnScheduler implements AutoCloseable {
         isChanged = true;
         if (isJoining) {
             members.put(ticket, queue);
-            regroup(now); // it brings GPUs together that had turns of their own
+            regroup(now); // its GPUs had separate turns until now
             return;
         }
         if (queue == null) {
@@ -173,7 +174,10 @@ public final class TurnScheduler implements AutoCloseable {
         ticket.close();
     }
 
-    /** Makes the queues anew: one for all that share a GPU, be it through others. What each has used is forgotten. */
+    /**
+     * Rebuilds the queues: one for all sessions that share a GPU, directly or through others. Drops the time that each
+     * vGPU has used.
+     */
     private void regroup(long nowNs) {
         queues.clear();
         Map<String, TurnQueue> byGpu = new LinkedHashMap<>();
@@ -210,11 +214,11 @@ public final class TurnScheduler implements AutoCloseable {
             try {
                 turn();
             } catch (IOException | RuntimeException e) {
-                LOG.error("turns could not be given; all may launch until their sessions end", e);
+                LOG.error("the turns failed; all present sessions may now launch at any time", e);
                 members.keySet().forEach(ticket -> ticket.permit(TurnPage.FREE));
                 queues.clear();
                 members.replaceAll((ticket, queue) -> new TurnQueue(rules, leavesEqual));
-                LockSupport.parkNanos(FAILURE_PAUSE_NS); // what fails again is not to fill the log
+                LockSupport.parkNanos(FAILURE_PAUSE_NS); // a repeated failure must not fill the log
             }
         }
         members.keySet().forEach(TurnTicket::close);
@@ -244,10 +248,10 @@ public final class TurnScheduler implements AutoCloseable {
             waitNs = LOOK_NS;
         }
         if (poll.await(waitNs)) {
-            hear();
+            readBells();
         }
         if (watched.contains(null)) {
-            isChanged = true; // perhaps it is listened to again
+            isChanged = true; // the bell's mute may have ended
         }
     }
 
@@ -281,21 +285,21 @@ public final class TurnScheduler implements AutoCloseable {
         isChanged = false;
     }
 
-    private void hear() throws IOException {
+    private void readBells() throws IOException {
         if (poll.isReady(0)) {
             wakeUp.poll(0);
         }
         long now = System.nanoTime();
         for (int i = 0; i < watched.size(); i++) {
             TurnTicket ticket = watched.get(i);
-            if (ticket != null && poll.isReady(i + 1) && !ticket.heard(now)) {
-                LOG.warnf("a worker of vGPU %s rings too often and is not listened to for a while", ticket.vgpu);
+            if (ticket != null && poll.isReady(i + 1) && !ticket.acceptRing(now)) {
+                LOG.warnf("a worker of vGPU %s rings too often, ignoring its bell for up to a second", ticket.vgpu);
                 isChanged = true;
             }
         }
     }
 
-    /** Ends the thread; workers that are left may launch. */
+    /** Ends the thread; the remaining workers may launch at any time. */
     @Override
     public void close() {
         closed = true;

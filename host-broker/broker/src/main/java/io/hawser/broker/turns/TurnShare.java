@@ -4,13 +4,19 @@ import io.hawser.shm.turns.TurnPage;
 import java.util.ArrayList;
 import java.util.List;
 
-/** One vGPU's part in the turns on a GPU: its workers, which have its turn together, and the time that it has used. */
+/** One vGPU's part in the turns on a GPU: its workers, which share its turn, and the time that it has used. */
 final class TurnShare {
-    /** What a weight is measured by: with this one, virtual time is time. */
+    /** The weight at which virtual time equals time. */
     private static final int UNIT = 100;
-    /** A guest may have slept while it waited for the turn, so that it is later after its first work in it. */
+    /**
+     * Patience, in multiples of the linger time, before the first return in a turn: the guest may have slept while it
+     * waited for the turn, so its first return is later.
+     */
     static final int FIRST_LINGERS = 4;
-    /** Soon returns count 1, late ones as much as 8 of them, within these bounds; with 2 it is expected back. */
+    /**
+     * A soon return counts +1 and a late one -8, within these bounds. From 2 on the queue expects the vGPU to return
+     * soon.
+     */
     private static final int LATE = 8;
     private static final int ENOUGH_RETURNS = 2;
     private static final int MIN_RETURNS = -4;
@@ -26,16 +32,16 @@ final class TurnShare {
     private boolean wants;
     private boolean busy;
     private long idleSinceNs;
-    private int returns; // soon after the end of its work, against late ones
-    private boolean hasReturned; // after work that it has done since it was given the turn
+    private int returns; // soon ones minus late ones
+    private boolean hasReturned; // to more work in the present turn
 
     TurnShare(String vgpu, int weight, int permit) {
         this.vgpu = vgpu;
         this.permit = permit;
-        weigh(weight);
+        setWeight(weight);
     }
 
-    void weigh(int newWeight) {
+    void setWeight(int newWeight) {
         if (newWeight < 1) {
             throw new IllegalArgumentException("a weight must be 1 or more: vgpu=" + vgpu + " weight=" + newWeight);
         }
@@ -51,12 +57,12 @@ final class TurnShare {
         seat.permit(permit);
     }
 
-    /** Tells all workers; those that come later are told the same. */
-    void permit(int told) {
-        if (told != permit) {
-            permit = told;
+    /** Sends the permit to all present and later workers. */
+    void permit(int newPermit) {
+        if (newPermit != permit) {
+            permit = newPermit;
             for (Seat seat : seats) {
-                seat.permit(told);
+                seat.permit(newPermit);
             }
         }
     }
@@ -66,9 +72,9 @@ final class TurnShare {
     }
 
     /**
-     * Reads what the workers say.
+     * Reads the workers' states.
      *
-     * @param lingerNs after the end of its work, work that comes is soon.
+     * @param lingerNs limit for a soon return after the end of the work.
      */
     void read(long nowNs, long lingerNs) {
         boolean anyWants = false;
@@ -81,7 +87,8 @@ final class TurnShare {
         if (wants && !anyWants) {
             idleSinceNs = nowNs;
         } else if (!wants && anyWants && idleSinceNs != 0) {
-            // A late one is counted only where it was waited for: of one that has no turn, it may be seen late.
+            // Only recordAbsence() counts late returns, because the queue may see a return late when the vGPU has no
+            // turn.
             returns = Math.min(returns + (nowNs - idleSinceNs <= patience(lingerNs) ? 1 : 0), MAX_RETURNS);
             hasReturned = true;
         }
@@ -89,13 +96,13 @@ final class TurnShare {
         busy = anyBusy;
     }
 
-    /** Whether it has something running or to be launched. */
+    /** Whether the vGPU has running work or work to launch. */
     boolean wants() {
         return wants;
     }
 
-    /** Whether it has something running, as it says. */
-    boolean busy() {
+    /** Whether the vGPU reports running work. */
+    boolean isBusy() {
         return busy;
     }
 
@@ -103,43 +110,46 @@ final class TurnShare {
         return idleSinceNs;
     }
 
-    /** Whether it mostly comes back soon. */
-    boolean comesBack() {
+    /** Whether the vGPU mostly returns soon. */
+    boolean returnsSoon() {
         return returns >= ENOUGH_RETURNS;
     }
 
-    /** It was waited for in its turn, and did not come back soon. */
-    void stayedAway() {
+    /** Counts a late return: the queue waited for the vGPU in its turn in vain. */
+    void recordAbsence() {
         returns = Math.max(returns - LATE, MIN_RETURNS);
     }
 
-    /** It is given the turn. */
-    void begin() {
+    /** Notes the start of the vGPU's turn. */
+    void startTurn() {
         hasReturned = false;
     }
 
-    /** Whether it has come back after work that it has done in this turn. */
+    /** Whether the vGPU has issued more work after it finished work in this turn. */
     boolean hasReturned() {
         return hasReturned;
     }
 
-    /** How long after the end of its work it may be expected back. */
+    /** How long after the end of its work the queue waits for the vGPU. */
     long patience(long lingerNs) {
         return lingerNs * (hasReturned ? 1 : FIRST_LINGERS);
     }
 
-    /** Whether it counts for the virtual time of the GPU. */
-    boolean active() {
+    /** Whether the vGPU counts for the virtual time of the GPU. */
+    boolean isActive() {
         return active;
     }
 
-    /** It wants the GPU again: what it has not used while it did not is lost, but for a turn. */
-    void begin(double clockNs, long quantumNs) {
+    /**
+     * Counts the vGPU for the virtual time again. Of the time that it did not use while inactive it keeps one turn at
+     * most.
+     */
+    void activate(double clockNs, long quantumNs) {
         active = true;
         virtualNs = Math.max(virtualNs, clockNs - inVirtual(quantumNs));
     }
 
-    void rest() {
+    void deactivate() {
         active = false;
     }
 
@@ -160,12 +170,12 @@ final class TurnShare {
         virtualNs = ns;
     }
 
-    /** What a time is in this share's virtual time. */
+    /** Converts a time to this share's virtual time. */
     double inVirtual(double ns) {
         return ns * UNIT / weight;
     }
 
-    /** How long this share alone takes to use up so much virtual time; 0 for what is over. */
+    /** Time in which this share alone uses up a virtual time; 0 for a negative one. */
     long untilUsed(double virtual) {
         return (long) Math.max(0, virtual * weight / UNIT);
     }

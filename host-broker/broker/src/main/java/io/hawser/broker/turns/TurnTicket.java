@@ -6,9 +6,9 @@ import io.hawser.shm.turns.TurnPage;
 import java.io.IOException;
 import java.util.List;
 
-/** One worker's page and bell. Made by any thread, then the scheduler's, which closes it. */
+/** One worker's page and bell. Any thread makes it; then only the scheduler uses and closes it. */
 final class TurnTicket implements Seat {
-    /** A bell that rings more often is not listened to until the second is over; its page is looked at all the same. */
+    /** Rings in a window before the scheduler mutes the bell until the window's end; it still reads the page. */
     private static final int MAX_RINGS_A_WINDOW = 20_000;
     private static final long WINDOW_NS = 1_000_000_000;
 
@@ -40,7 +40,7 @@ final class TurnTicket implements Seat {
         page = mapped;
     }
 
-    /** What the worker maps. */
+    /** Descriptor of the page that the worker maps. */
     int pageDescriptor() {
         return pageDescriptor;
     }
@@ -55,8 +55,12 @@ final class TurnTicket implements Seat {
         page.permit(permit);
     }
 
-    /** Takes the bell's count back; whether it is to be listened to further. */
-    boolean heard(long nowNs) throws IOException {
+    /**
+     * Resets the bell's count.
+     *
+     * @return whether the bell is still below its limit.
+     */
+    boolean acceptRing(long nowNs) throws IOException {
         bell.poll(0);
         if (nowNs - windowNs > WINDOW_NS) {
             windowNs = nowNs;
@@ -65,13 +69,13 @@ final class TurnTicket implements Seat {
         return ++rings <= MAX_RINGS_A_WINDOW;
     }
 
-    /** Whether it rang too often, and the time is not over. */
+    /** Whether the bell is muted: it rang too often in a window that has not ended. */
     boolean isMuted(long nowNs) {
         return rings > MAX_RINGS_A_WINDOW && nowNs - windowNs <= WINDOW_NS;
     }
 
     void close() {
-        page.permit(TurnPage.FREE); // should its worker outlive this
+        page.permit(TurnPage.FREE); // in case the worker outlives the ticket
         page.close();
         bell.close();
         Descriptors.close(pageDescriptor);

@@ -1,2 +1,2 @@
-/** Turns of vGPUs that share a GPU: who may launch kernels, by the time that each has used. */
+/** Turns of vGPUs that share a GPU: which vGPU may launch kernels, by the time that each has used. */
 package io.hawser.broker.turns;

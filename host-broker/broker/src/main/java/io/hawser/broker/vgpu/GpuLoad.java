@@ -3,23 +3,24 @@ package io.hawser.broker.vgpu;
 import io.hawser.broker.model.Device;
 
 /**
- * What is promised of one GPU.
+ * The reservations on one GPU.
  *
  * @param device the GPU.
- * @param vgpus that are placed on it.
+ * @param vgpus number of vGPUs placed on it.
  * @param shares sum of their compute shares.
- * @param reservedBytes memory that is reserved on it.
- * @param contexts of workers that are counted on: those kept ready, and one at least of each vGPU that reserves memory.
- * @param contextBytes what one of them costs there; 0 while nobody knows.
- * @param exclusive name of the vGPU that has it alone; empty when none does.
- * @param shared name of one that is placed on it; empty when none is.
- * @param failing whether workers for it do not start.
+ * @param reservedBytes memory reserved on it.
+ * @param contexts number of workers' contexts to reserve: the spare workers, the sessions, and at least one for each
+ *     vGPU that reserves memory.
+ * @param contextBytes memory of one context there; 0 while unknown.
+ * @param exclusive name of the vGPU that uses the GPU exclusively; empty when none does.
+ * @param shared name of one vGPU placed on it; empty when none is.
+ * @param failing whether workers for it fail to start.
  */
 public record GpuLoad(Device device, int vgpus, int shares, long reservedBytes, int contexts,
     long contextBytes, String exclusive, String shared, boolean failing) {
 
-    /** Memory that is spoken for. */
-    public long spokenForBytes() {
+    /** Memory reserved by vGPUs and contexts. */
+    public long committedBytes() {
         return reservedBytes + contexts * contextBytes;
     }
 }

@@ -12,15 +12,15 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Which GPUs a vGPU gets.
+ * Chooses the GPUs of a vGPU.
  *
- * @param policy where one goes that may have any.
+ * @param policy for vGPUs that accept any GPU.
  * @param overcommit how many times a GPU's memory may be reserved.
  */
 public record Placement(Policy policy, double overcommit) {
     private static final double MOST_OVERCOMMIT = 16;
 
-    /** Where a vGPU goes that may have any GPU; among equals, the first in the workers' order. */
+    /** The preferred GPU for a vGPU that accepts any; among equals, the first in the workers' order. */
     public enum Policy implements Labelled {
         /** The least sum of compute shares, then the least reserved memory. */
         LEAST_LOADED(Comparator.comparingInt(GpuLoad::shares).thenComparingLong(GpuLoad::reservedBytes)),
@@ -37,7 +37,7 @@ public record Placement(Policy policy, double overcommit) {
         }
     }
 
-    /** There is no place; the message names the rule and the numbers. */
+    /** No GPU fits; the message names the rule and the numbers. */
     static final class NoPlaceException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -47,9 +47,9 @@ public record Placement(Policy policy, double overcommit) {
     }
 
     /**
-     * As settings say.
+     * Takes the placement from the settings.
      *
-     * @throws IllegalArgumentException when they cannot be; names the setting.
+     * @throws IllegalArgumentException when a setting is invalid; the message names it.
      */
     public static Placement of(String policy, double overcommit) {
         if (!(overcommit >= 1 && overcommit <= MOST_OVERCOMMIT)) {
@@ -64,17 +64,18 @@ public record Placement(Policy policy, double overcommit) {
     }
 
     /**
-     * UUIDs for a vGPU, in its order.
+     * Chooses the GPUs of a vGPU.
      *
-     * @param gpus what is promised of each already, in the workers' order, without this vGPU.
-     * @throws NoPlaceException when a rule forbids every choice; names it.
+     * @param gpus present reservations on each GPU, in the workers' order, without this vGPU.
+     * @return UUIDs, in the vGPU's order.
+     * @throws NoPlaceException when a rule forbids every choice; the message names it.
      */
     List<String> place(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
         if (vgpu.gpus().kind() == GpuChoice.Kind.ANY) {
             return List.of(any(vgpu, gpus).device().uuid());
         }
         List<String> uuids = named(vgpu, gpus);
-        hold(vgpu, uuids, gpus);
+        requireFit(vgpu, uuids, gpus);
         return uuids;
     }
 
@@ -106,8 +107,12 @@ public record Placement(Policy policy, double overcommit) {
         }
     }
 
-    /** Whether a vGPU can be, or stay, on these GPUs. */
-    void hold(Vgpu vgpu, List<String> uuids, List<GpuLoad> gpus) throws NoPlaceException {
+    /**
+     * Checks that a vGPU fits on these GPUs.
+     *
+     * @throws NoPlaceException when it does not.
+     */
+    void requireFit(Vgpu vgpu, List<String> uuids, List<GpuLoad> gpus) throws NoPlaceException {
         for (String uuid : uuids) {
             GpuLoad gpu = gpus.stream().filter(g -> g.device().uuid().equals(uuid)).findFirst()
                 .orElseThrow(() -> new NoPlaceException("a vGPU's GPU must be there: vgpu=" + vgpu.name() + " gpu="
@@ -119,7 +124,7 @@ public record Placement(Policy policy, double overcommit) {
         }
     }
 
-    /** Why a GPU cannot be it; null when it can. */
+    /** Why a GPU does not fit; null when it does. */
     private String objection(Vgpu vgpu, GpuLoad gpu) {
         String uuid = gpu.device().uuid();
         if (!gpu.exclusive().isEmpty()) {
@@ -130,22 +135,25 @@ public record Placement(Policy policy, double overcommit) {
                 + " vgpu=" + gpu.shared();
         }
         long total = gpu.device().totalBytes();
-        // Its first context is in the price: without, it could not use what it has reserved.
-        boolean fits = vgpu.memoryBytes() + gpu.contextBytes() <= limitBytes(total) - gpu.spokenForBytes();
+        // The reservation includes the vGPU's first context: otherwise the vGPU could not use all memory that it has
+        // reserved.
+        boolean fits = vgpu.memoryBytes() + gpu.contextBytes() <= limitBytes(total) - gpu.committedBytes();
         if (vgpu.reserves() && total > 0 && (!fits || vgpu.memoryBytes() > total)) {
             return String.format(Locale.ROOT, "the GPU's memory is all reserved: gpu=%s wantedBytes=%d freeBytes=%d "
                 + "totalBytes=%d reservedBytes=%d contexts=%d contextBytes=%d overcommit=%.2f", uuid,
-                vgpu.memoryBytes(), Math.max(0, limitBytes(total) - gpu.spokenForBytes() - gpu.contextBytes()), total,
+                vgpu.memoryBytes(), Math.max(0, limitBytes(total) - gpu.committedBytes() - gpu.contextBytes()), total,
                 gpu.reservedBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
         }
         return null;
     }
 
-    /** Why a GPU has no room for one more worker's context; null when it has, or when contexts cost nothing there. */
+    /**
+     * Why a GPU has no room for another worker's context; null when it has room, or when contexts use no memory there.
+     */
     String contextObjection(GpuLoad gpu) {
         long total = gpu.device().totalBytes();
         if (total == 0 || gpu.contextBytes() == 0
-            || gpu.spokenForBytes() + gpu.contextBytes() <= limitBytes(total)) {
+            || gpu.committedBytes() + gpu.contextBytes() <= limitBytes(total)) {
             return null;
         }
         return String.format(Locale.ROOT, "the GPU's memory has no room for one more context: gpu=%s totalBytes=%d "

@@ -21,27 +21,27 @@ import java.util.UUID;
 import java.util.regex.Pattern;
 
 /**
- * What somebody wants a vGPU to be; what is null is left as it is, or has its default. Nothing of it is checked before
- * {@link #create} or {@link #change}.
+ * A request for a vGPU or its change. A null field keeps its value, or selects the default. {@link #create} and {@link
+ * #change} check the fields.
  */
 public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
     String gpus, Collection<String> carriers, Integer maxSessions) {
-    /** Names end up in logs, metrics, addresses and files' names. */
+    /** Characters that are safe in logs, metrics, addresses and file names. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}");
-    private static final int MAX_OWNER_CHARACTERS = 256; // as the database has it
-    private static final int MAX_GPUS_CHARACTERS = 2048; // as the database has it; 50 whole UUIDs
+    private static final int MAX_OWNER_CHARACTERS = 256; // column width in the database
+    private static final int MAX_GPUS_CHARACTERS = 2048; // column width in the database; room for 50 UUIDs
     private static final int MAX_SESSIONS = 1_000_000; // more than any machine has processes
 
-    /** As settings have it. */
+    /** Takes the fields from the settings. */
     public static VgpuDraft of(BrokerConfig.Vgpu settings) {
         return new VgpuDraft(null, null, settings.memoryBytes().asLongValue(), settings.computeShare(),
             settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions());
     }
 
     /**
-     * A new vGPU of this.
+     * Makes a new vGPU from the draft.
      *
-     * @throws VgpuException of kind INVALID; names the rule.
+     * @throws VgpuException of kind INVALID; the message names the rule.
      */
     public Vgpu create(String name, Origin origin, Instant now) throws VgpuException {
         if (name == null || !NAME.matcher(name).matches()) {
@@ -53,9 +53,9 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
     }
 
     /**
-     * A vGPU after this; {@code changed} is now even if nothing else differs.
+     * Applies the draft to a vGPU; {@code changed} becomes now even if nothing else differs.
      *
-     * @throws VgpuException of kind INVALID; names the rule.
+     * @throws VgpuException of kind INVALID; the message names the rule.
      */
     public Vgpu change(Vgpu before, Instant now) throws VgpuException {
         return new Vgpu(before.name(), before.id(), owner(before.owner()),

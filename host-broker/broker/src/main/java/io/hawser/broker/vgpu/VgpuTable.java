@@ -27,45 +27,48 @@ import java.util.function.ToLongFunction;
 import org.jboss.logging.Logger;
 
 /**
- * The vGPUs in memory: how guests are admitted to each, and its place on the GPUs. No method waits or writes to the
- * database; {@code VgpuService} changes both together. Event loop only, except {@link #list}, {@link #find} and
- * {@link #gpus}.
+ * The vGPUs in memory: the admission of guests to each, and its place on the GPUs. No method waits or writes to the
+ * database; {@code VgpuService} changes both together. Event loop only, except {@link #list}, {@link #find} and {@link
+ * #gpus}.
  */
 public final class VgpuTable {
     private static final Logger LOG = Logger.getLogger(VgpuTable.class);
-    private static final int MAX_VGPUS = 10_000; // each is some hundred bytes, and is looked at when one is placed
-    /** Under MPS, percentages of one set of GPUs for which workers are kept ready: each worker costs GPU memory. */
+    private static final int MAX_VGPUS = 10_000; // each takes some hundred bytes, and each placement reads all
+    /**
+     * Under MPS, the number of percentages on one set of GPUs for which the broker keeps workers ready; each worker
+     * costs GPU memory.
+     */
     private static final int MAX_PERCENTAGES = 4;
 
-    /** Told of each change, on the event loop. */
+    /** Receives each change, on the event loop. */
     @FunctionalInterface
     public interface Listener {
         /**
-         * A vGPU is another than before; sessions and tokens that come and go are changes too.
+         * A vGPU has changed; its number of sessions and tokens counts too.
          *
-         * @param before null for a new one.
-         * @param after null for one that is no more.
+         * @param before null for a new vGPU.
+         * @param after null for a deleted vGPU.
          */
         void changed(VgpuView before, VgpuView after);
     }
 
     /**
-     * Where vGPUs are from now on.
+     * The result of a placement.
      *
-     * @param moved UUIDs by name of those that have other GPUs than before.
-     * @param lost names of those whose sessions have lost their GPUs.
+     * @param moved new UUIDs by name, of vGPUs whose GPUs have changed.
+     * @param lost names of vGPUs whose sessions have lost their GPUs.
      */
     public record Settled(Map<String, List<String>> moved, Set<String> lost) { }
 
-    /** A vGPU as it is to be, and its GPUs. */
+    /** A planned vGPU and its GPUs. */
     public record Planned(Vgpu vgpu, List<String> home) { }
 
     private static final class Entry {
         private Vgpu vgpu;
-        private List<String> home; // where it is, or was before its GPU went
+        private List<String> home; // its GPUs, or its last GPUs
         private VgpuState state = VgpuState.WAITING;
         private String problem = "";
-        private String closed = ""; // why nobody is let in for the moment
+        private String closed = ""; // why the vGPU refuses guests for now
         private int sessions;
         private int tokens;
 
@@ -74,7 +77,7 @@ public final class VgpuTable {
             this.home = List.copyOf(home);
         }
 
-        boolean on(String uuid) {
+        boolean isOn(String uuid) {
             return state == VgpuState.READY && home.contains(uuid);
         }
 
@@ -91,15 +94,15 @@ public final class VgpuTable {
     private final ConcurrentSkipListMap<String, VgpuView> pictures = new ConcurrentSkipListMap<>();
     private final Map<String, Long> contextBytes = new HashMap<>();
     private List<Device> devices = List.of();
-    private boolean known; // which GPUs there are
-    private boolean byPercentage; // workers have their vGPU's part of a GPU from their start
+    private boolean isKnown; // the workers have reported the GPUs
+    private boolean byPercentage; // a worker gets its vGPU's part of a GPU at its start
     private volatile List<GpuLoad> gpuPicture = List.of();
 
     /**
      * Makes an empty table.
      *
-     * @param spareWorkers kept ready of each kind.
-     * @param failing whether workers for a GPU do not start, by its UUID.
+     * @param spareWorkers number of workers to keep ready of each kind.
+     * @param failing whether workers for a GPU fail to start, by its UUID.
      */
     public VgpuTable(Placement placement, int spareWorkers, Predicate<String> failing) {
         this.placement = placement;
@@ -107,12 +110,12 @@ public final class VgpuTable {
         this.failing = failing;
     }
 
-    /** Tells someone of each change from now on. */
+    /** Adds a listener. */
     public void addListener(Listener listener) {
         listeners.add(listener);
     }
 
-    /** Each vGPU's share is a percentage of its GPUs, under MPS. Before the first vGPU. */
+    /** Makes each vGPU's share a percentage of its GPUs, for MPS. The call precedes the first vGPU. */
     public void shareByPercentage() {
         byPercentage = true;
     }
@@ -127,35 +130,35 @@ public final class VgpuTable {
         return Optional.ofNullable(pictures.get(name));
     }
 
-    /** What is promised of each GPU, in the workers' order; empty before they are known. Any thread. */
+    /** Reservations on each GPU, in the workers' order; empty before the broker knows the GPUs. Any thread. */
     public List<GpuLoad> gpus() {
         return gpuPicture;
     }
 
-    /** Whether there is such a vGPU, and it is not about to go. */
+    /** Whether the vGPU exists and accepts guests. */
     public boolean has(String name) {
         Entry entry = entries.get(name);
         return entry != null && entry.closed.isEmpty();
     }
 
-    /** How placement is done. Any thread. */
+    /** The rules of placement. Any thread. */
     public Placement placement() {
         return placement;
     }
 
-    /** What part of its GPUs a vGPU's workers have, as {@link WorkerKind} says it. Any thread. */
+    /** The percentage of its GPUs that a vGPU's workers have, as in {@link WorkerKind}. Any thread. */
     public int percentage(String name) {
         return find(name).map(view -> percentage(view.vgpu())).orElse(WorkerKind.WHOLE);
     }
 
     private int percentage(Vgpu vgpu) {
         boolean isShared = byPercentage && vgpu.mode() == Sharing.SHARED;
-        return isShared ? vgpu.computeShare() : WorkerKind.WHOLE; // who is alone on its GPUs has all of them
+        return isShared ? vgpu.computeShare() : WorkerKind.WHOLE; // an exclusive vGPU has all of its GPUs
     }
 
     /**
-     * The kinds of workers to keep ready: for the sets of GPUs that some vGPU has, and of each set those percentages
-     * that most vGPUs have.
+     * The kinds of workers to keep ready: for each set of GPUs that some vGPU has, the percentages that most of its
+     * vGPUs have.
      */
     public Set<WorkerKind> kinds() {
         return kinds(null);
@@ -176,7 +179,7 @@ public final class VgpuTable {
         return kinds;
     }
 
-    /** Why a guest cannot come now, for the guest too; null when it can. */
+    /** Why the vGPU refuses a guest now, as a message for the guest; null when it accepts the guest. */
     public String objection(String name, Carrier carrier) {
         Entry entry = entries.get(name);
         if (entry == null) {
@@ -196,15 +199,15 @@ public final class VgpuTable {
         if (entry.state == VgpuState.UNPLACED) {
             return "the vGPU has no GPU: vgpu=" + name + ": " + entry.problem;
         }
-        boolean inThePrice = vgpu.reserves() && entry.sessions == 0;
-        if (inThePrice || contextBytes.isEmpty() || entry.state == VgpuState.WAITING) {
+        boolean isContextReserved = vgpu.reserves() && entry.sessions == 0;
+        if (isContextReserved || contextBytes.isEmpty() || entry.state == VgpuState.WAITING) {
             return null;
         }
         return loads(null).stream().filter(gpu -> entry.home.contains(gpu.device().uuid()))
             .map(placement::contextObjection).filter(o -> o != null).findFirst().orElse(null);
     }
 
-    /** A session of it begins: it counts until {@link #leave}. */
+    /** Counts a new session of a vGPU until {@link #leave}. */
     public Vgpu enter(String name) {
         Entry entry = entries.get(name);
         entry.sessions++;
@@ -212,7 +215,7 @@ public final class VgpuTable {
         return entry.vgpu;
     }
 
-    /** A session of it is over. */
+    /** Ends the count of a session of a vGPU. */
     public void leave(String name) {
         Entry entry = entries.get(name);
         if (entry != null) {
@@ -221,8 +224,8 @@ public final class VgpuTable {
         }
     }
 
-    /** So many tokens open it. */
-    public void tokens(String name, int tokens) {
+    /** Sets the number of tokens of a vGPU. */
+    public void setTokenCount(String name, int tokens) {
         Entry entry = entries.get(name);
         if (entry != null) {
             entry.tokens = tokens;
@@ -230,20 +233,20 @@ public final class VgpuTable {
         }
     }
 
-    /** What a worker's context costs on a GPU, as somebody has measured. */
-    public void contextCost(String uuid, long bytes) {
+    /** Sets the measured memory of a worker's context on a GPU. */
+    public void setContextBytes(String uuid, long bytes) {
         if (contextBytes.getOrDefault(uuid, 0L) != bytes) {
             contextBytes.put(uuid, bytes);
             gpuPicture = loads(null);
         }
     }
 
-    /** What the database is to have, the oldest first. */
+    /** The vGPUs as the database must store them, the oldest first. */
     public List<VgpuStore.Kept> kept() {
         return entries.values().stream().map(entry -> new VgpuStore.Kept(entry.vgpu, entry.home)).toList();
     }
 
-    /** One that is in the database; settled by {@link #settle}. */
+    /** Adds a vGPU from the database; {@link #settle} then places it. */
     public void load(Vgpu vgpu, List<String> home) {
         Entry entry = new Entry(vgpu, home);
         entries.put(vgpu.name(), entry);
@@ -251,17 +254,17 @@ public final class VgpuTable {
     }
 
     /**
-     * These GPUs there are from now on: each vGPU stays where it was, or is placed.
+     * Sets the present GPUs: each vGPU stays on its GPUs, or gets others.
      *
      * @param present in the workers' order; empty when all are lost.
      */
     public Settled settle(List<Device> present) {
         devices = List.copyOf(present);
-        known = true;
+        isKnown = true;
         return settle();
     }
 
-    /** Looks at all that have no place, or have lost it. */
+    /** Places all vGPUs that have no place or have lost it. */
     Settled settle() {
         return settle(entries.values());
     }
@@ -272,12 +275,12 @@ public final class VgpuTable {
         Set<String> uuids = new HashSet<>();
         devices.forEach(device -> uuids.add(device.uuid()));
         List<Entry> homeless = new ArrayList<>();
-        for (Entry entry : known ? some : List.<Entry>of()) {
+        for (Entry entry : isKnown ? some : List.<Entry>of()) {
             boolean all = entry.vgpu.gpus().kind() == GpuChoice.Kind.ALL
                 && !entry.home.equals(devices.stream().map(Device::uuid).toList());
             boolean present = !entry.home.isEmpty() && uuids.containsAll(entry.home);
             if (present && entry.state != VgpuState.UNPLACED && (!all || entry.sessions > 0)) {
-                is(entry, VgpuState.READY, ""); // without a look at the rules: it was promised
+                setState(entry, VgpuState.READY, ""); // no check of the rules: its place was promised
             } else {
                 if (entry.state == VgpuState.READY) {
                     lost.add(entry.vgpu.name());
@@ -293,14 +296,18 @@ public final class VgpuTable {
         return new Settled(moved, lost);
     }
 
-    /** Finds a place for one that has none; its GPUs when they are others than before. */
+    /**
+     * Finds a place for a vGPU without one.
+     *
+     * @return the GPUs, if they differ from the last ones.
+     */
     private Optional<List<String>> find(Entry entry, Set<String> uuids) {
         List<GpuLoad> loads = loads(entry);
         try {
             List<String> home;
             if (entry.vgpu.gpus().kind() == GpuChoice.Kind.LIST && !entry.home.isEmpty()) {
-                home = entry.home; // a number in its list may be another GPU's by now
-                placement.hold(entry.vgpu, home, loads);
+                home = entry.home; // an index in its list may denote another GPU by now
+                placement.requireFit(entry.vgpu, home, loads);
             } else if (entry.vgpu.gpus().kind() == GpuChoice.Kind.ANY && uuids.containsAll(entry.home)
                 && !entry.home.isEmpty() && fits(entry.vgpu, entry.home, loads)) {
                 home = entry.home;
@@ -309,30 +316,30 @@ public final class VgpuTable {
             }
             boolean other = !home.equals(entry.home);
             entry.home = home;
-            is(entry, VgpuState.READY, "");
+            setState(entry, VgpuState.READY, "");
             if (other) {
-                LOG.infof("vGPU %s is placed: gpus=%s", entry.vgpu.name(), home);
+                LOG.infof("placed vGPU %s: gpus=%s", entry.vgpu.name(), home);
             }
             return other ? Optional.of(home) : Optional.empty();
         } catch (Placement.NoPlaceException e) {
             if (!e.getMessage().equals(entry.problem)) {
-                LOG.errorf("the vGPU %s cannot be used: %s", entry.vgpu.name(), e.getMessage());
+                LOG.errorf("vGPU %s has no GPU: %s", entry.vgpu.name(), e.getMessage());
             }
-            is(entry, VgpuState.UNPLACED, e.getMessage());
+            setState(entry, VgpuState.UNPLACED, e.getMessage());
             return Optional.empty();
         }
     }
 
     private boolean fits(Vgpu vgpu, List<String> home, List<GpuLoad> loads) {
         try {
-            placement.hold(vgpu, home, loads);
+            placement.requireFit(vgpu, home, loads);
             return true;
         } catch (Placement.NoPlaceException e) {
-            return false; // placed anew, which says why not
+            return false; // the caller's new placement reports the reason
         }
     }
 
-    private void is(Entry entry, VgpuState state, String problem) {
+    private void setState(Entry entry, VgpuState state, String problem) {
         if (entry.state == state && entry.problem.equals(problem)) {
             return;
         }
@@ -341,40 +348,42 @@ public final class VgpuTable {
         publish(entry);
     }
 
-    /** What a vGPU has of a GPU's memory now. */
+    /** Memory of a GPU that a vGPU has now. */
     public Amount amount(String name, Device device) {
         Entry entry = entries.get(name);
-        if (entry == null || !entry.on(device.uuid())) {
+        if (entry == null || !entry.isOn(device.uuid())) {
             return Amount.NONE;
         }
         if (entry.vgpu.reserves()) {
             return Amount.quota(entry.vgpu.memoryBytes(), device.totalBytes());
         }
-        return Amount.bestEffort(device.totalBytes(), entries.values().stream().filter(e -> e.on(device.uuid()))
+        return Amount.bestEffort(device.totalBytes(), entries.values().stream().filter(e -> e.isOn(device.uuid()))
             .mapToLong(e -> e.vgpu.memoryBytes()).sum());
     }
 
-    /** Where a session of it runs: UUIDs in its order; empty while the GPUs are not known, or it has none. */
+    /**
+     * GPUs of a vGPU's sessions: UUIDs in its order; empty while the broker does not know the GPUs, or without a place.
+     */
     public List<String> home(String name) {
         Entry entry = entries.get(name);
         return entry == null || entry.state != VgpuState.READY ? List.of() : entry.home;
     }
 
-    /** Where a new one would go. */
+    /** Plans the place of a new vGPU. */
     public Planned plan(Vgpu vgpu) throws VgpuException {
         if (entries.containsKey(vgpu.name())) {
-            throw VgpuException.conflict("there is a vGPU of this name: vgpu=" + vgpu.name());
+            throw VgpuException.conflict("a vGPU with this name already exists: vgpu=" + vgpu.name());
         }
         if (entries.size() >= MAX_VGPUS) {
-            throw VgpuException.conflict("a broker has so many vGPUs at most: max=" + MAX_VGPUS);
+            throw VgpuException.conflict("the broker has its maximum of vGPUs: max=" + MAX_VGPUS);
         }
         return new Planned(vgpu, place(vgpu, null));
     }
 
     private List<String> place(Vgpu vgpu, Entry except) throws VgpuException {
-        if (!known) {
+        if (!isKnown) {
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE,
-                "no worker has told yet which GPUs there are; a vGPU can be placed when one has");
+                "no worker has reported the GPUs yet; the broker can place vGPUs only afterwards");
         }
         try {
             return placement.place(vgpu, loads(except));
@@ -383,14 +392,14 @@ public final class VgpuTable {
         }
     }
 
-    /** A planned one is in the database. */
+    /** Adds a planned vGPU, after its insertion into the database. */
     public Settled add(Planned planned) {
         load(planned.vgpu, planned.home);
         return settle(List.of(entries.get(planned.vgpu.name())));
     }
 
     /**
-     * What it would be after a change. Nobody is let in until {@link #change} or {@link #open} when it moves.
+     * Plans a change. If the vGPU moves, it refuses guests until {@link #change} or {@link #open}.
      *
      * @param usedBytes memory that its sessions hold on a GPU, by its UUID.
      */
@@ -416,7 +425,7 @@ public final class VgpuTable {
         boolean same = after.gpus().equals(before.gpus()) && entry.state == VgpuState.READY;
         if (!same || !fits(after, home, loads(entry))) {
             if (entry.sessions > 0) {
-                hold(after, home, entry);
+                requireFit(after, home, entry);
             }
             home = place(after, entry);
         }
@@ -426,15 +435,15 @@ public final class VgpuTable {
         return new Planned(after, home);
     }
 
-    private void hold(Vgpu vgpu, List<String> home, Entry entry) throws VgpuException {
+    private void requireFit(Vgpu vgpu, List<String> home, Entry entry) throws VgpuException {
         try {
-            placement.hold(vgpu, home, loads(entry));
+            placement.requireFit(vgpu, home, loads(entry));
         } catch (Placement.NoPlaceException e) {
             throw VgpuException.conflict(e.getMessage());
         }
     }
 
-    /** A planned change is in the database. */
+    /** Applies a planned change, after its write to the database. */
     public Settled change(Planned planned) {
         Entry entry = entries.get(planned.vgpu.name());
         entry.vgpu = planned.vgpu;
@@ -447,12 +456,12 @@ public final class VgpuTable {
         return settle();
     }
 
-    /** Lets nobody in any more, since it is to be deleted. */
+    /** Refuses further guests before the vGPU's deletion. */
     public void close(String name) throws VgpuException {
         existing(name).closed = "the vGPU is being deleted: vgpu=" + name;
     }
 
-    /** It stays after all. */
+    /** Accepts guests again after a failed deletion or move. */
     public void open(String name) {
         Entry entry = entries.get(name);
         if (entry != null) {
@@ -460,7 +469,7 @@ public final class VgpuTable {
         }
     }
 
-    /** It is not in the database any more. */
+    /** Removes a vGPU, after its deletion from the database. */
     public Settled remove(String name) {
         Entry entry = entries.remove(name);
         pictures.remove(name);
@@ -469,7 +478,7 @@ public final class VgpuTable {
         return settle();
     }
 
-    /** One by its name that is not being deleted or moved. */
+    /** Finds a vGPU that is neither being deleted nor moved. */
     private Entry existing(String name) throws VgpuException {
         Entry entry = entries.get(name);
         if (entry == null) {
@@ -500,7 +509,7 @@ public final class VgpuTable {
             String exclusive = "";
             String shared = "";
             for (Entry entry : entries.values()) {
-                if (entry == except || !entry.on(device.uuid())) {
+                if (entry == except || !entry.isOn(device.uuid())) {
                     continue;
                 }
                 vgpus++;

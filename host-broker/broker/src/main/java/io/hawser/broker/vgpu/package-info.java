@@ -1,2 +1,2 @@
-/** vGPUs: what they are, where they are placed, who makes and changes them. */
+/** vGPUs: their properties, their placement and their admission of guests. */
 package io.hawser.broker.vgpu;

@@ -10,8 +10,8 @@ import io.netty.util.ReferenceCountUtil;
 import java.net.InetSocketAddress;
 
 /**
- * The first handler of a connection. At the first byte of HTTP it puts the door's decoder in the place of Vert.x's:
- * behind the handler of TLS where there is one, which decides when that byte comes. Event loop of its connection only.
+ * The first handler of a connection. At the first byte of HTTP it replaces Vert.x's decoder by the door's decoder. With
+ * TLS it moves behind the TLS handler, which delivers that byte. Event loop of its connection only.
  */
 final class ArrivalHandler extends ChannelInboundHandlerAdapter {
     private final WebDoor door;
@@ -40,7 +40,7 @@ final class ArrivalHandler extends ChannelInboundHandlerAdapter {
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         ChannelPipeline pipeline = context.pipeline();
-        clock.bytesCame();
+        clock.noteBytes();
         SslHandler tls = inTls ? null : pipeline.get(SslHandler.class);
         if (tls != null) {
             pipeline.addAfter(pipeline.context(tls).name(), null, new ArrivalHandler(door, peer, clock, true));
@@ -58,9 +58,9 @@ final class ArrivalHandler extends ChannelInboundHandlerAdapter {
         ChannelHandlerContext decoder = pipeline.context(HttpRequestDecoder.class);
         ChannelHandlerContext encoder = pipeline.context(HttpResponseEncoder.class);
         if (decoder == null || encoder == null) {
-            // Without its limits no request may be read.
-            door.refused(WebRefusal.INTERNAL, peer, "the HTTP server must have a decoder that the door can replace: "
-                + "handlers=" + pipeline.names());
+            // The broker must not read a request without the door's limits.
+            door.recordRefusal(WebRefusal.INTERNAL, peer, "the HTTP server must have a decoder that the door can "
+                + "replace: handlers=" + pipeline.names());
             pipeline.channel().close();
             return false;
         }

@@ -7,7 +7,7 @@ import java.net.InetSocketAddress;
 import java.nio.channels.SocketChannel;
 import java.util.List;
 
-/** A listening socket that asks the door about each connection, before Vert.x sees it. */
+/** A listening socket that requests a place at the door for each connection, before Vert.x sees the connection. */
 final class DoorServerChannel extends NioServerSocketChannel {
     private final WebDoor door;
 
@@ -39,7 +39,7 @@ final class DoorServerChannel extends NioServerSocketChannel {
         return 1;
     }
 
-    /** A connection that gives its place back when its descriptor is closed, whatever closes it. */
+    /** A connection that releases its place on the close of its descriptor, whatever the cause. */
     private static final class DoorSocketChannel extends NioSocketChannel {
         private final Places.Place place;
 

@@ -15,7 +15,7 @@ final class DoorTransport extends JDKTransport {
         if (domainSocket) {
             return super.serverChannelFactory(true);
         }
-        // The bean: Vert.x is made before beans are, but opens its servers after them.
+        // Looks the bean up late: Vert.x starts before the beans exist, but opens its servers after them.
         return () -> new DoorServerChannel(CDI.current().select(WebDoor.class).get());
     }
 }

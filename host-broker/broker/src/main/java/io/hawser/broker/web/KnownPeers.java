@@ -4,9 +4,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.LongSupplier;
 
-/** Peers of which a request had a valid login of late. Thread-safe. */
+/** Peers with a recent valid login. Thread-safe. */
 final class KnownPeers {
-    /** Stops a user of many addresses from filling the memory; the peer whose login is longest ago goes. */
+    /** Stops a user with many addresses from filling the memory; the peer with the oldest login goes. */
     private static final int MAX_PEERS = 1024;
 
     private final long lifeNs;
@@ -28,7 +28,7 @@ final class KnownPeers {
         }
     }
 
-    /** Whether a peer's last login is young enough. */
+    /** Whether a peer's last login is recent enough. */
     synchronized boolean has(String peer) {
         Long since = loginNs.get(peer);
         if (since == null) {

@@ -5,9 +5,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Counts the connections of the REST interface, over all, by peer and by standing. Strangers never have the reserved
- * places. Of those, users of this machine always find one half, and trusted peers the other. Thread-safe; no method
- * waits for the network.
+ * Counts the connections of the REST interface in total, by peer and by standing. Strangers never get the reserved
+ * places. Half of those is for users of this machine, the other half for trusted peers. Thread-safe; no method waits
+ * for the network.
  */
 final class Places {
     private final int max;
@@ -20,7 +20,7 @@ final class Places {
     sealed interface Answer permits Place, Full { }
 
     /**
-     * No place.
+     * A refusal.
      *
      * @param detail the rule, for the log.
      */
@@ -37,7 +37,7 @@ final class Places {
             this.standing = standing;
         }
 
-        /** Gives the place back; a second call does nothing. */
+        /** Releases the place; a second call does nothing. */
         void release() {
             synchronized (Places.this) {
                 if (held) {
@@ -50,10 +50,10 @@ final class Places {
     }
 
     /**
-     * Makes the count.
+     * Starts without connections.
      *
      * @param max connections of all peers.
-     * @param reserved those of them that no stranger gets; below {@code max}.
+     * @param reserved number of them that strangers cannot use; below {@code max}.
      * @param maxPerPeer connections of one peer.
      */
     Places(int max, int reserved, int maxPerPeer) {
@@ -80,17 +80,17 @@ final class Places {
         int strangers = count(Standing.STRANGER);
         return count() < max && switch (standing) {
             case STRANGER -> strangers < max - reserved;
-            // Each leaves the other's half of the reserved places alone.
+            // Each standing leaves the other's half of the reserved places free.
             case LOCAL, TRUSTED -> strangers + count(standing) < max - reserved / 2;
         };
     }
 
-    /** Connections of one standing. */
+    /** Number of connections of one standing. */
     synchronized int count(Standing standing) {
         return perStanding.getOrDefault(standing, 0);
     }
 
-    /** Connections. */
+    /** Number of all connections. */
     synchronized int count() {
         return perStanding.values().stream().mapToInt(Integer::intValue).sum();
     }

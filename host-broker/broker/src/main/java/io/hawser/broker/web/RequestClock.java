@@ -7,8 +7,8 @@ import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
 /**
- * Closes a connection whose request is not there in time, however the peer spreads its bytes. The handshake of TLS
- * counts to the first request. Event loop of its connection only.
+ * Closes a connection whose request is incomplete at the timeout, however the peer spreads its bytes. The first
+ * request's time includes the TLS handshake. Event loop of its connection only.
  */
 final class RequestClock {
     private static final Logger LOG = Logger.getLogger(RequestClock.class);
@@ -23,7 +23,7 @@ final class RequestClock {
         this.peer = peer;
     }
 
-    /** Starts the time of a request; does nothing while one runs. */
+    /** Starts the timeout of a request; does nothing while one runs. */
     void start(Channel channel) {
         if (running == null && channel.isOpen()) {
             running = channel.eventLoop().schedule(() -> expire(channel), door.requestLimits().timeout().toMillis(),
@@ -32,11 +32,11 @@ final class RequestClock {
     }
 
     /** Notes that the peer has sent something. */
-    void bytesCame() {
+    void noteBytes() {
         bytes = true;
     }
 
-    /** Stops the time: the request is there, or the connection is closed. */
+    /** Stops the timeout: the request is complete, or the connection is closed. */
     void stop() {
         if (running != null) {
             running.cancel(false);
@@ -52,11 +52,11 @@ final class RequestClock {
             return;
         }
         if (bytes) {
-            door.refused(WebRefusal.TIMEOUT, peer, "a request must be there in time: timeoutMs="
+            door.recordRefusal(WebRefusal.TIMEOUT, peer, "a request must be complete in time: timeoutMs="
                 + door.requestLimits().timeout().toMillis());
         } else {
-            // Browsers connect ahead of their requests.
-            LOG.debugf("connection closed that sent nothing: peer=%s", peer);
+            // Browsers open connections ahead of their requests.
+            LOG.debugf("closed a connection without a request: peer=%s", peer);
         }
         channel.close();
     }

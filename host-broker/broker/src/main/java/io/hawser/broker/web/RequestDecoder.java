@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Netty's decoder of requests with the door's limits. The decoder refuses a request whose length has two meanings.
- * Event loop of its connection only.
+ * Netty's decoder of requests with the door's limits. It rejects a request of ambiguous length. Event loop of its
+ * connection only.
  */
 final class RequestDecoder extends HttpRequestDecoder {
     private static final Set<HttpVersion> VERSIONS = Set.of(HttpVersion.HTTP_1_0, HttpVersion.HTTP_1_1);
@@ -25,7 +25,7 @@ final class RequestDecoder extends HttpRequestDecoder {
     private final RequestClock clock;
     private int fields;
 
-    /** A request that the door does not pass on; the message holds nothing of the request's. */
+    /** The door rejects the request; the message contains no data of the request. */
     static final class MalformedException extends RuntimeException {
         private static final long serialVersionUID = 1;
 
@@ -61,7 +61,7 @@ final class RequestDecoder extends HttpRequestDecoder {
         return request;
     }
 
-    /** Netty calls this for each field of a head and of a trailer, as soon as the field's line is there. */
+    /** Netty calls this for each complete field line of a head and of a trailer. */
     @Override
     protected AsciiString splitHeaderName(byte[] line, int start, int length) {
         fields++;

@@ -16,9 +16,9 @@ import java.net.InetSocketAddress;
 import org.jboss.logging.Logger;
 
 /**
- * Counts the requests of a connection that lack a whole answer, and closes a connection that has too many. An answer
- * is whole once the socket has the last byte. Vert.x would queue requests without end. Event loop of its connection
- * only.
+ * Counts the requests of a connection without a complete answer, and closes a connection with too many. An answer is
+ * complete once the socket has the last byte. Without this limit Vert.x would queue any number of requests. Event loop
+ * of its connection only.
  */
 final class RequestGate extends ChannelDuplexHandler {
     private static final Logger LOG = Logger.getLogger(RequestGate.class);
@@ -45,7 +45,7 @@ final class RequestGate extends ChannelDuplexHandler {
             unanswered++;
             if (unanswered > limits.maxPipelined()) {
                 over = true;
-                door.refused(WebRefusal.PIPELINED, peer, "requests without an answer must be at most "
+                door.recordRefusal(WebRefusal.PIPELINED, peer, "requests without an answer must be at most "
                     + limits.maxPipelined());
                 ReferenceCountUtil.release(message);
                 context.close();
@@ -53,19 +53,20 @@ final class RequestGate extends ChannelDuplexHandler {
             }
         }
         if (message instanceof HttpObject part && part.decoderResult().isFailure()) {
-            note(part.decoderResult());
+            recordFailure(part.decoderResult());
         }
         context.fireChannelRead(message);
     }
 
-    /** Vert.x answers with the status and closes. */
-    private void note(DecoderResult result) {
+    /** Records a failure of the decoder; Vert.x answers with the status and closes the connection. */
+    private void recordFailure(DecoderResult result) {
         switch (result.cause()) {
-            case TooLongFrameException tooLong -> door.refused(WebRefusal.HEAD, peer, tooLong.getMessage());
-            case RequestDecoder.MalformedException bad -> door.refused(WebRefusal.MALFORMED, peer, bad.getMessage());
+            case TooLongFrameException tooLong -> door.recordRefusal(WebRefusal.HEAD, peer, tooLong.getMessage());
+            case RequestDecoder.MalformedException bad ->
+                door.recordRefusal(WebRefusal.MALFORMED, peer, bad.getMessage());
             case PrematureChannelClosureException left -> LOG.debugf("connection closed in a head: peer=%s", peer);
             // Netty's message may quote the peer.
-            case Throwable other -> door.refused(WebRefusal.MALFORMED, peer, other.getClass().getSimpleName());
+            case Throwable other -> door.recordRefusal(WebRefusal.MALFORMED, peer, other.getClass().getSimpleName());
         }
     }
 

@@ -22,8 +22,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jboss.logging.Logger;
 
 /**
- * The door of the REST interface and the page: decides at accept whether a connection gets a place, and counts and logs
- * what the door refuses. {@link DoorTransport} puts the door into Vert.x's server. Thread-safe.
+ * The door of the REST interface and the page. It decides at accept whether a connection gets a place, and counts and
+ * logs its refusals. {@link DoorTransport} installs the door in Vert.x's server. Thread-safe.
  */
 @ApplicationScoped
 public class WebDoor {
@@ -70,9 +70,10 @@ public class WebDoor {
     }
 
     /**
-     * A place for a peer that connects; null when there is none, which the door has logged and counted.
+     * Requests a place for a connecting peer. The door logs and counts a refusal.
      *
      * @param here the broker's end of the connection.
+     * @return null when the peer gets no place.
      */
     Places.Place enter(InetSocketAddress peer, InetSocketAddress here) {
         String name = PeerName.of(peer.getAddress());
@@ -86,20 +87,23 @@ public class WebDoor {
         return switch (places.enter(name, standing)) {
             case Places.Place place -> place;
             case Places.Full full -> {
-                refused(full.refusal(), peer, full.detail());
+                recordRefusal(full.refusal(), peer, full.detail());
                 yield null;
             }
         };
     }
 
-    /** All users of this machine have the loopback addresses, so each user is a peer of its own there. */
+    /**
+     * The user of a local peer. All users of this machine share the loopback addresses, so the door treats each user as
+     * a separate peer.
+     */
     private OptionalInt user(InetSocketAddress peer, InetSocketAddress here) {
         try {
             return SocketOwner.of(peer, here);
         } catch (PosixException e) {
             if (!usersUnknown.getAndSet(true)) {
-                LOG.warnf("users of this machine share their places at the REST interface, as the kernel does not "
-                    + "tell users apart: %s", e.getMessage());
+                LOG.warnf("users of this machine share their places at the REST interface, because the kernel does not "
+                    + "report the users of sockets: %s", e.getMessage());
             }
             return OptionalInt.empty();
         }
@@ -110,17 +114,17 @@ public class WebDoor {
      *
      * @param address the peer's IP address.
      */
-    public void loggedIn(String address) {
+    public void noteLogin(String address) {
         known.add(PeerName.of(InetAddress.ofLiteral(address)));
     }
 
-    /** Whether a request of this peer had a valid login of late. */
-    public boolean knows(String address) {
+    /** Whether this peer had a recent valid login. */
+    public boolean isKnown(String address) {
         return known.has(PeerName.of(InetAddress.ofLiteral(address)));
     }
 
     /** Logs and counts a connection that the door closes. */
-    void refused(WebRefusal refusal, InetSocketAddress peer, String detail) {
+    void recordRefusal(WebRefusal refusal, InetSocketAddress peer, String detail) {
         synchronized (logLimiter) {
             if (logLimiter.allows()) {
                 long dropped = logLimiter.takeDropped();
@@ -129,6 +133,6 @@ public class WebDoor {
                         + " more not logged)");
             }
         }
-        refusals.get(refusal).increment(); // after its line, so that a reader of the count finds the line
+        refusals.get(refusal).increment(); // after the log line, so that a reader of the count finds the line
     }
 }

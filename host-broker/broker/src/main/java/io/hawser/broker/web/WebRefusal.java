@@ -2,17 +2,17 @@ package io.hawser.broker.web;
 
 import java.util.Locale;
 
-/** Why the door closes a connection: the label of the metric. */
+/** Reason of a closed connection: the label of the metric. */
 enum WebRefusal {
-    /** The peer has as many connections as one peer may have. */
+    /** The peer has its maximum of connections. */
     PEER,
     /** No place is left for a peer of this standing. */
     PLACES,
-    /** A TLS handshake or a request was not there in time. */
+    /** A TLS handshake or a request was not complete in time. */
     TIMEOUT,
     /** A request's head has too many bytes or fields. */
     HEAD,
-    /** The peer sends no request of HTTP, or one of two meanings. */
+    /** The peer's bytes are not a valid request of HTTP, or its length is ambiguous. */
     MALFORMED,
     /** The peer sends further requests before it has the answers. */
     PIPELINED,

@@ -152,17 +152,17 @@ class AccessIT {
         String token = Files.readString(config.stateDir().resolve("admin.token")).strip();
         String bearer = "GET /api/v1/me HTTP/1.1\r\nHost: broker\r\nAuthorization: Bearer ";
         assertEquals(401, statusFrom("127.0.0.5", bearer + "wrong\r\n\r\n"));
-        assertFalse(door.knows("127.0.0.5"));
+        assertFalse(door.isKnown("127.0.0.5"));
         assertEquals(200, statusFrom("127.0.0.5", bearer + token + "\r\n\r\n"));
-        assertTrue(door.knows("127.0.0.5"));
+        assertTrue(door.isKnown("127.0.0.5"));
         String login = "POST /api/v1/login HTTP/1.1\r\nHost: broker\r\nContent-Type: application/json\r\n"
             + "Content-Length: ";
         String wrong = login("operator-user", "wrong password");
         assertEquals(401, statusFrom("127.0.0.6", login + wrong.length() + "\r\n\r\n" + wrong));
-        assertFalse(door.knows("127.0.0.6"));
+        assertFalse(door.isKnown("127.0.0.6"));
         String right = login("operator-user", PASSWORD);
         assertEquals(200, statusFrom("127.0.0.6", login + right.length() + "\r\n\r\n" + right));
-        assertTrue(door.knows("127.0.0.6"));
+        assertTrue(door.isKnown("127.0.0.6"));
     }
 
     @Test

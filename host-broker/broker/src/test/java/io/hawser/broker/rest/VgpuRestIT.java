@@ -72,7 +72,7 @@ class VgpuRestIT {
             .body("origin", equalTo("rest")).body("state", equalTo("ready")).body("problem", equalTo(""))
             .body("placedGpus", equalTo(java.util.List.of("u-1"))).body("sessions", equalTo(0))
             .body("usedBytes", equalTo(0)).body("tokens", equalTo(0)).body("created", containsString("T"));
-        assertProblem(admin().body(request).post(VGPUS).then(), 409, "there is a vGPU of this name: vgpu=one");
+        assertProblem(admin().body(request).post(VGPUS).then(), 409, "a vGPU with this name already exists: vgpu=one");
         admin().get(VGPUS).then().statusCode(200).body("name", hasItem("default")).body("name", hasItem("one"));
         admin().body("{\"computeShare\":50}").patch(VGPUS + "/one").then().statusCode(200)
             .body("computeShare", equalTo(50)).body("memoryBytes", equalTo(1000)).body("owner.id", equalTo("d-1"));

@@ -226,7 +226,7 @@ final class SimulatedGpu {
 
     /** Gives a vGPU another weight. */
     void weigh(String vgpu, int weight) {
-        queue.weigh(vgpu, weight, nowNs);
+        queue.setWeight(vgpu, weight, nowNs);
     }
 
     /** Runs for a time. */

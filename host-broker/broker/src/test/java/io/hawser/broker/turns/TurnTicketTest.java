@@ -30,14 +30,14 @@ class TurnTicketTest {
     void shouldNotListenToABellThatRingsTooOftenUntilTheSecondIsOver() throws IOException {
         long now = 5 * SECOND_NS;
         for (int ring = 0; ring < MOST; ring++) {
-            assertTrue(ticket.heard(now));
+            assertTrue(ticket.acceptRing(now));
             assertFalse(ticket.isMuted(now));
         }
-        assertFalse(ticket.heard(now));
+        assertFalse(ticket.acceptRing(now));
         assertTrue(ticket.isMuted(now));
         assertTrue(ticket.isMuted(now + SECOND_NS));
         assertFalse(ticket.isMuted(now + SECOND_NS + 1));
-        assertTrue(ticket.heard(now + SECOND_NS + 1));
+        assertTrue(ticket.acceptRing(now + SECOND_NS + 1));
         assertEquals("one", ticket.vgpu);
     }
 }

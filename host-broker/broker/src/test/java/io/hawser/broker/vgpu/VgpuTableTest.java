@@ -216,9 +216,9 @@ class VgpuTableTest {
     @Test
     void shouldCountContextsWhereTheyCost() throws VgpuException {
         table.settle(List.of(FIRST));
-        table.contextCost(FIRST.uuid(), 100);
+        table.setContextBytes(FIRST.uuid(), 100);
         add("a", 500, "any"); // a spare worker, and its first session
-        assertEquals(700, table.gpus().getFirst().spokenForBytes());
+        assertEquals(700, table.gpus().getFirst().committedBytes());
         for (int i = 0; i < 4; i++) {
             assertNull(table.objection("a", Carrier.TCP), "session " + i);
             table.enter("a");

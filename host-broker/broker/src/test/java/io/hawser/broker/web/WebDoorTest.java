@@ -42,7 +42,7 @@ class WebDoorTest {
     @Test
     void shouldKeepPlacesForPeersThatLoggedIn() {
         WebDoor door = door(Map.of());
-        door.loggedIn("192.0.2.9");
+        door.noteLogin("192.0.2.9");
         assertNotNull(enter(door, "192.0.2.1"));
         assertNotNull(enter(door, "192.0.2.1"));
         assertNull(enter(door, "192.0.2.1"));
@@ -55,7 +55,7 @@ class WebDoorTest {
     @Test
     void shouldKeepPlacesForTheLoopbackInterface() {
         WebDoor door = door(Map.of());
-        door.loggedIn("192.0.2.9");
+        door.noteLogin("192.0.2.9");
         while (enter(door, "192.0.2.1") != null || enter(door, "192.0.2.9") != null) {
             assertEquals(0, refused(WebRefusal.PLACES));
         }
@@ -68,10 +68,10 @@ class WebDoorTest {
         WebDoor door = door(Map.of("hawser.http.known-peer-time", "0s", "hawser.http.max-connections", "2",
             "hawser.http.reserved-connections", "1"));
         assertNotNull(enter(door, "192.0.2.1"));
-        door.loggedIn("192.0.2.9");
+        door.noteLogin("192.0.2.9");
         assertNull(enter(door, "192.0.2.9"));
         WebDoor patient = door(Map.of("hawser.http.max-connections", "4", "hawser.http.reserved-connections", "3"));
-        patient.loggedIn("192.0.2.9");
+        patient.noteLogin("192.0.2.9");
         assertNotNull(enter(patient, "192.0.2.1"));
         assertNull(enter(patient, "192.0.2.1"));
         assertNotNull(enter(patient, "192.0.2.9"));
