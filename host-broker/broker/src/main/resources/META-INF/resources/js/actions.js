@@ -1,4 +1,4 @@
-// What an operator does: each asks first, and says how it went.
+// Actions of an operator. Each asks for confirmation and shows its result.
 import {call} from './api.js';
 import {ask, field, select, sizeField} from './dialogs.js';
 import {h, toast} from './dom.js';
@@ -17,7 +17,7 @@ export async function endSession(session) {
     }
 }
 
-/** The fields that a new vGPU and a changed one have. */
+/** Fields of the dialogs that create and change a vGPU. */
 function vgpuFields(vgpu) {
     const memory = sizeField('Memory of each GPU', vgpu.memoryBytes, '0: best effort, nothing is reserved');
     const share = h('input', {type: 'number', min: '1', max: '100', required: true, value: String(vgpu.computeShare)});
@@ -58,7 +58,7 @@ export async function createVgpu() {
         spellcheck: false, title: 'letters, digits, _ . and -'});
     const fields = vgpuFields(NEW_VGPU);
     const made = await ask({title: 'New vGPU', submit: 'Create vGPU', focus: name,
-        body: [field('Name', name, 'Letters, digits, _ . and -; it stays'), ...fields.elements]},
+        body: [field('Name', name, 'Letters, digits, _ . and -; cannot be changed'), ...fields.elements]},
         () => call('POST', '/vgpus', {name: name.value.trim(), ...fields.value()}));
     if (made) {
         toast('vGPU ' + made.name + ' was made.');
@@ -73,7 +73,7 @@ export async function changeVgpu(vgpu) {
         vgpu.sessions > 0 ? h('p', {class: 'muted'}, 'It has ' + vgpu.sessions
             + ' running sessions, which keep going.') : null, ...fields.elements]}, () => {
         const wanted = fields.value();
-        // Only what is different: what somebody else changes at the same time stays.
+        // Send only changed fields, to keep simultaneous changes of other users.
         const change = Object.fromEntries(Object.entries(wanted).filter(
             ([key, value]) => JSON.stringify(value) !== JSON.stringify(vgpu[key])));
         return call('PATCH', vgpuPath(vgpu.name), change);
@@ -101,14 +101,14 @@ export async function createToken(vgpu) {
     const note = h('input', {maxLength: 200, autocomplete: 'off'});
     const expires = h('input', {type: 'datetime-local'});
     const made = await ask({title: 'New token for ' + vgpu.name, submit: 'Create token', body: [
-        field('Note', note, 'For whom it is; not secret'),
+        field('Note', note, 'Its purpose; not secret'),
         field('Valid until', expires, 'Empty: until it is revoked')]},
         () => call('POST', vgpuPath(vgpu.name) + '/tokens', {note: note.value.trim(),
             ...expires.value ? {expires: new Date(expires.value).toISOString()} : {}}));
     if (made) {
         const secret = h('p', {class: 'secret', tabIndex: 0, 'aria-label': 'The token'}, made.token);
         await ask({title: 'The token for ' + vgpu.name, submit: 'Done', cancel: null, focus: secret, body: [
-            h('p', {}, 'It is shown this once. Put it into the guest’s file ', h('code', {}, 'HAWSER_TOKEN_FILE'),
+            h('p', {}, 'It is shown only now. Put it into the guest’s file that ', h('code', {}, 'HAWSER_TOKEN_FILE'),
                 ' names, or its ', h('code', {}, 'guest.toml'), '.'), secret, copyButton(made.token)]}, async () => null);
     }
     return made;
@@ -121,14 +121,14 @@ function copyButton(text) {
             await navigator.clipboard.writeText(text);
             button.textContent = 'Copied';
         } catch {
-            button.textContent = 'The browser does not allow it: select and copy';
+            button.textContent = 'The browser refused: select and copy';
         }
     }}, 'Copy'));
 }
 
 export async function revokeToken(vgpuName, token) {
     const done = await ask({title: 'Revoke token ' + token.keyId + '?', submit: 'Revoke token', danger: true, body: [
-        h('p', {}, 'Who has it is not let in any more, and its sessions end.')]},
+        h('p', {}, 'Guests can no longer use the token, and its sessions end.')]},
         () => call('DELETE', vgpuPath(vgpuName) + '/tokens/' + encodeURIComponent(token.keyId)).then(() => true));
     if (done) {
         toast('Token ' + token.keyId + ' was revoked.');

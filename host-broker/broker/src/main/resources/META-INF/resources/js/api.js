@@ -1,6 +1,6 @@
-// The REST interface and its stream. Who is logged in is in a cookie that no script can read.
+// The REST interface and its stream. A cookie that scripts cannot read holds the login.
 
-/** The broker's answer that is not what was asked for; the message is the server's reason. */
+/** A failed request; the message is the server's reason. */
 export class ApiError extends Error {
     constructor(status, message) {
         super(message);
@@ -47,7 +47,7 @@ async function reason(response) {
     }
 }
 
-/** Asks and answers with what came, or null where nothing did. Throws ApiError. */
+/** Sends a request and returns the answer's JSON, or null without a body. Throws ApiError. */
 export async function call(method, path, body) {
     const response = await send(method, path, body);
     if (response.status === 204) {
@@ -62,7 +62,7 @@ export async function call(method, path, body) {
 
 export const get = path => call('GET', path);
 
-/** Who is logged in; null for nobody. */
+/** The identity of the login; null without one. */
 export async function me() {
     try {
         return await get('/me');
@@ -80,14 +80,14 @@ export const login = credentials => call('POST', '/login', credentials);
 /** Ends the login. */
 export const logout = () => call('DELETE', '/login');
 
-const SILENCE_MS = 40000; // the broker says something each 15 s
+const SILENCE_MS = 40000; // the broker sends a comment every 15 s
 
 /**
  * Reads the stream until it ends.
  *
  * @param heard called with each event's name and data.
- * @param signal ends it.
- * @returns a promise of its end: fulfilled when the broker has ended it, rejected when it broke.
+ * @param signal aborts the stream.
+ * @returns a promise of the end: fulfilled when the broker ended the stream, rejected when it broke off.
  */
 export async function stream(heard, signal) {
     const silence = new AbortController();

@@ -1,4 +1,4 @@
-// The columns of vGPUs and sessions, in tables of several views.
+// Columns of vGPUs and sessions for the tables of several views.
 import {byteRate, bytes, ofTotal, percent, rate} from './format.js';
 import {model, waitedPercent} from './model.js';
 import {may} from './rights.js';
@@ -8,14 +8,14 @@ const NO_TOTALS = {sessions: 0, usedBytes: 0, calls: 0, roundTrips: 0, bytesIn: 
 
 export const totalsOf = name => model.ofVgpu.get(name) || NO_TOTALS;
 
-/** How full a quota is; null share for none. */
+/** Use of a quota; a null share without one. */
 export function fill(used, quota) {
     const share = quota > 0 ? used / quota : null;
     return {share, text: quota > 0 ? ofTotal(used, quota) : bytes(used),
         tone: share === null ? '' : share > 0.98 ? 'full' : share > 0.9 ? 'high' : ''};
 }
 
-/** What a vGPU may hold over its GPUs; 0 is no quota. */
+/** Memory quota of a vGPU over all its GPUs; 0 for none. */
 export const quotaOf = vgpu => vgpu.memoryBytes * Math.max(1, vgpu.placedGpus.length);
 
 const STATE_TONES = {ready: 'good', waiting: '', unplaced: 'bad', running: 'good', starting: 'warn', ending: 'warn',
@@ -45,7 +45,7 @@ export function vgpuColumns() {
     ];
 }
 
-/** Columns of sessions; without the vGPU's where it is known. */
+/** Columns of sessions, without the vGPU's column in a view of one vGPU. */
 export function sessionColumns(withVgpu = true) {
     const columns = [
         {label: 'Session', value: s => s.id, link: s => ({text: s.id + ' · ' + s.program, href: '#/sessions/' + s.id})},

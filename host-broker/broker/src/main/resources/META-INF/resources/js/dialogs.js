@@ -1,12 +1,12 @@
-// Dialogs: one at a time, closed by Escape, focus back to where it was; a refusal is shown in the server's words.
+// Dialogs, one at a time. Escape closes a dialog and returns the focus. A failed request shows the server's message.
 import {h, newId} from './dom.js';
 
 /**
- * Asks, does it, and closes when it was done.
+ * Shows a dialog, runs its action, and closes after the action's success.
  *
  * @param content {title, body: elements, submit: the button's text, danger, focus: an element}
- * @param act called with the form; its refusal is shown and the dialog stays.
- * @returns a promise of what act answered, or null when it was cancelled.
+ * @param act called with the form; the dialog shows its failure and stays open.
+ * @returns a promise of act's result, or null after a cancellation.
  */
 export function ask({title, body, submit, danger = false, focus = null, cancel = 'Cancel'}, act) {
     return new Promise(resolve => {
@@ -52,7 +52,7 @@ export function ask({title, body, submit, danger = false, focus = null, cancel =
 /** Whether a dialog is open. */
 export const dialogOpen = () => document.querySelector('dialog[open]') !== null;
 
-/** A labelled field with a hint; beside is shown at the control's right. */
+/** A labelled field with a hint; beside stands to the right of the control. */
 export function field(label, control, hint, beside) {
     control.id ||= newId('field');
     const note = hint ? h('span', {class: 'hint', id: control.id + '-hint'}, hint) : null;

@@ -1,6 +1,6 @@
-// Elements without markup: text from guests goes in as text and nothing else.
+// Creates elements without markup: text from guests stays plain text.
 
-/** Makes an element: properties, attributes where there is no such property, listeners as on<Event>, children. */
+/** Creates an element. A key sets a property, else an attribute; on<Event> adds a listener. */
 export function h(name, properties = {}, ...children) {
     const element = document.createElement(name);
     for (const [key, value] of Object.entries(properties)) {
@@ -23,7 +23,7 @@ export function h(name, properties = {}, ...children) {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Makes an element of SVG. */
+/** Creates an SVG element. */
 export function svg(name, attributes = {}, ...children) {
     const element = document.createElementNS(SVG, name);
     for (const [key, value] of Object.entries(attributes)) {
@@ -33,7 +33,7 @@ export function svg(name, attributes = {}, ...children) {
     return element;
 }
 
-/** Sets text only where it is another: what has not changed is not drawn again. */
+/** Sets a text only if it differs, so that the browser does not redraw it. */
 export function setText(element, text) {
     if (element.textContent !== text) {
         element.textContent = text;
@@ -42,12 +42,12 @@ export function setText(element, text) {
 
 export const byId = id => document.getElementById(id);
 
-/** Says something to screen readers, when they have nothing else to say. */
+/** Announces a text to screen readers. */
 export function announce(text) {
     byId('announcer').textContent = text;
 }
 
-/** Shows for a while how something went, and says it. */
+/** Shows a result for a while, and announces it. */
 export function toast(text, bad = false) {
     const box = h('div', {class: bad ? 'toast bad' : 'toast'}, text);
     byId('toasts').append(box);
@@ -57,10 +57,10 @@ export function toast(text, bad = false) {
 
 let nextId = 1;
 
-/** An id that no other element has. */
+/** A unique id for an element. */
 export const newId = prefix => prefix + '-' + nextId++;
 
-/** A bar. Parts lie over each other, the last on top. */
+/** A bar of overlapping parts, the last on top. */
 export class Meter {
     constructor(label, parts = ['used']) {
         this.fills = parts.map(part => h('span', {class: 'meter-fill ' + part}));
@@ -81,7 +81,7 @@ export class Meter {
     }
 }
 
-/** A small label of a state. */
+/** A small label for a state. */
 export function pill(text, tone = '') {
     return h('span', {class: 'pill ' + tone}, text);
 }

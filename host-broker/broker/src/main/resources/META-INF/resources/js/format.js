@@ -1,4 +1,4 @@
-// Figures as people read them. A space that does not break keeps unit and number together.
+// Formats figures for people. A no-break space joins the unit to its number.
 const NBSP = ' ';
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 const COUNTS = ['', 'k', 'M', 'G', 'T'];
@@ -17,7 +17,7 @@ export function bytes(count) {
     return digits(value, unit === 0) + NBSP + BYTES[unit];
 }
 
-/** 1.50 / 4.00 GiB: the unit once where it is the same. */
+/** 1.50 / 4.00 GiB: the unit once if both have the same. */
 export function ofTotal(part, total) {
     const [whole, unit] = bytes(total).split(NBSP);
     const [amount, its] = bytes(part).split(NBSP);

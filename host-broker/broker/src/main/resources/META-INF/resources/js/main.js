@@ -1,4 +1,4 @@
-// Puts the page together: who is logged in, which view is shown, whether the broker is heard.
+// Assembles the page: the login, the current view, and the state of the connection.
 import {createVgpu} from './actions.js';
 import {login, logout, me} from './api.js';
 import {ask, dialogOpen, field} from './dialogs.js';
@@ -72,7 +72,7 @@ function sectionsBar() {
     byId('sections').hidden = false;
 }
 
-/** Draws once for all that came since the last time, and nothing while nobody sees it. */
+/** Draws once for all changes since the last drawing, and only while the page is visible. */
 function draw() {
     if (drawing || !current) {
         return;
@@ -103,7 +103,7 @@ function showState() {
     wasLive = model.state === 'live';
 }
 
-// ---- who is there
+// ---- login
 
 function loggedIn(user) {
     become(user);

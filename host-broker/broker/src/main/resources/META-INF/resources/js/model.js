@@ -1,14 +1,14 @@
-// What the broker has told, with what follows from it: rates of each session, vGPU and GPU. Views listen to it.
+// The state that the broker has sent, and derived rates of each session, vGPU and GPU. Views listen to its events.
 import {ApiError, get, stream} from './api.js';
 
-const RATE_SPAN_MS = 3200; // rates are over about three seconds: workers tell their totals twice in one
+const RATE_SPAN_MS = 3200; // rates cover about three seconds: workers report their totals twice a second
 const KEPT_EVENTS = 500;
 const KEPT_POINTS = 600;
 const TICK_MS = 1000;
 const RATES = ['calls', 'roundTrips', 'kernels', 'bytesIn', 'bytesOut', 'waitedMs', 'gpuTimeMs'];
 const NOTHING = Object.freeze(Object.fromEntries(RATES.map(name => [name, 0])));
 
-/** Sums and rates of one thing. */
+/** Sums and rates of one object. */
 function emptyTotals() {
     return {sessions: 0, usedBytes: 0, ...NOTHING};
 }
@@ -30,7 +30,7 @@ class Model extends EventTarget {
     points = []; // of the broker, for the small plots: {t, ...ofBroker}
     #samples = new Map(); // of sessions: [{t, s}]
     #lastMs = 0; // the broker's clock at the last message
-    #aheadMs = 0; // its clock less ours
+    #aheadMs = 0; // its clock minus the browser's
     #abort = null;
     #timer = 0;
 
@@ -43,7 +43,7 @@ class Model extends EventTarget {
         return this.rates.get(id) || NOTHING;
     }
 
-    /** Begins to listen, and goes on until stop(), whatever happens in between. */
+    /** Starts to listen; reconnects after every failure until stop(). */
     start() {
         this.stop();
         this.#abort = new AbortController();
@@ -147,7 +147,7 @@ class Model extends EventTarget {
         }
     }
 
-    /** The last minutes, for the small plots; what was seen here already is not asked for again. */
+    /** Loads the last minutes for the small plots, without the points that the page already has. */
     async #loadPoints() {
         if (this.points.length > 5) {
             return;
@@ -170,14 +170,14 @@ class Model extends EventTarget {
 
     #addEvents(events) {
         const started = this.broker?.started;
-        // After a restart of the broker its events count from 1 again.
+        // A restarted broker counts its events from 1 again.
         const known = new Map(this.events.filter(event => event.started === started).map(e => [e.seq, e]));
         events.forEach(event => known.set(event.seq, {...event, started}));
         this.events = [...known.values()].sort((a, b) => b.seq - a.seq).slice(0, KEPT_EVENTS);
         this.dispatchEvent(new Event('change'));
     }
 
-    /** Nothing came since the last second: nothing changed, and rates fall to 0. */
+    /** Without a message for a second nothing has changed, and rates fall to 0. */
     #idle() {
         if (this.state === 'live' && this.now() - this.#lastMs > TICK_MS * 1.3) {
             this.#tick(this.now());
@@ -246,6 +246,6 @@ function sumOf(map, key) {
 
 export const model = new Model();
 
-/** How much of their time sessions waited for their turn, 0 to 100, from a rate of waitedMs. */
+/** Share of the time in which sessions waited for their turn, 0 to 100, from a rate of waitedMs. */
 export const waitedPercent = totals => totals.sessions === 0 ? 0
     : Math.min(100, totals.waitedMs / 10 / (totals.sessions || 1));

@@ -1,4 +1,4 @@
-// Plots over time, drawn as SVG. Their label says in words what they show.
+// Plots over time as SVG. A label describes each plot in words.
 import {h, newId, setText, svg} from './dom.js';
 import {minute, time} from './format.js';
 
@@ -18,7 +18,7 @@ export class Plot {
     #span = [0, 1];
     #scale = null;
 
-    /** Options: title, series: [{label}], format(value), binary for bytes, least: the least top of the scale. */
+    /** Options: title, series: [{label}], format(value), binary for bytes, least: the lower bound of the scale's top. */
     constructor({title, series, format, binary = false, least = 0}) {
         this.title = title;
         this.#series = series;
@@ -82,7 +82,7 @@ export class Plot {
         const room = Math.max(2, Math.floor((width - LEFT) / 52));
         const step = STEPS.find(seconds => (to - from) / 1000 / seconds <= room) || 86400;
         const ticks = [];
-        // Ticks lie on the wall clock's round times.
+        // Ticks lie at round wall-clock times.
         const zone = new Date(to).getTimezoneOffset() * 60000;
         for (let t = Math.ceil((from - zone) / (step * 1000)) * step * 1000 + zone; t <= to; t += step * 1000) {
             if (x(t) > LEFT + 14 && x(t) < width - 16) {
@@ -128,7 +128,7 @@ export class Plot {
         this.#read(values.map(list => list[best]), time(t[best]));
     }
 
-    /** Shows a value of each series, with its colour where there are several. */
+    /** Shows a value of each series, with colours where the plot has several. */
     #read(values, when = '') {
         const several = this.#series.length > 1;
         this.reading.replaceChildren(when, ...values.map((value, i) => h('span', {},
@@ -142,7 +142,7 @@ export class Plot {
     }
 }
 
-/** The paths of a line and of what lies under it; a gap where nothing is known. */
+/** The paths of a line and of the area below it, with gaps for unknown values. */
 function paths(times, values, x, y) {
     let line = '';
     let area = '';
@@ -180,7 +180,7 @@ function niceTop(most, binary) {
     return step * ten * unit;
 }
 
-/** A small plot without axes; hidden from screen readers, which have the figure beside it. */
+/** A small plot without axes; hidden from screen readers, which get the figure beside it. */
 export class Spark {
     constructor() {
         this.area = svg('path', {class: 'area'});

@@ -1,4 +1,4 @@
-// Who is logged in, and what is offered to whom. The broker decides; the page only offers nothing that it would refuse.
+// The login's identity and rights. The broker decides; the page only hides actions that the broker would refuse.
 const ORDER = ['viewer', 'operator', 'admin'];
 
 export const who = {name: '', role: ''};

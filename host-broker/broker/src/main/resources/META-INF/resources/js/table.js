@@ -1,5 +1,5 @@
-// Tables that change each second: only the cells that are different are touched, and rows stay where they are while
-// somebody points at them.
+// Tables that change each second. Only changed cells are updated, and rows keep their places while the pointer is over
+// them.
 import {Meter, h, newId, setText} from './dom.js';
 
 /**
@@ -104,7 +104,7 @@ export class LiveTable {
 
     #place(entries, asked) {
         const wanted = new Set(entries.map(([key]) => key));
-        // Who points at a row, or has its button in focus, must not have it taken from under them.
+        // A row under the pointer or with the focus must not move or disappear.
         const held = !asked && this.body.matches(':hover, :focus-within');
         for (const [key, row] of this.#rows) {
             if (!wanted.has(key)) {
@@ -143,7 +143,7 @@ function compare(a, b) {
 const classesOf = column => [column.num && 'n', column.grow && 'grow', column.minor && 'minor', column.least && 'least',
     column.wide && 'wide', column.cut && 'cut', column.action && 'action'].filter(Boolean).join(' ');
 
-/** A cell and how it shows a row. */
+/** A cell and its display of a row. */
 function makeCell(column) {
     const td = h('td', {class: classesOf(column), role: 'cell', 'data-label': column.label});
     if (column.link) {

@@ -1,4 +1,4 @@
-// Before the page is drawn, so that it does not flash: the scheme that was chosen here, else the system's.
+// Applies the chosen colour scheme, else the system's, before the first drawing, so that the page does not flash.
 (() => {
     'use strict';
     const chosen = localStorage.getItem('hawser.theme');

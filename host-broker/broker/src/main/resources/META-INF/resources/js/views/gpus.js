@@ -1,4 +1,4 @@
-// The GPUs: cards of all, and one with its plots.
+// The GPUs: a card of each, and a view of one GPU with plots.
 import {fill, matchesVgpu, sessionColumns, tone, vgpuColumns} from '../columns.js';
 import {Meter, h, setText} from '../dom.js';
 import {bytes, percent} from '../format.js';
@@ -12,7 +12,7 @@ export const gpuHref = uuid => '#/gpus/' + encodeURIComponent(uuid);
 
 const known = value => value !== null && value !== undefined;
 
-/** What is in use: of the whole device where the driver tells, else what sessions hold. */
+/** Memory in use: of the whole device where the driver reports it, else the sessions' memory. */
 const used = gpu => known(gpu.memoryUsedBytes) ? gpu.memoryUsedBytes : gpu.usedBytes;
 
 class GpuCard {

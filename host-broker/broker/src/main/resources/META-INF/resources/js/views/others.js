@@ -77,7 +77,7 @@ export function audit() {
     {find: table.filter});
 }
 
-/** What there is not, or not any more. */
+/** The view of a missing or deleted object. */
 export function missing(what) {
     return view('Not found', h('div', {}, pageHead('Not found'), panel('What now', h('p', {class: 'note'},
         what + ' is not there, or not any more. ', h('a', {href: '#/'}, 'To the overview')))));

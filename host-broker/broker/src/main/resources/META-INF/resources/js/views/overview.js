@@ -1,4 +1,4 @@
-// Everything at a glance.
+// The overview: the main figures of the broker.
 import {sessionColumns, vgpuColumns} from '../columns.js';
 import {createVgpu} from '../actions.js';
 import {h, setText} from '../dom.js';

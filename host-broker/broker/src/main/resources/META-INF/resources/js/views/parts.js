@@ -1,4 +1,4 @@
-// Parts that several views have.
+// Parts that several views share.
 import {get} from '../api.js';
 import {totalsOf} from '../columns.js';
 import {h, setText} from '../dom.js';
@@ -6,20 +6,20 @@ import {byteRate, bytes, count, dateTime, percent, rate, time} from '../format.j
 import {model, waitedPercent} from '../model.js';
 import {Plot} from '../plot.js';
 
-/** A panel with a heading; more stands at its right. */
+/** A panel with a heading; more stands to its right. */
 export function panel(title, content, ...more) {
     return h('section', {class: 'panel', 'aria-label': title}, h('div', {class: 'panel-head'}, h('h2', {}, title),
         more), content);
 }
 
-/** The head of a view: its heading, what is under it, and buttons. */
+/** The head of a view: its heading, a line below it, and buttons. */
 export function pageHead(title, {crumb, sub, marks = [], actions = []} = {}) {
     return h('div', {class: 'page-head'},
         h('div', {}, crumb ? h('p', {class: 'crumb'}, h('a', {href: crumb[1]}, crumb[0])) : null, h('h1', {}, title)),
         marks, actions.length ? h('div', {class: 'actions'}, actions) : null, sub ? h('p', {class: 'sub'}, sub) : null);
 }
 
-/** A list of facts that changes: facts are [label, text(), wide]. */
+/** A list of changing facts, each [label, text(), wide]. */
 export class Facts {
     #facts;
 
@@ -34,7 +34,7 @@ export class Facts {
     }
 }
 
-/** Events, newest first, those that fit. */
+/** Matching events, newest first. */
 export class EventList {
     #shown = new Map();
 
@@ -78,7 +78,7 @@ function eventItem(event) {
 const RANGES = [['10 min', 600], ['1 h', 3600], ['6 h', 21600], ['24 h', 86400]];
 const REFRESH_MS = 30000;
 
-/** What history has of one thing, as plots, which go on by themselves. */
+/** The history of one object as plots, which update themselves. */
 export class HistoryPlots {
     #query;
     #live;
@@ -89,9 +89,9 @@ export class HistoryPlots {
     #asked = 0;
 
     /**
-     * Makes them.
+     * Makes the plots.
      *
-     * @param query what to ask history for, '' or 'gpu=..' or 'vgpu=..'.
+     * @param query of the history: '', 'gpu=..' or 'vgpu=..'.
      * @param live the totals and, for GPUs, utilizationPercent of this second.
      * @param only names of the plots to show.
      * @param limits of a plot by name, as functions; null for none.
@@ -136,7 +136,7 @@ export class HistoryPlots {
         }
     }
 
-    /** A second is over. */
+    /** Updates the plots once a second. */
     second() {
         if (this.#seconds > 600 || !this.#history) {
             if (Date.now() - this.#loadedMs > REFRESH_MS) {
@@ -186,7 +186,7 @@ const PLOTS = [
     {name: 'sessions', title: 'Sessions', series: [{label: 'sessions'}], format: count, least: 4, of: ['sessions']}
 ];
 
-/** A view's life: its element, and what is done when something changes. */
+/** A view: its element and its update function. */
 export function view(title, element, {change = () => { }, second = () => { }, find = null} = {}) {
     return {title, element, change, second, find};
 }

@@ -1,4 +1,4 @@
-// The sessions: all, and one with what it does now.
+// The sessions: a table of all, and a view of one with its present work.
 import {endSession} from '../actions.js';
 import {fill, matchesSession, sessionColumns, tone, vgpuHref} from '../columns.js';
 import {h, setText} from '../dom.js';
@@ -19,7 +19,7 @@ export function sessions() {
     {change: () => table.update([...model.sessions.values()]), find: table.filter});
 }
 
-/** Plots of a session, since it is looked at: the broker keeps the history of vGPUs, not of sessions. */
+/** Plots of a session since the view was opened: the broker keeps the history of vGPUs, not of sessions. */
 class SessionPlots {
     #points = {t: [], calls: [], roundTrips: [], bytesIn: [], bytesOut: [], used: [], waited: []};
 

@@ -1,4 +1,4 @@
-// The vGPUs: all, and one with its sessions, tokens and plots.
+// The vGPUs: a table of all, and a view of one with sessions, tokens and plots.
 import {changeVgpu, createToken, createVgpu, deleteVgpu, revokeToken} from '../actions.js';
 import {get} from '../api.js';
 import {fill, matchesVgpu, quotaOf, sessionColumns, tone, totalsOf, vgpuColumns} from '../columns.js';
@@ -18,7 +18,7 @@ export function vgpus() {
     {change: () => table.update([...model.vgpus.values()]), find: table.filter});
 }
 
-// Whether guest packages before version 2 of the handshake can use a token, and when one has.
+// Whether guest packages before version 2 of the handshake can use a token, and the last such use.
 const oldProof = t => !t.acceptsOldProof ? 'refused'
     : 'accepted, ' + (t.oldProofUsed ? 'used ' + dateTime(t.oldProofUsed) : 'never used');
 
@@ -66,7 +66,7 @@ function actions(vgpu, current, tokens) {
         await createToken(current());
         tokens.load();
     }}, 'New token');
-    // What settings name belongs to them.
+    // Users cannot change or delete vGPUs of the settings here.
     return vgpu.origin === 'settings' ? [token] : [token,
         h('button', {type: 'button', onClick: () => changeVgpu(current())}, 'Change'),
         h('button', {type: 'button', class: 'danger', onClick: () => deleteVgpu(current())}, 'Delete')];
