@@ -141,6 +141,6 @@ export async function deleteRegion(region) {
         body: [h('p', {}, 'Its ' + region.sessions + ' sessions end: their programs’ next CUDA call fails.')]},
         () => call('DELETE', '/regions/' + encodeURIComponent(region.name)).then(() => true));
     if (done) {
-        toast('Region ' + region.name + ' is not served any more.');
+        toast('Region ' + region.name + ' is no longer served.');
     }
 }

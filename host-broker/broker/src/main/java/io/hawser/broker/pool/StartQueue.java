@@ -149,7 +149,7 @@ final class StartQueue<T> {
         return line.places.remove().start;
     }
 
-    /** Charges a vGPU for a worker that the pool started for it and that serves nobody, because the guest has left. */
+    /** Charges a vGPU for an unused worker that the pool started for a guest that has left. */
     void charge(String vgpu) {
         Line<T> line = lines.get(vgpu);
         if (line != null) {

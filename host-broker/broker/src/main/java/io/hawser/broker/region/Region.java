@@ -165,7 +165,8 @@ final class Region {
 
     /** Why the region refuses claims; null while it accepts them. */
     String claimRefusal() {
-        return state == RegionView.State.SERVING && !clearing ? null : "the region is shutting down";
+        return state == RegionView.State.SERVING && !clearing ? null
+            : "the region is closing or its memory is being cleared";
     }
 
     /** The state after the last change; any thread. */
@@ -325,7 +326,7 @@ final class Region {
             bell.close();
             server.close();
         }
-        LOG.infof("region %s is not served any more: path=%s", settings.name(), settings.place());
+        LOG.infof("region %s is no longer served: path=%s", settings.name(), settings.place());
         closed.complete(null);
     }
 

@@ -9,7 +9,7 @@ import java.util.function.ToIntFunction;
 
 /**
  * Divides the processors' time by the vGPUs' compute shares. The sessions of a vGPU divide its share, so that more
- * sessions bring a vGPU no more time. Event loop only.
+ * sessions give a vGPU no additional time. Event loop only.
  *
  * @param <W> a worker.
  */

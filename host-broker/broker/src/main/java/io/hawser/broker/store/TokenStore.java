@@ -100,7 +100,7 @@ public final class TokenStore {
     }
 
     /**
-     * Drops all digests, so that no token accepts an old proof any more.
+     * Drops all digests, so that no token accepts an old proof.
      *
      * @return number of dropped digests.
      */

@@ -64,7 +64,8 @@ final class Notices {
             add(Event.Kind.VGPU, Event.Severity.INFO, was.name(), "vGPU " + was.name() + " was deleted");
             return;
         } else if (!was.id().equals(now.id())) {
-            add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " was deleted and made anew");
+            add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name()
+                + " was deleted and created again");
         } else if (!Objects.equals(was.changed(), now.changed())) {
             add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " was changed");
         }
@@ -80,7 +81,7 @@ final class Notices {
         if (was == null) {
             add(Event.Kind.REGION, Event.Severity.INFO, now.vgpu(), "Region " + now.name() + " is served");
         } else if (now == null) {
-            add(Event.Kind.REGION, Event.Severity.INFO, was.vgpu(), "Region " + was.name() + " is not served any more");
+            add(Event.Kind.REGION, Event.Severity.INFO, was.vgpu(), "Region " + was.name() + " is no longer served");
         } else if (now.state().equals("failed") && !was.state().equals("failed")) {
             add(Event.Kind.REGION, Event.Severity.ERROR, now.vgpu(), "Region " + now.name() + " has failed: "
                 + now.problem());

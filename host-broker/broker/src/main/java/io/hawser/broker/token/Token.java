@@ -24,7 +24,7 @@ public record Token(String keyId, String vgpu, Keys keys, String note, Instant c
     /**
      * The keys of a token.
      *
-     * @param verifier checks proofs; nobody can make a guest's proof with it.
+     * @param verifier checks proofs; cannot produce a guest's proof.
      * @param digest SHA-256 of the secret, for the proofs of old guest packages; it opens the vGPU. null for none.
      * @param oldProofUsed when an old guest package last used the token; null for never.
      */

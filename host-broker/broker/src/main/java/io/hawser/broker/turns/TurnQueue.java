@@ -28,7 +28,7 @@ final class TurnQueue {
     private final Map<String, Double> debts = new HashMap<>(); // virtual time of vGPUs that left ahead of the clock
     private TurnShare holder;
     private long turnSinceNs;
-    private boolean ending; // the holder must launch no more
+    private boolean ending; // the holder must not launch further work
     private long endingSinceNs;
     private boolean lingers;
     private double clockNs; // virtual time of the vGPU that has used the least; never goes back

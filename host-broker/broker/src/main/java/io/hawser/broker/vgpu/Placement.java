@@ -92,13 +92,13 @@ public record Placement(Policy policy, double overcommit) {
         }
         return possible.stream().min(Comparator.comparing(GpuLoad::failing).thenComparing(policy.order))
             .orElseThrow(() -> new NoPlaceException("no GPU has a place for the vGPU: vgpu=" + vgpu.name() + ": "
-                + (gpus.isEmpty() ? "there is none any more" : String.join("; ", objections))));
+                + (gpus.isEmpty() ? "the broker has no GPU" : String.join("; ", objections))));
     }
 
     private static List<String> named(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
         List<Device> devices = gpus.stream().map(GpuLoad::device).toList();
         if (devices.isEmpty()) {
-            throw new NoPlaceException("a vGPU's GPU must be there: vgpu=" + vgpu.name() + ": there is none any more");
+            throw new NoPlaceException("a vGPU's GPU must be there: vgpu=" + vgpu.name() + ": the broker has no GPU");
         }
         try {
             return vgpu.gpus().named(devices).stream().map(Device::uuid).toList();

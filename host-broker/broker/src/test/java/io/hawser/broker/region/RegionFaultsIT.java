@@ -151,7 +151,7 @@ class RegionFaultsIT {
                 beside.awaitHostState(RegionLayout.HOST_SERVING);
                 cut(FILE, RegionLayout.PAGE_BYTES);
                 TestBroker.await("the end of the region", () -> view(broker, "r").state() == RegionView.State.FAILED);
-                assertTrue(view(broker, "r").problem().contains("its file was cut"), view(broker, "r").problem());
+                assertTrue(view(broker, "r").problem().contains("its file was truncated"), view(broker, "r").problem());
                 TestBroker.await("the end of its session", () -> broker.broker().sessions().list().size() == 1);
                 assertEquals(RegionLayout.HOST_SERVING, beside.hostState());
                 long beat = beside.hostBeat();

@@ -136,7 +136,7 @@ class RegionPlacesIT {
         Files.setPosixFilePermissions(shared, PosixFilePermissions.fromString("rwxrwxrwx"));
         try (TestBroker broker = start(Map.of())) {
             assertTrue(refusal(broker, null, open.resolve("link/one")).contains("a file must open: name=link"));
-            assertTrue(refusal(broker, null, shared.resolve("one")).contains("nobody else may write to it"));
+            assertTrue(refusal(broker, null, shared.resolve("one")).contains("others must not have write permission"));
         }
         try (var files = Files.list(target)) {
             assertEquals(0, files.count());
@@ -199,10 +199,10 @@ class RegionPlacesIT {
     @Test
     void shouldNotTakeADiskForMemory() throws Exception {
         Path disk = Files.writeString(Files.createTempFile(Path.of("target").toAbsolutePath(), "precious", ""), "data");
-        assertStartFails("a file of a disk", disk, "it must be memory");
+        assertStartFails("a file of a disk", disk, "it must be on a memory file system");
         assertEquals("data", Files.readString(disk));
         Files.delete(disk);
-        assertStartFails("no file of a disk", disk, "it must be memory");
+        assertStartFails("no file of a disk", disk, "it must be on a memory file system");
         assertFalse(Files.exists(disk, LinkOption.NOFOLLOW_LINKS));
     }
 

@@ -66,7 +66,8 @@ class NoticesTest {
         Picture without = of(vgpu("a", THEN, "unplaced", "no GPU has room", 0));
         assertEquals(List.of("vgpu warning vGPU v has no GPU: no GPU has room"), told(ready, without));
         assertEquals(List.of("vgpu info vGPU v has its GPUs again"), told(without, ready));
-        assertEquals(List.of("vgpu info vGPU v was deleted and made anew"), told(ready, of(vgpu("b", THEN, "ready", "",
+        assertEquals(List.of("vgpu info vGPU v was deleted and created again"),
+            told(ready, of(vgpu("b", THEN, "ready", "",
             0))));
         assertEquals(List.of("vgpu info vGPU v was deleted"), told(ready, of()));
     }
@@ -76,6 +77,6 @@ class NoticesTest {
         Picture serving = of(region("serving", ""));
         assertEquals(List.of("region info Region r is served"), told(of(), serving));
         assertEquals(List.of("region error Region r has failed: cut"), told(serving, of(region("failed", "cut"))));
-        assertEquals(List.of("region info Region r is not served any more"), told(serving, of()));
+        assertEquals(List.of("region info Region r is no longer served"), told(serving, of()));
     }
 }

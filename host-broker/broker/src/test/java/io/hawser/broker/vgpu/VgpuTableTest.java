@@ -128,7 +128,7 @@ class VgpuTableTest {
         add("any", 400, "any");
         add("all", 0, "all");
         assertEquals(Set.of("any", "all"), table.settle(List.of()).lost());
-        assertTrue(table.objection("any", Carrier.TCP).contains("there is none any more"));
+        assertTrue(table.objection("any", Carrier.TCP).contains("the broker has no GPU"));
         VgpuException none = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 0, "all")));
         assertEquals(VgpuException.Kind.CONFLICT, none.kind(), "known to be none is not unknown");
         table.settle(BOTH);
