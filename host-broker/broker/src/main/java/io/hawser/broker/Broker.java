@@ -37,7 +37,7 @@ import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
-import io.hawser.broker.turns.MpsFolder;
+import io.hawser.broker.pool.MpsFolder;
 import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.turns.TurnRules;
 import io.hawser.broker.turns.TurnScheduler;

@@ -5,6 +5,7 @@ import io.hawser.broker.model.Device;
 import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.broker.ipc.SharedMemory;
 import io.hawser.broker.pool.Worker;
+import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.Descriptors;

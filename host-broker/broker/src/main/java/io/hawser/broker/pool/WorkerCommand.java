@@ -3,7 +3,6 @@ package io.hawser.broker.pool;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.model.WorkerKind;
-import io.hawser.broker.turns.MpsFolder;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;

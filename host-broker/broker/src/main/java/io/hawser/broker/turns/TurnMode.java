@@ -1,6 +1,7 @@
 package io.hawser.broker.turns;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.pool.MpsFolder;
 import java.util.Locale;
 
 /** How vGPUs that share a GPU divide its time. */

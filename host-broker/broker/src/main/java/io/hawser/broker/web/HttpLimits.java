@@ -1,7 +1,7 @@
 package io.hawser.broker.web;
 
-import io.hawser.broker.StartException;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.model.StartException;
 import java.time.Duration;
 
 /** Checks the limits of {@code hawser.http.*}. The broker checks them before it starts anything. */

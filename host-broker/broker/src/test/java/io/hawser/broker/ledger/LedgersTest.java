@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hawser.broker.model.Amount;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.pool.LedgerSlot;
+import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerAccount;
 import io.hawser.shm.ledger.LedgerLayout;
@@ -72,7 +73,7 @@ class LedgersTest {
     @Test
     void shouldCountMemoryWhoseOwnerHasGivenItUp() throws IOException {
         WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, 500);
-        Seat seat = ledgers.take("one");
+        LedgerSlot seat = ledgers.take("one");
         LedgerAccount importer = account(seat);
         ledgers.keep("one", share);
         assertEquals(500, ledgers.usedBytes("one", "a"));
@@ -89,7 +90,7 @@ class LedgersTest {
 
     @Test
     void shouldBoundWhatHostileWorkersName() throws IOException {
-        Seat seat = ledgers.take("one");
+        LedgerSlot seat = ledgers.take("one");
         WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, Long.MAX_VALUE);
         ledgers.keep("one", share);
         ledgers.keep("one", share);

@@ -1,4 +1,4 @@
-package io.hawser.broker.turns;
+package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.shm.os.FileStatus;
@@ -95,7 +95,7 @@ public record MpsFolder(Path path) {
     }
 
     /** Whether an MPS control daemon has its pipes there, and lives. */
-    boolean isServed() {
+    public boolean isServed() {
         if (!Files.exists(path.resolve("control"))) {
             return false;
         }
