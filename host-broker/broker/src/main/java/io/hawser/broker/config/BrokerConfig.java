@@ -11,227 +11,227 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Settings of the broker, read once at start: {@code -Dhawser.listen.port=7654}, {@code HAWSER_LISTEN_PORT=7654}, or a
- * line of {@code config/application.properties} beside the place it is started from.
+ * Settings of the broker. The broker reads them once, at start: from {@code -Dhawser.listen.port=7654}, from
+ * {@code HAWSER_LISTEN_PORT=7654}, or from a line of {@code config/application.properties} in the folder where it
+ * starts. The build makes the reference page from these comments: the sentences "Range:" and "Default:" are fields of
+ * it.
  */
 @ConfigMapping(prefix = "hawser")
 public interface BrokerConfig {
 
-    /** The front door, where guests connect. */
     Listen listen();
-
-    /** The REST interface and the page. */
     Http http();
-
-    /** Certificate and key, for the REST interface and the page, and for guests. */
     Tls tls();
-
-    /** Metrics for Prometheus. */
     Metrics metrics();
-
-    /** The log of administrative acts. */
     Audit audit();
-
-    /** An issuer of bearer tokens (OpenID Connect); none unless {@code hawser.oidc.issuer} is set. */
     Oidc oidc();
 
     /**
-     * Folder of the lock, the tokens and {@code endpoints.json}; created with mode 0700 when it is missing. One broker
-     * at a time uses it.
+     * Folder of the lock file, the tokens, the default database and {@code endpoints.json}. The broker creates a
+     * missing folder with mode 0700. Only one broker at a time can use the folder.
      */
     @WithDefault("${user.home}/.local/state/hawser")
     Path stateDir();
 
-    /** What outlives the broker: vGPUs, tokens, the audit log. */
     Database database();
-
-    /** Worker processes. */
     Worker worker();
-
-    /** The GPU that workers open. */
     Gpu gpu();
-
-    /** The tokens of vGPUs. */
     Tokens tokens();
-
-    /** Limits and times of sessions. */
     Sessions sessions();
-
-    /** Device code that is kept of one session for later ones of the same vGPU, which then need not send it. */
     Images images();
-
-    /** NVIDIA's MPS. */
     Mps mps();
-
-    /** How vGPUs that share a GPU take turns on it. */
     Turns turns();
-
-    /** Those who watch: the page and {@code hawserctl top}. */
     Stream stream();
 
     /**
-     * vGPUs by name that belong to the settings: made or changed at start, and by nobody else. {@code default} exists
-     * from the first start without being named here.
+     * vGPUs that the settings define, by name. The broker creates or changes them at start, and rejects changes by
+     * REST. The vGPU {@code default} exists from the first start without a setting.
      */
     Map<String, Vgpu> vgpus();
 
     /**
-     * On which GPU a vGPU is placed that may have any: {@code least-loaded} (the least sum of compute shares, then the
-     * least reserved memory), {@code packed} (the fullest where it fits) or {@code spread} (the fewest vGPUs).
+     * Rule that chooses the GPU of a vGPU with {@code gpus=any}. {@code least-loaded} chooses the GPU with the least
+     * sum of compute shares, then with the least reserved memory. {@code packed} chooses the fullest GPU on which the
+     * vGPU fits, {@code spread} the GPU with the fewest vGPUs. Range: {@code least-loaded}, {@code packed},
+     * {@code spread}.
      */
     @WithDefault("least-loaded")
     String placement();
 
     /**
-     * How many times a GPU's memory may be reserved, 1.0 to 16.0; over 1.0 some of what was promised may not be there.
+     * Factor by which the vGPUs of a GPU may together reserve more memory than the GPU has. Above 1.0, an allocation
+     * within a vGPU's quota can fail. Range: 1.0 to 16.0.
      */
     @WithDefault("1.0")
     double overcommit();
 
     /**
-     * Shared memory that is served, by name; none unless it is named here or made by REST. One that cannot be served
-     * keeps the broker from starting.
+     * Shared memory that the broker serves, by the region's name. REST can add regions. The broker does not start when
+     * it cannot serve a region of the settings.
      */
     Map<String, Region> regions();
 
     /**
-     * Folders below which REST may have the files of regions; stops an operator from having the broker make, format or
-     * remove files elsewhere. Regions of the settings may be anywhere.
+     * Folders below which REST may create region files. The limit stops an operator from letting the broker create,
+     * format or remove files elsewhere. Regions of the settings may lie anywhere.
      */
     @WithDefault("/dev/shm")
     List<Path> regionFolders();
 
     /**
-     * Folders below which REST may have doorbell sockets; stops an operator from having the broker make sockets
-     * elsewhere. Default: {@code doorbells} in {@link #stateDir()}, made when it is missing.
+     * Folders below which REST may create doorbell sockets. The limit stops an operator from letting the broker create
+     * sockets elsewhere. Default: {@code doorbells} in {@link #stateDir()}, which the broker creates.
      */
     Optional<List<Path>> doorbellFolders();
 
     /** The front door, where guests connect. */
     interface Listen {
-        /** Address to listen on; {@code 0.0.0.0} for guests of other machines. */
+        /** Address of the port for guests; {@code 0.0.0.0} admits guests of other machines. */
         @WithDefault("127.0.0.1")
         String host();
 
-        /** TCP port; 0 takes any, which {@code endpoints.json} then names. */
+        /**
+         * TCP port for guests. With 0 the broker takes any free port and writes it to {@code endpoints.json}. Range: 0
+         * to 65535.
+         */
         @WithDefault("7654")
         int port();
 
-        /** Whether guests may come without TLS; false needs {@link #tlsPort()}. */
+        /** Whether the broker admits guests without TLS. {@code false} requires {@link #tlsPort()}. */
         @WithDefault("true")
         boolean plain();
 
         /**
-         * TCP port where guests come by TLS ({@code HAWSER_BROKER=tls://host:port}), with {@code hawser.tls.*}; none
-         * unless it is set. 0 takes any.
+         * TCP port for guests by TLS ({@code HAWSER_BROKER=tls://host:port}). The port requires
+         * {@link Tls#certificate()} and {@link Tls#key()}. With 0 the broker takes any free port. Range: 0 to 65535.
+         * Default: no TLS port.
          */
         Optional<Integer> tlsPort();
 
-        /** Address of that port. Default: {@link #host()}. */
+        /** Address of the TLS port. Default: {@link #host()}. */
         Optional<String> tlsHost();
 
         /**
-         * Connections that have not proved who they are, over all peers; stops a flood of connects from taking
-         * descriptors.
+         * Connections of all peers that have not yet proved their token. The limit stops a flood of connects from
+         * taking all descriptors. Range: 1 or more.
          */
         @WithDefault("128")
         int maxHalfOpen();
 
-        /** Connections and sessions of one peer address; stops one machine from taking every place. */
+        /**
+         * Connections and sessions of one peer address. The limit stops one machine from taking every place. Range: 1
+         * or more.
+         */
         @WithDefault("64")
         int maxPerPeer();
 
-        /** Time for a whole handshake; stops a slow peer from holding a place. */
+        /** Time for a whole handshake. The limit stops a slow peer from holding a place. */
         @WithDefault("5s")
         Duration handshakeTimeout();
     }
 
     /** The REST interface and the page. */
     interface Http {
-        /** Address to listen on. */
+        /** Address of the REST interface and the page. */
         @WithDefault("127.0.0.1")
         String host();
 
-        /** TCP port; 0 takes any, which {@code endpoints.json} then names. */
+        /**
+         * TCP port of the REST interface and the page. With 0 the broker takes any free port and writes it to
+         * {@code endpoints.json}. Range: 0 to 65535.
+         */
         @WithDefault("7655")
         int port();
 
         /**
-         * Whether GET is answered without the admin token to peers on the loopback interface. Off by default: it shows
-         * every local user, and a proxy on this machine shows everyone, which programs run from where.
+         * Whether peers on the loopback interface have the role viewer without an identity. {@code true} lets every
+         * local user see which programs run from where. A proxy on the same machine then shows the same to its clients.
          */
         @WithDefault("false")
         boolean loopbackRead();
 
-        /** Connections of all peers; stops a flood of connects from taking descriptors and the heap. */
+        /**
+         * Connections of all peers. The limit stops a flood of connects from taking descriptors and the heap. Range:
+         * above {@link #reservedConnections()}.
+         */
         @WithDefault("256")
         int maxConnections();
 
         /**
-         * Connections of one peer; stops one peer from taking every place. An IPv6 network of 64 bits is one peer. A
-         * proxy before the broker needs as many as its clients together.
+         * Connections of one peer. The limit stops one peer from taking every place. A peer is an IPv4 address, an IPv6
+         * network of 64 bits, or on the loopback interface a user of the machine. A proxy before the broker is one
+         * peer: it needs as many connections as its clients together. Range: 1 or more.
          */
         @WithDefault("64")
         int maxPerPeer();
 
         /**
-         * Connections of {@link #maxConnections()} that no stranger gets: half for users of this machine, half for
-         * peers that logged in of late. Stops many peers together from locking out administrators.
+         * Connections of {@link #maxConnections()} that strangers cannot take. One half is for users of the broker's
+         * machine. The other half is for root, the broker's user, and peers with a valid login within
+         * {@link #knownPeerTime()}. The reserve stops many peers together from locking out administrators. Range: 0 to
+         * {@link #maxConnections()} - 1.
          */
         @WithDefault("64")
         int reservedConnections();
 
-        /** Time after its last valid login in which a peer may have reserved places. */
+        /** Time after its last valid login in which a peer may take reserved connections. */
         @WithDefault("1h")
         Duration knownPeerTime();
 
         /**
-         * Time from a request's first byte until the request is there in full; the first request's time begins at
-         * connect and includes the TLS handshake. Stops a slow peer from holding a place.
+         * Time from a request's first byte to its last. For a connection's first request the time begins at the connect
+         * and includes the TLS handshake. The limit stops a slow peer from holding a place. Range: 1 ms or more.
          */
         @WithDefault("10s")
         Duration requestTimeout();
 
-        /** Bytes of the fields of a request's head; stops heads from filling the heap. */
+        /** Length of a request's head. The limit stops heads from filling the heap. Range: 1 byte to 2 GiB - 1. */
         @WithDefault("20K")
         MemorySize maxHeadSize();
 
-        /** Fields of a request's head; each takes much more of the heap than its bytes. */
+        /** Fields of a request's head. Each field takes much more of the heap than its bytes. Range: 1 or more. */
         @WithDefault("100")
         int maxHeadFields();
 
-        /** Requests of one connection without a whole answer; stops a peer from queueing requests without end. */
+        /**
+         * Requests of one connection without a whole answer. The limit stops a peer from queueing requests without end.
+         * Range: 1 or more.
+         */
         @WithDefault("2")
         int maxPipelined();
 
         /**
-         * Wrong passwords of one peer in a minute, and four times as many for one name from all peers; then further
-         * attempts wait. Stops guessing. A peer from which the user logged in during the last day counts by itself.
+         * Wrong passwords of one peer in a minute; for one name from all peers the limit is four times as high. Further
+         * attempts wait, which stops guessing. A peer from which the user logged in during the last day has a count of
+         * its own. Range: 1 or more.
          */
         @WithDefault("10")
         int maxFailedLogins();
 
-        /** Time after which a login of the page that is not used is over. */
+        /** Time without a request after which a login of the page ends. */
         @WithDefault("30m")
         Duration loginIdle();
 
-        /** Time after which each login of the page is over. */
+        /** Time after which every login of the page ends. */
         @WithDefault("12h")
         Duration loginLife();
     }
 
-    /** Certificate and key, for the REST interface and the page, and for guests. */
+    /** Certificate and key of the REST interface, the page and the guests' TLS port. */
     interface Tls {
         /**
-         * The certificate, and those between it and its authority, as PEM. With it the port of the REST interface
-         * speaks TLS (1.3 and 1.2) and nothing else. Read again when it has changed.
+         * PEM file of the certificate and of the certificates between it and its authority. With a certificate the REST
+         * port speaks only TLS 1.3 and 1.2. The broker reads a changed file again without a restart. Default: no TLS.
          */
         Optional<Path> certificate();
 
-        /** Its private key, PKCS #8 as PEM, not encrypted. */
+        /**
+         * PEM file of the certificate's private key: PKCS #8, not encrypted. The broker reads a changed file again
+         * without a restart. Default: no TLS.
+         */
         Optional<Path> key();
 
-        /** How often is looked whether the files have changed. */
+        /** How often the broker checks the certificate and the key for changes. */
         @WithDefault("30s")
         Duration reloadPeriod();
     }
@@ -239,8 +239,8 @@ public interface BrokerConfig {
     /** The log of administrative acts. */
     interface Audit {
         /**
-         * Acts that are kept; the oldest go. Refused acts, logins, and requests without an identity have a quarter of
-         * that each.
+         * Entries of successful acts that the log keeps; the oldest entries go first. Refused acts, logins, and
+         * requests without an identity each have a quarter of that number. Range: 1 or more.
          */
         @WithDefault("100000")
         long maxEntries();
@@ -248,65 +248,74 @@ public interface BrokerConfig {
 
     /** Metrics for Prometheus. */
     interface Metrics {
-        /** Whether {@code /q/metrics} is answered to everyone; else to whoever may read. */
+        /** Whether {@code /q/metrics} answers everyone. With {@code false} it requires the role viewer. */
         @WithDefault("false")
         boolean open();
     }
 
-    /** An issuer of bearer tokens (OpenID Connect); none unless {@code hawser.oidc.issuer} is set. */
+    /** The issuer of bearer tokens (OpenID Connect). */
     interface Oidc {
-        /** Its URL, under which {@code .well-known/openid-configuration} names its keys. */
+        /**
+         * URL of the issuer; {@code .well-known/openid-configuration} below it names its keys. Default: no issuer, and
+         * the other settings of {@code hawser.oidc} have no effect.
+         */
         Optional<String> issuer();
 
-        /** What tokens must be made for ({@code aud}). */
+        /** Audience ({@code aud}) that a token must name. */
         @WithDefault("hawser")
         String audience();
 
-        /** Where a token has its roles, as a path with slashes: {@code realm_access/roles}. */
+        /**
+         * Claim of a token that lists its roles; slashes separate the parts of a path, as in
+         * {@code realm_access/roles}.
+         */
         @WithDefault("roles")
         String rolesClaim();
 
-        /** The role of a token that makes a viewer. */
+        /** Role of a token that grants the role viewer. */
         @WithDefault("hawser-viewer")
         String viewerRole();
 
-        /** The role of a token that makes an operator. */
+        /** Role of a token that grants the role operator. */
         @WithDefault("hawser-operator")
         String operatorRole();
 
-        /** The role of a token that makes an admin. */
+        /** Role of a token that grants the role admin. */
         @WithDefault("hawser-admin")
         String adminRole();
     }
 
-    /** What outlives the broker. */
+    /** The database of vGPUs, tokens and the audit log. */
     interface Database {
         /**
-         * {@code jdbc:postgresql://host:5432/name}; one broker has one database. Default: H2 in
-         * {@code <state-dir>/broker.mv.db}.
+         * JDBC URL of a PostgreSQL database, {@code jdbc:postgresql://host:5432/name}. Each broker needs its own
+         * database. Default: H2 in {@code <state-dir>/broker.mv.db}.
          */
         Optional<String> url();
 
-        /** Default: {@code hawser} for PostgreSQL. */
+        /** User of the database. Default: {@code hawser} for PostgreSQL. */
         Optional<String> username();
 
-        /** Better in the environment, {@code HAWSER_DATABASE_PASSWORD}, than among the arguments, which all can see. */
+        /**
+         * Password of that user. Set it in the environment as {@code HAWSER_DATABASE_PASSWORD}: every user of the
+         * machine can read a process's arguments. Default: no password.
+         */
         Optional<String> password();
     }
 
     /** Worker processes. */
     interface Worker {
         /**
-         * Command line of a worker, split at spaces; double quotes keep a part together. Default: the Java that runs
-         * the broker, {@code hawser.worker.flags}, the jars of {@code hawser.worker.dir} and the worker's main class.
+         * Command line of a worker. Spaces separate its parts; double quotes keep a part together. Default: the Java
+         * that runs the broker, {@link #flags()}, the jars of {@link #dir()} and the worker's main class.
          */
         Optional<String> command();
 
-        /** Folder of the worker's jars. */
+        /** Folder of the worker's jars. The launcher {@code hawser-broker} sets it to the worker beside the broker. */
         @WithDefault("worker")
         Path dir();
 
-        /** JVM flags of the default command, split like it. */
+        /** JVM flags of the default {@link #command()}, separated by spaces. */
         @WithDefault("--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -XX:+UseSerialGC "
             + "-XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Xss2m -Xms64m -Xmx1g "
             + "-XX:MaxDirectMemorySize=256m -XX:-UsePerfData "
@@ -314,73 +323,84 @@ public interface BrokerConfig {
             + "-XX:+DisableAttachMechanism -XX:+ErrorFileToStderr -XX:-CreateCoredumpOnCrash")
         String flags();
 
-        /** Names of the environment variables that a worker inherits. {@link Mps} adds CUDA_MPS_PIPE_DIRECTORY. */
+        /**
+         * Environment variables that a worker inherits. A worker gets no other variable of the broker, except
+         * {@code CUDA_MPS_PIPE_DIRECTORY} with the folder of MPS.
+         */
         @WithDefault("PATH,LANG,LC_ALL,TZ,TMPDIR,LD_LIBRARY_PATH,CUDA_VISIBLE_DEVICES")
         List<String> environment();
 
         /**
-         * Workers kept ready, for each set of GPUs that some vGPU has, and under MPS for each compute share there, of
-         * which the four that most vGPUs have; 0 starts each when it is asked for.
+         * Workers that the broker keeps ready for each set of GPUs of some vGPU. Under MPS it keeps as many for each of
+         * a set's four most frequent compute shares. Each ready worker holds a context, about 0.5 GiB on an NVIDIA GPU.
+         * With 0 the broker starts each worker when a guest needs it. Range: 0 or more.
          */
         @WithDefault("2")
         int poolSize();
 
         /**
-         * Whether workers start with the JVM's cache of classes that lies beside their jars: such a start takes two
-         * thirds of the processor's time. The cache serves only the default command on the runtime of the same archive
-         * or build.
+         * Whether workers start with the JVM's cache of classes that the build puts beside their jars. The cache saves
+         * a third of a start's processor time. It serves only the default {@link #command()} on the Java runtime of the
+         * same archive or build.
          */
         @WithDefault("true")
         boolean startCache();
 
         /**
-         * Whether workers are jailed before they meet their guests: {@code auto} takes what the machine has, and the
-         * log says which parts; {@code strict} does not start without all of them; {@code off} is for looking for
-         * faults.
+         * Jail of a worker before it gets its guest. {@code auto} applies the parts that the machine offers, and the
+         * broker logs which. {@code strict} stops the broker's start when a part is missing. {@code off} is for
+         * debugging. Range: {@code auto}, {@code strict}, {@code off}.
          */
         @WithDefault("auto")
         JailMode jail();
 
         /**
-         * The first of 65,536 users of the system for workers, one each, when the broker runs as root; 0 for none.
-         * Nobody else may have them.
+         * First of 65,536 system user ids for workers, one for each worker. It applies when the broker runs as root.
+         * Nothing else may use these ids. With 0 workers run as the broker's user. Range: 0 or more.
          */
         @WithDefault("1900000000")
         int firstUid();
 
         /**
-         * Memory of the machine that a worker may have at most, where the machine has control groups for the broker
-         * ({@code jail} of REST says so). With the software GPU its vGPU's device memory is added, and with both the
-         * shared memory of its guest. Default: 2 GiB with the software GPU, else half of the machine's memory. Who
-         * wants more is ended by the kernel, and its session with it.
+         * Memory of the machine that a worker may use, without its guest's shared memory. With the software GPU the
+         * limit does not include the vGPU's device memory. It applies where the broker can create control groups
+         * (cgroup v2); the field {@code jail} of REST names the parts in force. The kernel ends a worker that exceeds
+         * it, and so its session. Default: 2 GiB with the software GPU, else half of the machine's memory.
          */
         Optional<MemorySize> memoryMax();
 
-        /** Time from the start of a worker to its {@code ready}. */
+        /** Time from the start of a worker to its message {@code ready}. */
         @WithDefault("60s")
         Duration startTimeout();
 
-        /** Wait after a failed start; doubles with each further failure up to {@link #maxBackOff()}. */
+        /**
+         * Pause after a failed start of a worker. It doubles with each further failure, up to {@link #maxBackOff()}.
+         */
         @WithDefault("250ms")
         Duration minBackOff();
 
-        /** Longest wait between failing starts. */
+        /** Longest pause between failed starts of workers. */
         @WithDefault("30s")
         Duration maxBackOff();
     }
 
     /** The GPU that workers open. */
     interface Gpu {
-        /** {@code auto} (NVIDIA where there is one, else software), {@code nvidia} or {@code software}. */
+        /**
+         * Backend of the workers. {@code auto} chooses NVIDIA's driver where the machine has one, else the software
+         * GPU. Range: {@code auto}, {@code nvidia}, {@code software}.
+         */
         @WithDefault("auto")
         String backend();
 
-        /** The software GPU. */
         Software software();
 
         /** The software GPU. */
         interface Software {
-            /** How many GPUs it is, all alike: for tests of programs that use several. They share the processors. */
+            /**
+             * Number of equal GPUs that the software GPU offers, for tests of programs with several GPUs. They share
+             * the machine's processors. Range: 1 to 64.
+             */
             @WithDefault("1")
             int devices();
         }
@@ -389,8 +409,9 @@ public interface BrokerConfig {
     /** The tokens of vGPUs. */
     interface Tokens {
         /**
-         * Whether guest packages before version 2 of the handshake may use tokens that are older than it. The database
-         * keeps a digest of each such token, and the digest opens the vGPU. {@code false} drops all digests, for good.
+         * Whether guest packages before version 2 of the handshake may use tokens that were made before that version.
+         * The database keeps a digest of each such token, and the digest opens the vGPU. {@code false} deletes all
+         * digests; a later {@code true} does not restore them.
          */
         @WithDefault("true")
         boolean oldProofs();
@@ -398,37 +419,43 @@ public interface BrokerConfig {
 
     /** Limits and times of sessions. */
     interface Sessions {
-        /** Sessions at a time. */
+        /** Sessions at a time. Range: 1 or more. */
         @WithDefault("32")
         int max();
 
         /**
-         * Starts of one vGPU that may wait for a worker, 1 or more; stops one vGPU from filling the broker's sessions
-         * with starts.
+         * Starts of one vGPU that may wait for a worker; the broker rejects more with the reason. The limit stops one
+         * vGPU from filling the broker's sessions with starts. Range: 1 or more.
          */
         @WithDefault("32")
         int maxWaiting();
 
-        /** Time that a worker has to end after it was told to; then it is killed. */
+        /** Time that a worker has to end its session. After it the broker kills the worker. */
         @WithDefault("2s")
         Duration endTimeout();
     }
 
-    /** Device code that is kept of one session for later ones of the same vGPU. */
+    /** Device code that the broker keeps for later sessions of the same vGPU. */
     interface Images {
-        /** Memory for one vGPU: {@code 256M}; 0 keeps nothing. What was used longest ago goes first. */
+        /**
+         * Memory for the images of one vGPU; the least recently used images go first. With 0 the broker keeps nothing.
+         * Range: 0 or more.
+         */
         @WithDefault("256M")
         MemorySize maxSize();
 
-        /** Images of one vGPU; each is an open descriptor of the broker. */
+        /** Images of one vGPU. Each image is an open descriptor of the broker. Range: 0 or more. */
         @WithDefault("128")
         int maxCount();
 
-        /** Memory for all vGPUs together; the vGPU that keeps most gives up images first. */
+        /**
+         * Memory for the images of all vGPUs. The vGPU with the most kept memory gives up images first. Range: 0 or
+         * more.
+         */
         @WithDefault("1G")
         MemorySize maxTotalSize();
 
-        /** Images of all vGPUs together. */
+        /** Images of all vGPUs. Range: 0 or more. */
         @WithDefault("1024")
         int maxTotalCount();
     }
@@ -440,43 +467,49 @@ public interface BrokerConfig {
 
         /**
          * Folder of the pipes of MPS's control daemon. Only root or the broker's user may be able to make or change
-         * it: NVIDIA's driver in the workers trusts each daemon that listens there.
+         * the folder, because NVIDIA's driver in the workers trusts each daemon that listens there. Default:
+         * {@code CUDA_MPS_PIPE_DIRECTORY} in the broker's environment, else {@code /run/nvidia-mps}.
          */
         Optional<Path> pipeDirectory();
     }
 
-    /** How vGPUs that share a GPU take turns on it. */
+    /** Turns of vGPUs that share a GPU. */
     interface Turns {
         /**
-         * {@code on}, {@code off} (each launches when it likes; the driver slices time between processes), or
-         * {@code auto}: on, except for equal shares on NVIDIA GPUs, which the driver treats alike, and except where
-         * NVIDIA's MPS runs, which lets processes use the GPU together.
+         * Whether vGPUs that share a GPU take turns on it. With {@code off} each vGPU launches at any time, and the
+         * driver slices time between processes. {@code auto} is {@code on}, except where NVIDIA's MPS runs, and except
+         * for equal shares on NVIDIA GPUs: MPS lets processes use the GPU together, and the driver treats equal
+         * processes alike. Range: {@code auto}, {@code on}, {@code off}.
          */
         @WithDefault("auto")
         String mode();
 
-        /** Length of a turn while others wait, 100us to 1s. */
+        /** Length of a turn while other vGPUs wait. Range: above 0. */
         @WithDefault("4ms")
         Duration quantum();
 
         /**
-         * How long others wait for work that outlasts its turn (a kernel cannot be taken back) before they launch
-         * beside it; 0s to 60s. What it has too much is charged.
+         * Time that other vGPUs wait for a kernel that outlasts its turn, before they launch beside it. A running
+         * kernel cannot be interrupted; its vGPU is charged for the excess. Range: 0 or more.
          */
         @WithDefault("20ms")
         Duration grace();
 
         /**
-         * How long the turn, while it lasts, stays with a vGPU whose work is done and that mostly comes back as soon;
-         * 0s for never. About what it costs the GPU to have a turn passed and back.
+         * How long an idle vGPU keeps its turn, in case it issues more work at once. It applies to vGPUs that mostly do
+         * so, and never beyond the turn's end. A good value is the GPU time that two changes of turn cost. With 0 an
+         * idle vGPU gives up its turn at once. Range: 0 or more.
          */
         @WithDefault("0.0001s")
         Duration linger();
     }
 
-    /** Those who watch: the page and {@code hawserctl top}. */
+    /** Clients of the live stream. */
     interface Stream {
-        /** At a time; each costs the broker what its network does not take at once. */
+        /**
+         * Pages and {@code hawserctl top} that watch at a time. A slow client makes the broker buffer its data. Range:
+         * 0 or more.
+         */
         @WithDefault("64")
         int maxClients();
     }
@@ -484,81 +517,91 @@ public interface BrokerConfig {
     /** A named share of GPUs. */
     interface Vgpu {
         /**
-         * Device memory on each of its GPUs, for all its sessions together, and reserved there: {@code 16G}; 0 is best
-         * effort: what others have not reserved, and nothing is reserved for it.
+         * Device memory on each GPU of the vGPU, for all its sessions together. The broker reserves it there. With 0
+         * the vGPU shares the memory that other vGPUs have not reserved. Range: 0 or more.
          */
         @WithDefault("0")
         MemorySize memoryBytes();
 
-        /** 1 to 100: its weight among the vGPUs that want a GPU at the same time. */
+        /**
+         * Weight of the vGPU among the vGPUs that use a GPU at the same time. Under NVIDIA's MPS it is the percentage
+         * of the GPU that the vGPU may use. Range: 1 to 100.
+         */
         @WithDefault("100")
         int computeShare();
 
-        /** {@code shared}, or {@code exclusive}: no other vGPU is placed on its GPUs. */
+        /**
+         * Whether other vGPUs may share the GPUs of the vGPU. With {@code exclusive} the broker places no other vGPU
+         * there. Range: {@code shared}, {@code exclusive}.
+         */
         @WithDefault("shared")
         String mode();
 
         /**
-         * Its GPUs: {@code any} (one, chosen when it is made, see {@link BrokerConfig#placement()}), {@code all}, or a
-         * list with commas of numbers from 0 and of UUIDs or their beginnings ({@code GPU-1b2c3d4e}), in the order in
-         * which guests see them.
+         * GPUs of the vGPU. With {@code any} the broker chooses one by {@link BrokerConfig#placement()} when it creates
+         * the vGPU. A list names GPUs by numbers from 0, by UUIDs or by their beginnings ({@code GPU-1b2c3d4e}), in the
+         * order in which guests see them. Range: {@code any}, {@code all}, or a list with commas.
          */
         @WithDefault("any")
         String gpus();
 
-        /** By which its guests may come. */
+        /** Carriers by which guests may use the vGPU. Range: {@code tcp}, {@code shm}. */
         @WithDefault("tcp,shm")
         List<String> carriers();
 
-        /** Sessions of this vGPU at a time; 0 is as many as {@code hawser.sessions.max}. */
+        /** Sessions of the vGPU at a time. With 0 only {@link Sessions#max()} limits them. Range: 0 to 1000000. */
         @WithDefault("0")
         int maxSessions();
     }
 
     /**
-     * Shared memory of one vGPU: {@code -Dhawser.regions.NAME.path=/dev/shm/NAME -Dhawser.regions.NAME.size=64M}.
-     * Whoever has it has the vGPU: there is no token.
+     * Shared memory of one vGPU, such as
+     * {@code -Dhawser.regions.NAME.path=/dev/shm/NAME -Dhawser.regions.NAME.size=64M}. A guest that can open the region
+     * can use the vGPU without a token. Each region needs either {@code path} or {@code doorbell-socket}.
      */
     interface Region {
         /**
-         * A file in shared memory (/dev/shm, hugetlbfs), which guests on this machine and QEMU's {@code ivshmem-plain}
-         * map; or the {@code resource2} of an ivshmem device where the broker itself runs in a virtual machine. A file
-         * that is missing is made with mode 0600, and removed at the end. An existing file must belong to the broker's
-         * user or root, have one name, and give others no right. Not together with
-         * {@link #doorbellSocket()}.
+         * File in shared memory (/dev/shm, hugetlbfs) that guests on the same machine and QEMU's {@code ivshmem-plain}
+         * map. Where the broker runs in a virtual machine: the {@code resource2} of an ivshmem device, or
+         * {@code ivshmem:TAG} for the device that carries the tag. The broker creates a missing file with mode 0600 and
+         * removes it at its end. An existing file must belong to the broker's user or root, have one name, and grant
+         * other users no right. Default: none.
          */
         Optional<Path> path();
 
         /**
-         * Its length: {@code 64M}, {@code 1G}. Default: the file's, which must be at least as long. A new file and a
-         * doorbell socket need it; for ivshmem it is a power of two.
+         * Length of the region, such as {@code 64M} or {@code 1G}. A new file and a doorbell socket need it. For
+         * ivshmem it must be a power of two. Range: up to the length of an existing file. Default: the length of the
+         * file.
          */
         Optional<MemorySize> size();
 
-        /** The share that having the region opens. */
+        /** vGPU of the region. */
         @WithDefault("default")
         String vgpu();
 
-        /** Guest processes that can use it at a time, 1 to 64. */
+        /** Guest processes that can use the region at a time. Range: 1 to 64. */
         @WithDefault("16")
         int slots();
 
         /**
-         * How long a guest process in a virtual machine, which only its own counting shows to be alive, may stand still
-         * before its session ends: a paused machine loses its sessions after so long.
+         * Time without a beat after which the session of a process in a virtual machine ends. The beat is a counter in
+         * the region, and the broker's only sign of life of such a process. A machine that is paused for longer loses
+         * its sessions. Range: 2 s or more.
          */
         @WithDefault("30s")
         Duration guestTimeout();
 
         /**
-         * Unix socket where the broker is itself the ivshmem server, for QEMU's {@code ivshmem-doorbell}: the memory is
-         * the broker's, nobody can cut it, and guests ring instead of being polled. Made with mode 0600.
+         * Unix socket on which the broker is the ivshmem server of QEMU's {@code ivshmem-doorbell}. The memory is then
+         * the broker's: no other process can truncate it. Guests ring a doorbell, so the broker need not poll. The
+         * broker creates the socket with mode 0600. Range: an absolute path of at most 107 bytes. Default: none.
          */
         Optional<Path> doorbellSocket();
 
         /**
-         * Doorbells of that server: one of the broker and one of each slot. QEMU's device must have at least as many
-         * ({@code vectors=17}). Default: 1 + slots.
+         * Doorbells of that server: one for the broker and one for each slot. QEMU's device must have at least as many
+         * ({@code vectors=17}). Range: 1 to 1 + {@link #slots()}. Default: 1 + {@link #slots()}.
          */
         Optional<Integer> vectors();
     }
