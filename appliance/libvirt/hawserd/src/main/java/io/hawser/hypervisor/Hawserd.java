@@ -49,7 +49,7 @@ public final class Hawserd {
         }
     }
 
-    private static String usage() {
+    static String usage() {
         return """
             usage: hawserd [--config FILE]
                    hawserd --help | --version

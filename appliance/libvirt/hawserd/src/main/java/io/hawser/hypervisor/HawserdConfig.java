@@ -20,15 +20,7 @@ import java.util.Set;
 
 /** The settings of {@code hawserd.conf}. Each has a default that fits a broker on the same machine. */
 final class HawserdConfig {
-    /** The example file and the manual page list all of them. */
-    static final Set<String> NAMES = Set.of("libvirt.uri", "broker.url", "broker.state-dir", "broker.token-file",
-        "broker.user", "broker.password-file", "broker.domain", "broker.ca-file", "guest.broker", "guest.ca-file",
-        "region.folder", "region.owner", "region.group", "region.mode", "socket.path", "socket.group", "hook.timeout",
-        "state-dir");
-    private static final String BROKER_STATE = "/var/lib/hawser/broker";
-    /** The hook script itself gives up after 25 s. */
-    private static final String HOOK_TIMEOUT_S = "22";
-    private static final int MIN_HOOK_TIMEOUT_S = 15; // the limits of a hook's steps are up to 7 s shorter
+    private static final int MIN_HOOK_TIMEOUT_S = 15; // its parts are some seconds less than it
     private static final int MAX_HOOK_TIMEOUT_S = 600;
     private static final List<String> QEMU_USERS = List.of("libvirt-qemu", "qemu");
 
@@ -44,15 +36,15 @@ final class HawserdConfig {
      * @throws CtlException names the file and the line.
      */
     static HawserdConfig read(Path file, boolean mustExist) {
-        HawserdConfig config = new HawserdConfig(ConfigFile.read(file, mustExist, NAMES));
+        HawserdConfig config = new HawserdConfig(ConfigFile.read(file, mustExist, HawserdSetting.NAMES));
         config.check(file);
         return config;
     }
 
     private void check(Path file) {
-        require(file, "region.mode", text("region.mode", "0660").matches("0?[0-7]{2}0"),
+        require(file, "region.mode", text("region.mode").matches("0?[0-7]{2}0"),
             "three octal digits, the last of them 0 (the broker serves no region that all users may open)");
-        String hook = text("hook.timeout", HOOK_TIMEOUT_S);
+        String hook = text("hook.timeout");
         require(file, "hook.timeout", hook.matches("\\d{1,3}") && Integer.parseInt(hook) >= MIN_HOOK_TIMEOUT_S
             && Integer.parseInt(hook) <= MAX_HOOK_TIMEOUT_S, "a number of seconds from " + MIN_HOOK_TIMEOUT_S + " to "
             + MAX_HOOK_TIMEOUT_S);
@@ -67,6 +59,11 @@ final class HawserdConfig {
         if (!holds) {
             throw new CtlException(ExitCode.USAGE, file + ": " + name + " must be " + rule + ": " + values.get(name));
         }
+    }
+
+    /** The value of a setting, or its default. */
+    private String text(String name) {
+        return text(name, HawserdSetting.of(name).orElseThrow().standard());
     }
 
     private String text(String name, String standard) {
@@ -98,7 +95,7 @@ final class HawserdConfig {
             }
         }
         if (!options.containsKey("url") && !options.containsKey("state-dir")) {
-            options.put("state-dir", BROKER_STATE);
+            options.put("state-dir", text("broker.state-dir"));
         }
         return new Settings(options, Map.of(), Path.of("/nonexistent"), null).endpoint();
     }
@@ -124,14 +121,14 @@ final class HawserdConfig {
             owner = values.containsKey("region.owner") ? named("region.owner", Path.of("/etc/passwd"))
                 : brokersUser();
             group = values.containsKey("region.group") ? named("region.group", Path.of("/etc/group"))
-                : id(Path.of("/etc/group"), "kvm", gid);
+                : id(Path.of("/etc/group"), text("region.group"), gid);
         }
-        Set<PosixFilePermission> mode = RegionFiles.mode(text("region.mode", "0660"));
-        return new RegionFiles(Path.of(text("region.folder", "/dev/shm")), owner, group, mode, makers);
+        Set<PosixFilePermission> mode = RegionFiles.mode(text("region.mode"));
+        return new RegionFiles(Path.of(text("region.folder")), owner, group, mode, makers);
     }
 
     private int brokersUser() {
-        Path state = Path.of(text("broker.state-dir", BROKER_STATE));
+        Path state = Path.of(text("broker.state-dir"));
         try {
             return (Integer) Files.getAttribute(state, "unix:uid");
         } catch (IOException e) {
@@ -168,7 +165,7 @@ final class HawserdConfig {
 
     /** The socket for hooks and hawserctl. */
     Path socket() {
-        return Path.of(text("socket.path", "/run/hawser/hawserd.sock"));
+        return Path.of(text("socket.path"));
     }
 
     /** The group whose members may use the socket in addition to root; -1 for none. */
@@ -178,12 +175,12 @@ final class HawserdConfig {
 
     /** The longest time until a hook gets its answer. */
     Duration hookTimeout() {
-        return Duration.ofSeconds(Integer.parseInt(text("hook.timeout", HOOK_TIMEOUT_S)));
+        return Duration.ofSeconds(Integer.parseInt(text("hook.timeout")));
     }
 
     /** The folder of state that outlives the process. */
     Path stateDir() {
-        return Path.of(text("state-dir", "/var/lib/hawser/hypervisor"));
+        return Path.of(text("state-dir"));
     }
 
     /** The settings for the log; none is secret. */

@@ -28,13 +28,13 @@ class HawserdConfigTest {
     void shouldHaveEachSettingInTheExampleAndTheManual() throws IOException {
         String example = Files.readString(EXAMPLE);
         String manual = Files.readString(MANUAL).replace("\\-", "-");
-        for (String name : HawserdConfig.NAMES) {
+        for (String name : HawserdSetting.NAMES) {
             assertTrue(example.contains("#" + name + " = \""), "the example has no " + name);
             assertTrue(manual.contains(name), "the manual has no " + name);
         }
         // The example stays valid with all of its settings enabled.
         HawserdConfig all = read(example.replaceAll("(?m)^#(\\S+ = )", "$1"));
-        assertEquals(HawserdConfig.NAMES.size(), all.shown().size());
+        assertEquals(HawserdSetting.NAMES.size(), all.shown().size());
         assertEquals(List.of("qemu:///system"), all.libvirtUris());
         assertEquals(0, read(example).shown().size(), "the example changes nothing");
     }
