@@ -29,7 +29,16 @@ final class Family {
         return new Family(Collector.Type.COUNTER, name, help, labels);
     }
 
-    /** Adds a sample; ignores an unknown (null) value. */
+    String name() {
+        return name;
+    }
+
+    /** The names of the labels, in the order of {@link #add}'s values. */
+    List<String> labels() {
+        return labels;
+    }
+
+    /** One more sample; none when it is not known. */
     Family add(Number value, String... labelValues) {
         if (value != null) {
             String full = type == Collector.Type.COUNTER ? name + "_total" : name;

@@ -37,6 +37,11 @@ final class ResourceCollector extends Collector {
 
     @Override
     public List<MetricFamilySamples> collect() {
+        return families().stream().map(Family::samples).toList();
+    }
+
+    /** All metrics with their present samples. */
+    List<Family> families() {
         List<Family> families = new ArrayList<>();
         families.add(Family.gauge("hawser_build_info", "The version of the broker", "version", "protocol", "backend")
             .add(1, version, String.valueOf(RecordLayout.PROTOCOL_VERSION), broker.pool().backend()));
@@ -44,7 +49,7 @@ final class ResourceCollector extends Collector {
             .add(ready.getAsBoolean() ? 1 : 0));
         families.addAll(gpus(GpuInfo.list(broker)));
         families.addAll(vgpus(vgpus.get()));
-        return families.stream().map(Family::samples).toList();
+        return families;
     }
 
     private static List<Family> gpus(List<GpuInfo> gpus) {
