@@ -32,7 +32,10 @@ class BrokerSettingsReferenceTest {
     private static final String SOURCE = "host-broker/broker/src/main/java/io/hawser/broker/config/BrokerConfig.java";
     private static final String ROOT = BrokerConfig.class.getSimpleName();
 
-    private static final String LAUNCHER = "host-broker/broker/src/main/sh/hawser-broker";
+    private static final String MAIN = "host-broker/broker/src/main/";
+    private static final String LAUNCHER = MAIN + "sh/hawser-broker";
+    private static final Pattern COPY = Pattern.compile("\\$\\{(hawser\\.[a-z.-]+):([^}]*)}"
+        + "|value\\(context, \"(hawser\\.[a-z.-]+)\", \"([^\"]*)\"\\)");
     private static final Pattern HELP_ENTRY = Pattern.compile("  ([a-z][a-z.-]+) +\\S.*?(?:\\(([^()]*)\\))?");
 
     /** A sentence such as {@code Range: 1 to 64.} or {@code Default: none.} of a doc comment. */
@@ -180,6 +183,27 @@ class BrokerSettingsReferenceTest {
             }
         }
         assertTrue(compared > 20, "defaults that were compared: " + compared);
+    }
+
+    /** Quarkus reads some settings before the mapping exists, so their defaults stand there again. */
+    @Test
+    void shouldHaveTheDefaultsWhereQuarkusReadsSettings() throws IOException {
+        Map<String, Property> byName = new LinkedHashMap<>();
+        names.forEach((key, name) -> byName.put(name, settings.get(key)));
+        String copies = Files.readString(Repository.file(MAIN + "resources/application.properties"))
+            + Files.readString(Repository.file(MAIN + "java/io/hawser/broker/config/DerivedSettings.java"));
+        Matcher copy = COPY.matcher(copies);
+        int compared = 0;
+        while (copy.find()) {
+            String name = copy.group(1) == null ? copy.group(3) : copy.group(1);
+            String standard = copy.group(1) == null ? copy.group(4) : copy.group(2);
+            Property setting = byName.get(name);
+            assertTrue(setting != null, "a setting that Quarkus reads must exist: " + name);
+            assertEquals(setting.hasDefaultValue() ? setting.getDefaultValue() : "", standard,
+                "the default of " + name);
+            compared++;
+        }
+        assertTrue(compared > 5, "defaults that were compared: " + compared);
     }
 
     @Test
