@@ -13,26 +13,22 @@ import java.util.Optional;
 /**
  * Settings of the broker. The broker reads them once, at start: from {@code -Dhawser.listen.port=7654}, from
  * {@code HAWSER_LISTEN_PORT=7654}, or from a line of {@code config/application.properties} in the folder where it
- * starts. The build makes the reference page from these comments: the sentences "Range:" and "Default:" are fields of
- * it.
+ * starts. The build makes the reference page from these comments, with the sentences "Range:" and "Default:" as fields.
  */
 @ConfigMapping(prefix = "hawser")
 public interface BrokerConfig {
-
     Listen listen();
     Http http();
     Tls tls();
     Metrics metrics();
     Audit audit();
     Oidc oidc();
-
     /**
      * Folder of the lock file, the tokens, the default database and {@code endpoints.json}. The broker creates a
      * missing folder with mode 0700. Only one broker at a time can use the folder.
      */
     @WithDefault("${user.home}/.local/state/hawser")
     Path stateDir();
-
     Database database();
     Worker worker();
     Gpu gpu();
@@ -42,7 +38,6 @@ public interface BrokerConfig {
     Mps mps();
     Turns turns();
     Stream stream();
-
     /**
      * vGPUs that the settings define, by name. The broker creates or changes them at start, and rejects changes by
      * REST. The vGPU {@code default} exists from the first start without a setting.
@@ -462,9 +457,6 @@ public interface BrokerConfig {
 
     /** NVIDIA's MPS. */
     interface Mps {
-        /** Used when neither the setting nor CUDA_MPS_PIPE_DIRECTORY in the broker's environment names a folder. */
-        String DEFAULT_PIPE_DIRECTORY = "/run/nvidia-mps";
-
         /**
          * Folder of the pipes of MPS's control daemon. Only root or the broker's user may be able to make or change
          * the folder, because NVIDIA's driver in the workers trusts each daemon that listens there. Default:

@@ -10,8 +10,8 @@ import java.util.Optional;
  * Device memory that sessions of a vGPU share with each other under random names. Knowing a name is the permission to
  * open it. The value is a driver's handle from the sharing worker; the broker passes it on unread. Event loop only.
  *
- * <p>The driver keeps the memory until its owner and all importers have closed it. The owner's worker is charged for the
- * memory until it frees the memory; afterwards the broker charges it to its own slot of the vGPU's ledger:
+ * <p>The driver keeps the memory until its owner and all importers have closed it. The owner's worker is charged until
+ * it frees the memory; afterwards the broker charges its own slot of the vGPU's ledger:
  * <ul>
  * <li>A find that succeeds makes the session an importer, until its worker sends release or has ended.
  * <li>When the owner's worker sends unshare or has ended, {@link Charges#keep} counts the memory if there are

@@ -22,6 +22,8 @@ public record MpsFolder(Path path) {
     /** The variable in which NVIDIA's driver and daemon find the path. */
     public static final String VARIABLE = "CUDA_MPS_PIPE_DIRECTORY";
 
+    /** Used when neither the setting nor the broker's environment names a folder. */
+    private static final String DEFAULT = "/run/nvidia-mps";
     private static final Path UNSAFE_DEFAULT = Path.of("/tmp/nvidia-mps"); // NVIDIA's
     private static final int STICKY = 01000; // Linux linux/stat.h
 
@@ -39,7 +41,7 @@ public record MpsFolder(Path path) {
         }
         String inherited = environment.getOrDefault(VARIABLE, "");
         Path path = config.mps().pipeDirectory().orElseGet(() -> inherited.isEmpty()
-            ? Path.of(BrokerConfig.Mps.DEFAULT_PIPE_DIRECTORY) : Path.of(inherited));
+            ? Path.of(DEFAULT) : Path.of(inherited));
         MpsFolder folder = new MpsFolder(path.toAbsolutePath().normalize());
         folder.check();
         return Optional.of(folder);
@@ -76,7 +78,7 @@ public record MpsFolder(Path path) {
             throw new IOException(String.format("the folder of MPS and the folders above it must be the broker's or "
                 + "root's, no links, and nobody else may write to them (make %s as root, start MPS's daemon with %s "
                 + "and the broker with hawser.mps.pipe-directory of that path): folder=%s part=%s owner=%d mode=%o",
-                BrokerConfig.Mps.DEFAULT_PIPE_DIRECTORY, VARIABLE, path, name, status.owner(), status.permissions()));
+                DEFAULT, VARIABLE, path, name, status.owner(), status.permissions()));
         }
     }
 

@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.hawser.broker.model.StartException;
 import io.hawser.broker.TestBroker;
-import io.hawser.broker.config.BrokerConfig;
 import io.hawser.shm.os.FileStatus;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -63,7 +62,7 @@ class MpsFolderTest {
 
     @Test
     void shouldPreferTheSettingToTheEnvironment() throws IOException {
-        String standard = BrokerConfig.Mps.DEFAULT_PIPE_DIRECTORY;
+        String standard = "/run/nvidia-mps";
         Map<String, String> inherited = Map.of(MpsFolder.VARIABLE, pipes.toString());
         assertEquals(pipes, of(Map.of(), inherited).orElseThrow().path());
         assertEquals(folder, of(Map.of("hawser.mps.pipe-directory", folder.toString()), inherited).orElseThrow()
