@@ -184,7 +184,7 @@ public final class FakeWorker {
                 if (new String(back, StandardCharsets.US_ASCII).startsWith("fault")) {
                     send("{\"type\":\"lost\",\"result\":700}");
                 }
-                if (back[0] == '{') { // a message that the guest has written for the broker
+                if (new String(back, StandardCharsets.US_ASCII).startsWith("{\"type\":")) { // a message for the broker
                     write(CONTROL, frame(new String(back, StandardCharsets.US_ASCII)));
                     continue;
                 }

@@ -164,7 +164,7 @@ class VgpuIT {
             assertEquals(VgpuException.Kind.CONFLICT, full.kind());
             assertTrue(full.getMessage().contains("wantedBytes=101 freeBytes="), full.getMessage());
             assertTrue(broker.broker().vgpus().find("c").isEmpty());
-            assertTrue(refused(service.create("a", draft(0L, "any"))).getMessage().contains("of this name"));
+            assertTrue(refused(service.create("a", draft(0L, "any"))).getMessage().contains("with this name"));
             assertEquals(VgpuException.Kind.INVALID, refused(service.create("d e", draft(0L, "any"))).kind());
             assertEquals(VgpuException.Kind.MISSING, refused(service.change("none", draft(0L, null))).kind());
             assertEquals(VgpuException.Kind.MISSING, refused(service.delete("none", true)).kind());
