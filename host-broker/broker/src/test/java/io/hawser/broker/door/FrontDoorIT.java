@@ -34,7 +34,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Guests against a broker whose workers are fake but are real processes. */
+/** Guests at the TCP port of a broker. The workers are fakes, each a process of its own. */
 class FrontDoorIT {
     @TempDir
     static Path stateDir;
@@ -54,10 +54,11 @@ class FrontDoorIT {
         broker.close();
     }
 
-    /** Guests leave when they like, and each test counts its own. */
+    /** A guest's end takes time, and each test counts only its own guests. */
     @BeforeEach
     void awaitNobody() {
-        TestBroker.await("the end of those before", () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
+        TestBroker.await("the end of the last test's guests",
+            () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
     }
 
     private static TestGuest connect() throws IOException {
@@ -69,7 +70,7 @@ class FrontDoorIT {
         assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
         assertEquals(refusal.code(), answer.refusedCode());
         assertTrue(answer.refusedMessage().contains(reason), answer.refusedMessage());
-        assertTrue(guest.closed(), "nothing follows REFUSED");
+        assertTrue(guest.closed(), "the broker must close after REFUSED");
     }
 
     private static List<SessionView> sessions() {
@@ -91,7 +92,7 @@ class FrontDoorIT {
             assertEquals("127.0.0.1:" + guest.socket().getLocalPort(), session.guest().peer());
             assertEquals(Carrier.TCP, session.guest().carrier());
             worker = session.workerPid();
-            // Through the worker, long after the broker has closed its descriptor.
+            // The worker echoes these bytes after the broker has closed its own descriptor.
             byte[] sent = "some bytes".getBytes(StandardCharsets.US_ASCII);
             guest.send(sent);
             assertArrayEquals(sent, guest.bytes(sent.length));
@@ -103,8 +104,10 @@ class FrontDoorIT {
             }
         }
         TestBroker.await("the end of the session", () -> sessions().isEmpty());
-        assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false), "reaped");
-        assertEquals(callsBefore + 100, broker.broker().sessions().totals().calls(), "totals outlive the session");
+        assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false),
+            "the broker must have reaped the worker");
+        assertEquals(callsBefore + 100, broker.broker().sessions().totals().calls(),
+            "the totals must include the ended session");
         assertEquals(0, broker.broker().sessions().totals().deviceBytes());
         TestBroker.await("another worker", () -> broker.broker().pool().ready() == 1);
     }
@@ -124,7 +127,7 @@ class FrontDoorIT {
         byte[] recorded;
         try (TestGuest guest = connect()) {
             byte[] challenge = guest.challenge("default");
-            // Recorded on its way, never delivered: still worthless on another connection.
+            // An eavesdropper could record this proof before the broker gets it, and use it on another connection.
             recorded = guest.proof(HandshakeProof.Purpose.SESSION, challenge, secret);
         }
         try (TestGuest guest = connect()) {
@@ -155,7 +158,7 @@ class FrontDoorIT {
             byte[] second = guest.challenge("nobody");
             assertEquals(first.length, second.length);
             assertFalse(Arrays.equals(first, RecordLayout.NONCE_SERVER_BYTES, first.length, second,
-                RecordLayout.NONCE_SERVER_BYTES, second.length), "as that of a key that exists");
+                RecordLayout.NONCE_SERVER_BYTES, second.length), "the rest must differ, as for a known key");
         }
     }
 
@@ -234,14 +237,14 @@ class FrontDoorIT {
             slow[i] = connect();
             slow[i].send(new byte[1]);
         }
-        TestBroker.await("all connected", () -> halfOpen() == slow.length);
+        TestBroker.await("the half-open connections", () -> halfOpen() == slow.length);
         try (TestGuest guest = connect()) {
             assertRefused(guest, Refusal.CONNECTIONS, "half-open connections must be at most 6");
         }
         for (TestGuest guest : slow) {
             guest.close();
         }
-        TestBroker.await("their places to be free", () -> halfOpen() == 0);
+        TestBroker.await("the end of the half-open connections", () -> halfOpen() == 0);
     }
 
     @Test
@@ -252,7 +255,7 @@ class FrontDoorIT {
             CountDownLatch held = new CountDownLatch(1);
             CountDownLatch goOn = new CountDownLatch(1);
             List<TestGuest> attack = new ArrayList<>();
-            // The first refusal holds the event loop until all others wait to be accepted, so that all refusals linger.
+            // The first refusal blocks the event loop until all others wait to be accepted, so all refusals linger.
             small.whenRefused(() -> {
                 held.countDown();
                 try {
@@ -300,7 +303,7 @@ class FrontDoorIT {
             slow.send(new byte[1]);
             assertRefused(slow, Refusal.TIMEOUT, "timeoutMs=1000");
             slow.close();
-            TestBroker.await("its place to be free", () -> hasty.broker().halfOpenConnections() == 0);
+            TestBroker.await("the end of the half-open connection", () -> hasty.broker().halfOpenConnections() == 0);
         }
     }
 
@@ -315,7 +318,8 @@ class FrontDoorIT {
             guest.receive();
             long id = sessions().getFirst().id();
             assertTrue(broker.broker().sessions().end(id, "test").get(60, TimeUnit.SECONDS));
-            assertTrue(broker.broker().sessions().find(id).isEmpty(), "nothing is left when the answer comes");
+            assertTrue(broker.broker().sessions().find(id).isEmpty(),
+                "the session must be gone when the request completes");
             assertTrue(guest.closed());
             assertFalse(broker.broker().sessions().end(id, "test").get(60, TimeUnit.SECONDS));
         }
@@ -330,7 +334,7 @@ class FrontDoorIT {
         try (TestGuest vanishing = connect(); TestGuest refused = connect()) {
             byte[] challenge = vanishing.challenge("default");
             byte[] proof = vanishing.proof(HandshakeProof.Purpose.SESSION, challenge, secret);
-            // The proof and the end come in one turn of the event loop, which is held up until both are there.
+            // A refusal blocks the event loop until proof and end have arrived, so that the loop reads both at once.
             broker.whenRefused(() -> {
                 held.countDown();
                 try {
@@ -353,7 +357,7 @@ class FrontDoorIT {
         TestBroker.await("the end of the session", () -> sessions().isEmpty());
         try (TestGuest next = connect()) {
             next.handshake("default", secret);
-            next.receive(); // WELCOME: the broker goes on
+            next.receive(); // WELCOME: the broker still serves guests
         }
         TestBroker.await("the end of the next session", () -> sessions().isEmpty());
     }
@@ -367,7 +371,8 @@ class FrontDoorIT {
             assertTrue(guest.closed());
             TestBroker.await("the end of the session", () -> sessions().isEmpty());
         }
-        assertEquals(0, broker.broker().pool().failures(), "a death in a session is no failed start");
+        assertEquals(0, broker.broker().pool().failures(),
+            "the death of a worker in a session must not count as a failed start");
     }
 
     @Test
@@ -384,7 +389,7 @@ class FrontDoorIT {
             assertEquals("status 1", lines.get(0));
             assertTrue(lines.stream().anyMatch(line -> line.startsWith("vgpu\tdefault\t")), lines::toString);
             assertTrue(lines.stream().anyMatch(line -> line.startsWith("gpu\t0\t")), lines::toString);
-            assertTrue(guest.closed(), "nothing follows STATUS");
+            assertTrue(guest.closed(), "the broker must close after STATUS");
             assertTrue(sessions().isEmpty());
         }
     }

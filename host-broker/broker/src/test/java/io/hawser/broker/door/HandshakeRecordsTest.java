@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class HandshakeRecordsTest {
     private static final byte[] HELLO = TestGuest.hello(1, 42, "alice");
 
-    /** The first bytes of a record, padded to 8, with its length made to fit. */
+    /** The first bytes of a record, padded to a multiple of 8, with a length field that fits. */
     private static byte[] truncated(byte[] record, int lengthBytes) {
         byte[] shorter = Arrays.copyOf(record, lengthBytes);
         ByteBuffer.wrap(shorter).order(ByteOrder.LITTLE_ENDIAN).putInt(0, lengthBytes);

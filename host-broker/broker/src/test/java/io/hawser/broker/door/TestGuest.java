@@ -28,7 +28,7 @@ public final class TestGuest implements AutoCloseable {
 
     private final Socket socket;
     private final DataInputStream in;
-    private byte[] hello; // payload of the last HELLO
+    private byte[] hello; // the payload of the last HELLO
 
     /** A record of the broker or worker. */
     public record Answer(int opcode, long sequence, byte[] payload) {
@@ -53,7 +53,7 @@ public final class TestGuest implements AutoCloseable {
         this(socket(endpoint, SocketFactory.getDefault()));
     }
 
-    /** Over TLS, or whatever the factory makes. */
+    /** Connects with a socket of the factory, such as a TLS socket. */
     public static Socket socket(String endpoint, SocketFactory factory) throws IOException {
         URI uri = URI.create("tcp://" + endpoint);
         return factory.createSocket(uri.getHost(), uri.getPort());
@@ -66,7 +66,7 @@ public final class TestGuest implements AutoCloseable {
         in = new DataInputStream(socket.getInputStream());
     }
 
-    /** The secret of the token that a first start made. */
+    /** The secret of the token that the broker makes at its first start. */
     public static String secret(Path stateDir) throws IOException {
         return Files.readString(stateDir.resolve("default.token")).strip().split("\\.", 2)[1];
     }
@@ -85,12 +85,12 @@ public final class TestGuest implements AutoCloseable {
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
-    /** PROOF. */
+    /** A PROOF record with the given proof. */
     public static byte[] proof(byte[] bytes) {
         return proof(RecordLayout.CONTROL_PROOF, bytes);
     }
 
-    /** PROOF or ASK_STATUS, which have the same fields. */
+    /** A PROOF or ASK_STATUS record, which have the same fields. */
     public static byte[] proof(int opcode, byte[] bytes) {
         RecordWriter writer = new RecordWriter(64);
         writer.begin(opcode, 2, 0, 0, 0);
@@ -99,17 +99,17 @@ public final class TestGuest implements AutoCloseable {
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
-    /** HELLO and PROOF as an honest guest sends them; answers the PROOF. */
+    /** Sends HELLO and PROOF as an honest guest. */
     public void handshake(String keyId, String secret) throws IOException {
         handshake(keyId, secret, TestBroker.DESCRIPTION_HASH);
     }
 
-    /** The same with the description's hash. */
+    /** Sends HELLO with the given hash of the description, and PROOF. */
     public void handshake(String keyId, String secret, long hash) throws IOException {
         send(proof(HandshakeProof.Purpose.SESSION, challenge(keyId, hash), secret));
     }
 
-    /** PROOF or ASK_STATUS of an honest guest for what {@link #challenge} answered. */
+    /** The PROOF or ASK_STATUS record of an honest guest for a result of {@link #challenge}. */
     public byte[] proof(HandshakeProof.Purpose purpose, byte[] challenge, String secret) {
         return proof(purpose == HandshakeProof.Purpose.STATUS ? RecordLayout.CONTROL_ASK_STATUS
             : RecordLayout.CONTROL_PROOF, proofs(challenge).ofGuest(purpose, TokenKeys.ofSecret(secret)));
@@ -120,12 +120,12 @@ public final class TestGuest implements AutoCloseable {
         return new HandshakeProof(Arrays.copyOf(challenge, RecordLayout.NONCE_SERVER_BYTES), hello);
     }
 
-    /** HELLO and PROOF of a guest package before version 2 of the handshake. */
+    /** Sends HELLO and PROOF as a guest package before version 2 of the handshake. */
     public void oldHandshake(String keyId, String secret) throws IOException {
         oldHandshake(HandshakeProof.Purpose.SESSION, keyId, TokenKeys.ofSecret(secret).digest());
     }
 
-    /** The same, or ASK_STATUS, from the digest of the secret alone. */
+    /** Sends HELLO and PROOF or ASK_STATUS as an old guest package that knows only the digest of the secret. */
     public void oldHandshake(HandshakeProof.Purpose purpose, String keyId, byte[] digest) throws IOException {
         send(hello(RecordLayout.OLD_HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, keyId));
         byte[] nonce = expect(RecordLayout.CONTROL_OLD_CHALLENGE);
@@ -136,7 +136,7 @@ public final class TestGuest implements AutoCloseable {
             : RecordLayout.CONTROL_PROOF, OldHandshakeProof.of(purpose, digest, nonce, NONCE, keyId)));
     }
 
-    /** HELLO; the payload of CHALLENGE. */
+    /** Sends HELLO, and returns the payload of CHALLENGE. */
     public byte[] challenge(String keyId) throws IOException {
         return challenge(keyId, TestBroker.DESCRIPTION_HASH);
     }
@@ -173,7 +173,7 @@ public final class TestGuest implements AutoCloseable {
         return bytes;
     }
 
-    /** Whether the other side has closed, with nothing left to read. */
+    /** Whether the broker or worker closes the connection without sending more. */
     public boolean closed() throws IOException {
         try {
             bytes(1);

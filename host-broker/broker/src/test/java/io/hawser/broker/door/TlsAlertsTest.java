@@ -10,10 +10,10 @@ import java.util.HexFormat;
 import javax.net.ssl.SSLException;
 import org.junit.jupiter.api.Test;
 
-/** What a guest says when it ends the TLS handshake. */
+/** The TLS alert that a guest sends when it ends the handshake. */
 class TlsAlertsTest {
     private static final SSLException BAD_LENGTH = new SSLException("BAD_PACKET_LENGTH");
-    /** Begin of a ClientHello and a change of the cipher, whose bytes look like alerts in part. */
+    /** The start of a ClientHello and a ChangeCipherSpec. Some of their bytes look like alerts. */
     private static final String BEFORE = "1603010009" + "150303000202301503" + "1403030001" + "15";
 
     private static String reason(String hex, int pieceBytes, Throwable failure) {
@@ -27,7 +27,7 @@ class TlsAlertsTest {
             passed.writeBytes(piece);
             piece.release();
         }
-        assertEquals(Unpooled.wrappedBuffer(bytes), passed, "nothing is taken or changed");
+        assertEquals(Unpooled.wrappedBuffer(bytes), passed, "the observer must pass all bytes unchanged");
         channel.finishAndReleaseAll();
         return alerts.reason(failure);
     }

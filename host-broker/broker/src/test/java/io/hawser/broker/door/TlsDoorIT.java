@@ -45,7 +45,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Guests that come by TLS, against a broker whose workers are fake but are real processes. */
+/** Guests at the TLS port of a broker. The workers are fakes, each a process of its own. */
 class TlsDoorIT {
     @TempDir
     static Path folder;
@@ -53,7 +53,7 @@ class TlsDoorIT {
     private static TestCertificates certificates;
     private static Path certificate;
     private static String secret;
-    private static Set<Integer> othersPorts; // of earlier tests in this process
+    private static Set<Integer> othersPorts; // ports of earlier tests in this process
 
     @BeforeAll
     static void start() throws Exception {
@@ -80,10 +80,11 @@ class TlsDoorIT {
         return all;
     }
 
-    /** Guests leave when they like, and each test counts its own. */
+    /** A guest's end takes time, and each test counts only its own guests. */
     @BeforeEach
     void awaitNobody() {
-        TestBroker.await("the end of those before", () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
+        TestBroker.await("the end of the last test's guests",
+            () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
     }
 
     private static SSLSocket tls() throws Exception {
@@ -107,8 +108,8 @@ class TlsDoorIT {
     void shouldRelayBothWaysAndFreeEverythingWhenTheGuestLeaves() throws Exception {
         try (TestGuest guest = session()) {
             SessionView session = sessions().getFirst();
-            assertEquals("127.0.0.1:" + guest.socket().getLocalPort(), session.guest().peer(), "the guest's, not the "
-                + "relay's");
+            assertEquals("127.0.0.1:" + guest.socket().getLocalPort(), session.guest().peer(),
+                "the peer must be the guest, not the relay");
             byte[] sent = "some bytes".getBytes(StandardCharsets.US_ASCII);
             guest.send(sent);
             assertArrayEquals(sent, guest.bytes(sent.length));
@@ -199,7 +200,7 @@ class TlsDoorIT {
         TestBroker.await("the refusal", () -> broker.refusals(Refusal.TLS) > before);
     }
 
-    /** What the TLS door logs while a client of OpenSSL, as guests are, does not accept the certificate. */
+    /** The lines that the TLS port logs while an OpenSSL client, like a guest, rejects the certificate. */
     private static List<String> logged(String options) throws Exception {
         List<String> lines = new CopyOnWriteArrayList<>();
         Logger logger = Logger.getLogger(TlsDoor.class.getName());
@@ -211,12 +212,12 @@ class TlsDoorIT {
 
             @Override
             public void flush() {
-                // nothing is held back
+                // publish() stores each line at once
             }
 
             @Override
             public void close() {
-                // nothing is open
+                // the handler has nothing to close
             }
         };
         logger.addHandler(handler);
@@ -267,7 +268,7 @@ class TlsDoorIT {
         for (int i = 0; i < slow.length; i++) {
             slow[i] = TestGuest.socket(broker.broker().guestTlsEndpoint(), javax.net.SocketFactory.getDefault());
         }
-        TestBroker.await("all connected", () -> broker.broker().halfOpenConnections() == slow.length);
+        TestBroker.await("the half-open connections", () -> broker.broker().halfOpenConnections() == slow.length);
         int before = broker.refusals(Refusal.CONNECTIONS);
         try (SSLSocket socket = tls()) {
             assertThrows(IOException.class, socket::startHandshake);
@@ -276,7 +277,7 @@ class TlsDoorIT {
         for (Socket socket : slow) {
             socket.close();
         }
-        TestBroker.await("their places to be free", () -> broker.broker().halfOpenConnections() == 0);
+        TestBroker.await("the end of the half-open connections", () -> broker.broker().halfOpenConnections() == 0);
     }
 
     @Test
@@ -285,7 +286,7 @@ class TlsDoorIT {
             "1s"))); TestGuest slow = new TestGuest(hasty.broker().guestTlsEndpoint())) {
             slow.socket().getInputStream().readAllBytes();
             assertEquals(1, hasty.refusals(Refusal.TLS));
-            TestBroker.await("its place to be free", () -> hasty.broker().halfOpenConnections() == 0);
+            TestBroker.await("the end of the half-open connection", () -> hasty.broker().halfOpenConnections() == 0);
         }
     }
 
@@ -293,15 +294,16 @@ class TlsDoorIT {
     void shouldExpectEachRelayOnceAndAtItsWholeAddress() {
         Arrivals arrivals = new Arrivals();
         InetSocketAddress relay = new InetSocketAddress("127.0.0.1", 4711);
-        assertNull(arrivals.take(relay), "a stranger at the inner door");
+        assertNull(arrivals.take(relay), "the inner port must reject an unexpected address");
         InetSocketAddress guest = new InetSocketAddress("192.0.2.1", 1);
         arrivals.expect(relay, guest);
-        assertNull(arrivals.take(new InetSocketAddress("127.0.0.2", 4711)), "a stranger with the relay's port");
+        assertNull(arrivals.take(new InetSocketAddress("127.0.0.2", 4711)),
+            "the inner port must reject another address with the relay's port");
         assertEquals(guest, arrivals.take(relay));
         assertNull(arrivals.take(relay));
     }
 
-    /** TCP ports on which this process listens, as every user of the machine can read them. */
+    /** TCP ports on which this process listens. Every user of the machine can read this list. */
     private static Set<Integer> listening() throws IOException {
         Set<String> own = new HashSet<>();
         try (DirectoryStream<Path> descriptors = Files.newDirectoryStream(Path.of("/proc/self/fd"))) {
@@ -309,7 +311,7 @@ class TlsDoorIT {
                 try {
                     own.add(Files.readSymbolicLink(descriptor).toString());
                 } catch (NoSuchFileException e) {
-                    continue; // closed since the folder was read
+                    continue; // the descriptor was closed after the listing
                 }
             }
         }
@@ -338,7 +340,7 @@ class TlsDoorIT {
             socket.bind(new InetSocketAddress(source, 0));
             socket.connect(new InetSocketAddress("127.0.0.1", inner.iterator().next()));
             try (TestGuest stranger = new TestGuest(socket)) {
-                // With the right token, too: the way past TLS is for relays alone.
+                // Even with the right token: only relays may use the inner port, which has no TLS.
                 assertThrows(IOException.class, () -> stranger.handshake("default", secret));
             }
         }

@@ -1,2 +1,2 @@
-/** Tests of the broker: door. */
+/** Tests of the ports for guests. */
 package io.hawser.broker.door;

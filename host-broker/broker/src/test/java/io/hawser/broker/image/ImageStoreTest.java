@@ -30,7 +30,7 @@ class ImageStoreTest {
         new ImageStore.Limits(9, 20 * BYTES));
     private final Peer worker = new Peer(1);
 
-    /** Writes what it is given memory for only when the test says so. */
+    /** A worker that writes an image at once and reports the image as stored when the test calls hasStored. */
     private final class Peer implements ImagePeer {
         private final long id;
         private final String vgpu;
@@ -103,7 +103,7 @@ class ImageStoreTest {
         worker.offers("a", BYTES);
         worker.offers("b", BYTES);
         worker.offers("c", BYTES);
-        assertEquals(List.of("store a"), worker.told, "one at a time");
+        assertEquals(List.of("store a"), worker.told, "the store must ask for one image at a time");
         worker.hasStored("a");
         worker.hasStored("b");
         worker.hasStored("c");
@@ -139,7 +139,7 @@ class ImageStoreTest {
         for (int i = 0; i < 1000; i++) {
             worker.hasStored("image " + i);
         }
-        assertEquals(65, worker.told.size(), "one at once, 64 behind it");
+        assertEquals(65, worker.told.size(), "one image being written and 64 waiting offers");
         assertEquals(4, store.size());
     }
 
@@ -168,7 +168,7 @@ class ImageStoreTest {
         assertEquals(List.of("image a", "none b", "none a"), next.told);
     }
 
-    /** A worker that can still write to memory could change it under the session that is given it later. */
+    /** A worker with a writable mapping could change an image that a later session uses. */
     @Test
     void shouldKeepNoMemoryThatAWorkerCanStillWrite() throws IOException {
         worker.offers("a", BYTES);
@@ -183,7 +183,7 @@ class ImageStoreTest {
         store.handle(next, VGPU, new WorkerMessage.Want("a"));
         assertEquals(List.of("none a"), next.told);
         keep(VGPU, "a", BYTES);
-        assertEquals(List.of("a"), store.digests(VGPU), "another worker may give it");
+        assertEquals(List.of("a"), store.digests(VGPU), "another worker must be able to store the image");
     }
 
     @Test
@@ -196,14 +196,14 @@ class ImageStoreTest {
         }
     }
 
-    /** Another vGPU of the same name is another tenant's. */
+    /** A new vGPU of the same name may belong to another tenant. */
     @Test
     void shouldForgetTheImagesOfADeletedVgpu() throws IOException {
         int first = keep(VGPU, "a", BYTES);
         int second = keep("other", "b", BYTES);
         assertTrue(isImage(first));
         store.forget(VGPU);
-        assertFalse(isImage(first), "its memory is closed");
+        assertFalse(isImage(first), "the store must close the image's memory");
         assertTrue(isImage(second));
         assertEquals(List.of(), store.digests(VGPU));
         assertEquals(List.of("b"), store.digests("other"));
@@ -221,13 +221,15 @@ class ImageStoreTest {
         keep("middle", "m1", 6 * BYTES);
         assertEquals(20 * BYTES, store.bytes());
         keep("new", "n1", 2 * BYTES);
-        assertEquals(List.of("l2"), store.digests("large"), "its oldest");
+        assertEquals(List.of("l2"), store.digests("large"), "the vGPU with most bytes must lose its oldest image");
         assertEquals(List.of("n1"), store.digests("new"));
         keep("large", "l3", 5 * BYTES);
-        assertEquals(List.of("l3"), store.digests("large"), "it has most again with what it wants");
+        assertEquals(List.of("l3"), store.digests("large"),
+            "the vGPU with most bytes, its offer included, must lose an image");
         keep("small", "s2", 3 * BYTES);
         keep("small", "s3", 3 * BYTES);
-        assertEquals(List.of("s2", "s3"), store.digests("small"), "its own, once it would have most");
+        assertEquals(List.of("s2", "s3"), store.digests("small"),
+            "a vGPU that would have most bytes must lose its own oldest image");
         assertEquals(List.of("m1"), store.digests("middle"));
         assertTrue(store.bytes() <= 20 * BYTES, "bytes=" + store.bytes());
     }
@@ -242,7 +244,8 @@ class ImageStoreTest {
         keep("c", "c1", BYTES);
         assertEquals(List.of("c0", "c1"), store.digests("c"));
         assertEquals(9, store.size());
-        assertEquals(3, Math.min(store.digests("a").size(), store.digests("b").size()), "one of those that have most");
+        assertEquals(3, Math.min(store.digests("a").size(), store.digests("b").size()),
+            "one of the vGPUs with most images must lose one");
     }
 
     @Test
@@ -252,7 +255,7 @@ class ImageStoreTest {
         Peer third = new Peer(3, "third");
         third.offers("y", 9 * BYTES);
         worker.offers("a", 2 * BYTES);
-        assertEquals(List.of(), worker.told, "no room, and nothing that could go");
+        assertEquals(List.of(), worker.told, "without room or a removable image, the store must not accept the offer");
         worker.offers("b", BYTES);
         assertEquals(List.of("store b"), worker.told);
     }

@@ -40,7 +40,7 @@ class SharedMemoryTest {
         assertEquals(Optional.of(named(7)), memory.find(9, "one", name(7)));
         assertEquals(Optional.empty(), memory.find(9, "two", name(7)));
         assertEquals(Optional.empty(), memory.find(9, "one", name(8)));
-        assertTrue(memory.share(2, "two", named(7)), "another vGPU's names are its own");
+        assertTrue(memory.share(2, "two", named(7)), "each vGPU must have its own names");
         memory.unshare(2, "two", name(7));
         assertEquals(Optional.of(named(7)), memory.find(9, "one", name(7)));
     }
@@ -77,7 +77,7 @@ class SharedMemoryTest {
         assertEquals(Optional.of(named(1)), memory.find(9, "one", name(1)));
         assertEquals(Optional.empty(), memory.find(9, "one", name(2)));
         for (int i = 10; i < 10 + MAX; i++) {
-            assertTrue(memory.share(2, "one", named(i)), "counts from the beginning");
+            assertTrue(memory.share(2, "one", named(i)), "names of an ended session must not count");
         }
     }
 
@@ -86,13 +86,13 @@ class SharedMemoryTest {
         memory.share(1, "one", named(7));
         memory.find(2, "one", name(7));
         memory.find(3, "one", name(7));
-        assertEquals(Map.of(), charges, "its owner pays");
+        assertEquals(Map.of(), charges, "the vGPU must not pay while the owner pays");
         memory.sessionEnded(1, "one");
         assertEquals(Map.of("one", 1007L), charges);
-        assertEquals(Optional.empty(), memory.find(4, "one", name(7)), "nobody else opens it");
-        assertFalse(memory.share(4, "one", named(7)), "the name stays taken");
+        assertEquals(Optional.empty(), memory.find(4, "one", name(7)), "no other session may open the memory");
+        assertFalse(memory.share(4, "one", named(7)), "the name must stay taken");
         memory.release(2, "one", name(7));
-        assertEquals(Map.of("one", 1007L), charges, "another has it");
+        assertEquals(Map.of("one", 1007L), charges, "session 3 must still hold the memory");
         memory.sessionEnded(3, "one");
         assertEquals(Map.of("one", 0L), charges);
         assertEquals(0, memory.size());
@@ -105,10 +105,10 @@ class SharedMemoryTest {
         memory.find(2, "one", name(7));
         memory.unshare(1, "one", name(7));
         memory.unshare(1, "one", name(7));
-        assertEquals(Map.of("one", 1007L), charges, "once");
+        assertEquals(Map.of("one", 1007L), charges, "a repeated unshare must not charge twice");
         memory.sessionEnded(1, "one");
         memory.release(2, "one", name(7));
-        assertEquals(Map.of("one", 1007L), charges, "found twice");
+        assertEquals(Map.of("one", 1007L), charges, "a name that was found twice must be released twice");
         memory.release(2, "one", name(7));
         memory.release(2, "one", name(7));
         assertEquals(Map.of("one", 0L), charges);
@@ -119,7 +119,7 @@ class SharedMemoryTest {
         memory.share(1, "one", named(7));
         memory.find(2, "one", name(7));
         memory.release(2, "one", name(7));
-        memory.find(1, "one", name(7)); // its own
+        memory.find(1, "one", name(7)); // the owner's own name
         memory.share(1, "one", named(8));
         memory.find(2, "one", name(8));
         memory.sessionEnded(2, "one");

@@ -7,9 +7,9 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A process that makes groups for workers as the broker does, and workers that want too much: {@code GroupsProcess}
- * for a process that is alone in its group. A line for each thing that was as it should be; what was not ends it with
- * 1; with 77 where there can be no groups.
+ * A process that makes control groups for workers as the broker does, and starts workers that exceed their limits. The
+ * process must be alone in its control group. Each check that holds prints a line. A failed check ends the process with
+ * status 1, a machine without control groups with 77.
  */
 final class GroupsProcess {
     private static final int MAX_THREADS = 32;
@@ -29,7 +29,7 @@ final class GroupsProcess {
         System.out.println(what);
     }
 
-    /** A shell that begins when it is told to, and so after it was put into its group. */
+    /** Starts a shell that reads a line before it runs the script, so that the script runs inside the group. */
     private static Process shell(String script) throws IOException {
         return new ProcessBuilder("sh", "-c", "read -r go && " + script).redirectErrorStream(true).start();
     }
@@ -67,34 +67,36 @@ final class GroupsProcess {
         groups.enter(1, (int) modest.pid(), 64 * MEBIBYTE);
         check("a worker is in a group of its own", Files.readString(Path.of("/proc/" + modest.pid() + "/cgroup"))
             .contains("hawser-workers/worker-1"));
-        check("and does what it may", run(modest).equals("alive\n"));
-        check("and has not run out of memory", !groups.ranOut(1));
-        // tail keeps a line until its end, and zeros have none.
+        check("a worker within its limits runs", run(modest).equals("alive\n"));
+        check("a worker within its limits does not run out of memory", !groups.ranOut(1));
+        // tail holds a line in memory until its end, and zeros have no end of line.
         Process greedy = shell("head -c 1000000000 /dev/zero | tail; echo survived");
         groups.enter(2, (int) greedy.pid(), 64 * MEBIBYTE);
         String said = run(greedy);
-        check("one that wants too much memory is ended: " + said.strip(), !said.contains("survived"));
-        check("and the broker knows why", groups.ranOut(2));
+        check("the kernel kills a worker that takes too much memory: " + said.strip(), !said.contains("survived"));
+        check("the broker sees that the worker ran out of memory", groups.ranOut(2));
         Process more = shell("head -c 100000000 /dev/zero | tail | wc -c; echo survived");
         groups.enter(3, (int) more.pid(), 64 * MEBIBYTE);
         groups.limit(3, 400 * MEBIBYTE);
         Path memory = groups.groups().stream().filter(group -> group.endsWith("worker-3")).findFirst().orElseThrow()
             .resolve("memory.max");
-        await("another limit", () -> Files.readString(memory).strip().equals(Long.toString(400 * MEBIBYTE)));
+        await("the changed limit is in effect",
+            () -> Files.readString(memory).strip().equals(Long.toString(400 * MEBIBYTE)));
         if (groups.noWeights().isEmpty()) {
-            check("a worker that starts waits for no session", Files.readString(memory.resolveSibling("cpu.weight"))
+            check("a starting worker has the greatest weight", Files.readString(memory.resolveSibling("cpu.weight"))
                 .strip().equals("10000"));
             groups.weigh(3, 7500);
-            await("a weight", () -> Files.readString(memory.resolveSibling("cpu.weight")).strip().equals("7500"));
+            await("the weight is in effect",
+                () -> Files.readString(memory.resolveSibling("cpu.weight")).strip().equals("7500"));
         } else {
             System.out.println("SKIPPED: no weight: " + groups.noWeights());
         }
         said = run(more);
-        check("one that may have more goes on: " + said.strip(), said.contains("survived"));
+        check("a worker with a raised limit continues: " + said.strip(), said.contains("survived"));
         Process bomb = shell("i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i + 1)); done; echo started $i");
         groups.enter(4, (int) bomb.pid(), 256 * MEBIBYTE);
         said = run(bomb);
-        check("one cannot start so many as it likes", !said.contains("started 100"));
+        check("a worker cannot start more processes than its limit", !said.contains("started 100"));
         for (int worker = 1; worker <= 4; worker++) {
             groups.leave(worker);
         }
@@ -103,7 +105,7 @@ final class GroupsProcess {
         groups.enter(5, (int) left.pid(), 256 * MEBIBYTE);
     }
 
-    /** Runs; with an argument it is the folder of the group to go back to, as one that is started after a kill. */
+    /** Runs the checks. An argument names the group to return to, as a broker does that starts after a kill. */
     public static void main(String[] arguments) throws Exception {
         try (WorkerGroups groups = open()) {
             limits(groups);
@@ -111,8 +113,8 @@ final class GroupsProcess {
         if (arguments.length > 0) {
             Files.writeString(Path.of(arguments[0], "cgroup.procs"), Long.toString(ProcessHandle.current().pid()));
             try (WorkerGroups again = open()) {
-                check("what was left over is gone", again.groups().isEmpty());
-                await("with its processes", () -> !left.isAlive());
+                check("a new start removes the left groups", again.groups().isEmpty());
+                await("a new start ends the left processes", () -> !left.isAlive());
             }
         }
         left.destroyForcibly();

@@ -19,7 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Where children are started. */
+/** The namespaces in which the spawner starts children. */
 @Timeout(300)
 class IsolatedSpawnerIT {
     private static final Path NETWORK = Path.of("ns/net");
@@ -36,7 +36,7 @@ class IsolatedSpawnerIT {
             Path folder = Path.of("/proc/" + child.pid());
             assertNotEquals(own, Files.readSymbolicLink(folder.resolve(NETWORK)));
             List<String> interfaces = Files.readAllLines(folder.resolve("net/dev"));
-            assertEquals(3, interfaces.size(), interfaces::toString); // two lines of headings and lo
+            assertEquals(3, interfaces.size(), interfaces::toString); // two lines of headings, and lo
             assertTrue(interfaces.getLast().strip().startsWith("lo:"), interfaces::toString);
             assertEquals(own, Files.readSymbolicLink(Path.of("/proc/self").resolve(NETWORK)));
             assertEquals(own, Files.readSymbolicLink(Path.of("/proc/thread-self").resolve(NETWORK)));

@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import org.junit.jupiter.api.Test;
 
-/** The table of names. */
+/** The table of the system calls' names. */
 class SystemCallNamesTest {
     @Test
     void shouldNameCallsAndNumberUnknownOnes() {

@@ -11,9 +11,9 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * A process that has its openat and its socket answered by a watcher: it prints the listener's number, waits for a
- * line, and then opens what its arguments name, {@code FLAGS:PATH} or {@code socket}; a line for each with the
- * descriptor or the negated errno.
+ * A process whose calls of openat and socket a watcher answers. The process prints the listener's number and waits for
+ * a line. Each argument is {@code FLAGS:PATH} or {@code socket}. For each, the process makes the call and prints a line
+ * with the descriptor or the negated errno.
  */
 final class WatchedProcess {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -40,7 +40,7 @@ final class WatchedProcess {
         }
     }
 
-    /** Runs. */
+    /** Installs the filter and makes the calls. */
     public static void main(String[] args) throws IOException {
         MemorySegment steps = Arena.global().allocate(8L * PROGRAM.length, 8);
         for (int i = 0; i < PROGRAM.length; i++) {
@@ -52,7 +52,7 @@ final class WatchedProcess {
         MemorySegment header = Arena.global().allocate(16, 8);
         header.set(ValueLayout.JAVA_SHORT, 0, (short) PROGRAM.length);
         header.set(ValueLayout.ADDRESS, 8, steps);
-        System.out.println("begins " + call(39, 0, 0, 0)); // getpid: everything is loaded from here on
+        System.out.println("begins " + call(39, 0, 0, 0)); // getpid: loads all classes before the filter applies
         call(157, 38, 1, 0); // PR_SET_NO_NEW_PRIVS
         System.out.println("listener " + call(317, 1, 8, header.address())); // SECCOMP_FILTER_FLAG_NEW_LISTENER
         if (System.in.read() < 0) {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A real process whose calls the watcher answers. */
+/** A process whose system calls the watcher answers. */
 @Timeout(300)
 class WatcherIT {
     private static final int ABUSE = 10_000;
@@ -62,14 +62,14 @@ class WatcherIT {
         assertTrue(descriptor(lines.get(1)) > 2, lines::toString);
         assertEquals(-13, descriptor(lines.get(2)), lines::toString);
         assertEquals(-13, descriptor(lines.get(3)), lines::toString);
-        assertEquals(-13, descriptor(lines.get(4)), lines::toString); // the name, not where it leads
+        assertEquals(-13, descriptor(lines.get(4)), lines::toString); // the watcher compares the name, not its target
         assertEquals(-13, descriptor(lines.get(5)), lines::toString); // O_CREAT | O_TRUNC
         assertEquals(-13, descriptor(lines.get(6)), lines::toString);
         assertEquals(-1, descriptor(lines.get(7)), lines::toString);
         assertTrue(descriptor(lines.get(8)) > 2, lines::toString);
     }
 
-    /** A name of the list that leads elsewhere by now: a device's place may be taken by a link. */
+    /** A link may have replaced a device of the list. */
     @Test
     void shouldFollowNoLink(@TempDir Path folder) throws IOException, PosixException, InterruptedException {
         Path link = Files.createSymbolicLink(folder.resolve("device"), Path.of("/dev/null"));

@@ -49,7 +49,7 @@ class WorkerGroupsIT {
         assertTrue(missing(proc).getMessage().contains("controllers=[cpu, pids] (in a systemd unit: Delegate=yes)"));
     }
 
-    /** Folders and files as the kernel's, but for what it does with them; GroupsProcess has the kernel's. */
+    /** Makes folders and files like the kernel's control groups, without effect. GroupsProcess uses the kernel's. */
     private Path groups(String controllers) throws IOException {
         Path own = Files.createDirectories(folder.resolve("fs/unit"));
         Path worker = Files.createDirectories(own.resolve("hawser-workers"));
@@ -76,7 +76,7 @@ class WorkerGroupsIT {
             weight = Files.writeString(Files.createDirectory(workers.resolve("worker-7")).resolve("cpu.weight"), "100");
             groups.weigh(7, 2500);
         }
-        assertEquals("2500", Files.readString(weight), "closed when all is written");
+        assertEquals("2500", Files.readString(weight), "close must write the pending weights");
     }
 
     @Test
@@ -100,11 +100,12 @@ class WorkerGroupsIT {
         assertEquals(3L << 30, set.beforeSession());
         assertEquals((2L << 30) + 7 + 5, standard.duringSession("software", 7, 5));
         assertEquals((3L << 30) + 7 + 5, set.duringSession("software", 7, 5));
-        assertEquals((32L << 30) + 5, standard.duringSession("nvidia", 7, 5), "device memory is the GPU's");
+        assertEquals((32L << 30) + 5, standard.duringSession("nvidia", 7, 5),
+            "device memory must not count as memory of the process");
         assertEquals((3L << 30) + 5, set.duringSession("nvidia", 7, 5));
     }
 
-    /** Below systemd's manager of this user, or as root below the machine's first group. */
+    /** Wraps a command to run it alone in a group: below systemd's user manager, or as root below the root group. */
     private static List<String> alone(List<String> command) throws IOException, InterruptedException {
         List<String> start = new ArrayList<>();
         if (Files.isWritable(ROOT.resolve("cgroup.subtree_control"))) {

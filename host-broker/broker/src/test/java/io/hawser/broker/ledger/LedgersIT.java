@@ -14,7 +14,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Workers as processes, fake ones, that hold 400 bytes each where there is room. */
+/** Fake workers, each a process that holds 400 bytes of device memory where the quota has room. */
 class LedgersIT {
     @TempDir
     private Path stateDir;
@@ -35,7 +35,7 @@ class LedgersIT {
             }
             List<SessionView> sessions = broker.broker().sessions().list();
             assertEquals(3, sessions.size());
-            assertEquals(800, broker.broker().ledgers().usedBytes("default"), "the third has found no room");
+            assertEquals(800, broker.broker().ledgers().usedBytes("default"), "the third worker must find no room");
             assertEquals(800, broker.broker().ledgers().usedBytes("default", "u-1"));
             assertEquals(800, held(broker));
             assertEquals(800, broker.broker().sessions().totals().deviceBytes());
@@ -81,17 +81,18 @@ class LedgersIT {
                         assertTrue(ask(importer, named("find", name, "")).contains("\"found\""));
                     }
                 }
-                assertEquals(800, ledgers.usedBytes("default"), "its owner pays, out of its 400 bytes");
+                assertEquals(800, ledgers.usedBytes("default"),
+                    "the owner must pay for the shared memory out of its 400 bytes");
                 assertEquals(named("unshared", 1, ""), ask(owner, named("unshare", 1, "")));
                 assertEquals(1050, ledgers.usedBytes("default"));
                 owner.send("die".getBytes(StandardCharsets.US_ASCII));
-                TestBroker.await("its end", () -> broker.broker().sessions().list().size() == 1);
+                TestBroker.await("the end of the owner's session", () -> broker.broker().sessions().list().size() == 1);
             }
-            assertEquals(900, ledgers.usedBytes("default"), "two of the three are open");
+            assertEquals(900, ledgers.usedBytes("default"), "the importer must pay for the two open memories");
             importer.send(named("release", 1, "").getBytes(StandardCharsets.US_ASCII));
-            TestBroker.await("the release", () -> ledgers.usedBytes("default") == 650);
+            TestBroker.await("the release of one memory", () -> ledgers.usedBytes("default") == 650);
             importer.send("die".getBytes(StandardCharsets.US_ASCII));
-            TestBroker.await("the last end", () -> broker.broker().sessions().list().isEmpty());
+            TestBroker.await("the end of the importer's session", () -> broker.broker().sessions().list().isEmpty());
             assertTrue(ledgers.isClear());
         }
     }

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class LedgersTest {
-    private static final long LOCK_OFFSET = 0; // of LedgerLayout
+    private static final long LOCK_OFFSET = 0; // the lock's offset in LedgerLayout
 
     private final List<Device> devices = new ArrayList<>(List.of(device("a", 1000)));
     private final Map<String, Amount> amounts = new HashMap<>(Map.of("one a", Amount.quota(600, 1000)));
@@ -41,7 +41,7 @@ class LedgersTest {
         ledgers.close();
     }
 
-    /** As the seat's worker maps it. */
+    /** Maps the ledger as the seat's worker does. */
     private static MemorySegment map(LedgerSlot seat) throws IOException {
         return SharedMemory.mapWhileReachable(seat.descriptor(), LedgerLayout.bytes(seat.slots()));
     }
@@ -64,7 +64,7 @@ class LedgersTest {
         assertEquals(600, ledgers.usedBytes("one", "a"));
         assertEquals(500, first.heldBytes());
         ledgers.release(first);
-        assertEquals(100, ledgers.usedBytes("one"), "what a worker held goes with it");
+        assertEquals(100, ledgers.usedBytes("one"), "a worker's bytes must go with the worker");
         assertEquals(0, ledgers.usedBytes("two"));
         ledgers.release(second);
         assertTrue(ledgers.isClear());
@@ -95,7 +95,7 @@ class LedgersTest {
         ledgers.keep("one", share);
         ledgers.keep("one", share);
         assertEquals(2L << 40, ledgers.usedBytes("one"));
-        ledgers.keep("one", new WorkerMessage.Share("n", "h", 1, LedgerLayout.MAX_COLUMNS - 1, 5)); // no GPU's
+        ledgers.keep("one", new WorkerMessage.Share("n", "h", 1, LedgerLayout.MAX_COLUMNS - 1, 5)); // without a GPU
         ledgers.keep("two", share); // without a session
         ledgers.release("one", share);
         ledgers.release("one", share);
@@ -120,10 +120,10 @@ class LedgersTest {
         amounts.put("one b", Amount.quota(2500, 2000));
         LedgerSlot after = ledgers.take("one");
         assertEquals(List.of("a"), before.gpus());
-        assertEquals(List.of("a", "b"), after.gpus(), "columns keep their places");
+        assertEquals(List.of("a", "b"), after.gpus(), "the columns must keep their places");
         assertEquals(List.of(7L, 7L), after.contextBytes());
         LedgerAccount worker = account(after);
-        assertEquals(2000, worker.ledger().totalBytes(1), "no more than there is");
+        assertEquals(2000, worker.ledger().totalBytes(1), "the quota must not exceed the GPU's memory");
         assertTrue(worker.claim(1, 2000));
         assertEquals(2000, ledgers.usedBytes("one", "b"));
         assertEquals(0, ledgers.usedBytes("one", "a"));
@@ -147,7 +147,8 @@ class LedgersTest {
         assertEquals(0, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET));
         memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, 0x1234_5678_9abcL); // a hostile worker's, of no slot
         ledgers.sweep();
-        assertEquals(0x1234_5678_9abcL, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET), "it may just be in use");
+        assertEquals(0x1234_5678_9abcL, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET),
+            "the first sweep must keep a lock that may be in use");
         ledgers.sweep();
         assertEquals(0, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET));
     }
@@ -159,7 +160,7 @@ class LedgersTest {
         for (long at = 0; at < memory.byteSize(); at += Long.BYTES) {
             memory.set(ValueLayout.JAVA_LONG, at, Long.MAX_VALUE);
         }
-        assertEquals(LedgerSlot.MAX_BYTES, ledgers.usedBytes("one"), "a bounded lie");
+        assertEquals(LedgerSlot.MAX_BYTES, ledgers.usedBytes("one"), "the broker must bound a hostile worker's figure");
         assertEquals(LedgerSlot.MAX_BYTES, hostile.heldBytes());
         ledgers.release(hostile);
         ledgers.sweep();
@@ -176,7 +177,7 @@ class LedgersTest {
         LedgerSlot first = ledgers.take("one");
         LedgerAccount left = account(first);
         ledgers.release(first);
-        assertTrue(left.claim(0, 300)); // a process that outlived its worker
+        assertTrue(left.claim(0, 300)); // a process that has outlived its worker
         LedgerSlot second = ledgers.take("one");
         assertEquals(first.slot(), second.slot());
         assertEquals(0, second.heldBytes());
@@ -202,7 +203,7 @@ class LedgersTest {
         assertTrue(account(second).claim(0, 10));
         ledgers.forget("one");
         ledgers.release(first);
-        assertEquals(10, ledgers.usedBytes("one"), "the other still ends");
+        assertEquals(10, ledgers.usedBytes("one"), "the second worker's bytes must count until its end");
         ledgers.release(second);
         assertEquals(0, ledgers.usedBytes("one"));
     }
@@ -212,11 +213,11 @@ class LedgersTest {
         LedgerSlot seat = ledgers.take("one");
         assertTrue(account(seat).claim(0, 10));
         ledgers.forget("one");
-        assertEquals(10, ledgers.usedBytes("one"), "its worker still ends");
+        assertEquals(10, ledgers.usedBytes("one"), "the worker's bytes must count until its end");
         ledgers.release(seat);
         assertEquals(0, ledgers.usedBytes("one"));
         assertEquals(0, ledgers.usedBytes("one", "a"));
-        LedgerSlot again = ledgers.take("one"); // made anew under the same name
+        LedgerSlot again = ledgers.take("one"); // a new vGPU of the same name
         assertEquals(0, again.heldBytes());
     }
 }

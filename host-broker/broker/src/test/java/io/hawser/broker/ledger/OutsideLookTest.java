@@ -80,7 +80,7 @@ class OutsideLookTest {
     @Test
     void shouldLeaveSessionsAloneThatHaveWhatTheyMay() {
         session(1, "a", 2 * GIB, 2 * GIB + GIB / 2);
-        session(2, "a", 2 * GIB, 2 * GIB + GIB / 2 + GIB / 4); // pages that small allocations share
+        session(2, "a", 2 * GIB, 2 * GIB + GIB / 2 + GIB / 4); // the rest of pages that small allocations share
         looks(10);
         assertEquals(List.of(), ended);
     }
@@ -91,7 +91,7 @@ class OutsideLookTest {
         session(2, "a", 0, 3 * GIB);
         session(3, "b", 0, GIB);
         looks(2);
-        assertEquals(List.of(), ended, "one look may be too early");
+        assertEquals(List.of(), ended, "two looks must not end a session");
         looks(1);
         assertEquals(List.of(2L), ended);
     }
@@ -128,7 +128,7 @@ class OutsideLookTest {
         assertEquals(List.of(), ended);
         amount = Amount.bestEffort(100 * GIB, 90 * GIB);
         looks(3);
-        assertEquals(List.of(1L), ended, "best effort is held to what nobody has reserved");
+        assertEquals(List.of(1L), ended, "best effort must stay within the memory that no vGPU has reserved");
     }
 
     @Test
@@ -139,7 +139,7 @@ class OutsideLookTest {
         assertEquals(List.of(), ended);
     }
 
-    /** An eighth and 256 MiB more than the quota are forgiven for a minute, not for ever. */
+    /** The broker tolerates an excess of an eighth of the quota and 256 MiB for a minute only. */
     @Test
     void shouldNotLeaveASmallExcessForEver() {
         session(1, "a", 3 * GIB, 3 * GIB + GIB / 2);
@@ -150,21 +150,21 @@ class OutsideLookTest {
         looks(1);
         processes.put(2L, 2 * GIB);
         looks(59);
-        assertEquals(List.of(), ended, "it was within its quota in between");
+        assertEquals(List.of(), ended, "a look within the quota must restart the minute");
         looks(1);
         assertEquals(List.of(2L), ended);
     }
 
     @Test
     void shouldLeaveSessionsWhatIsNotCounted() {
-        long uncounted = GIB / 8; // of each: what pools hold back, streams, code
+        long uncounted = GIB / 8; // of each session: reserves of pools, streams, code
         session(1, "a", 2 * GIB, 2 * GIB + GIB / 2 + uncounted);
         session(2, "a", 2 * GIB, 2 * GIB + GIB / 2 + uncounted);
         looks(1000);
         assertEquals(List.of(), ended);
     }
 
-    /** On an H200 memory that was opened by IPC is in the opener's figure once its owner has freed it or ended. */
+    /** On an H200 the driver counts memory opened by IPC for the opener once the owner has freed it or has ended. */
     @Test
     void shouldCountOpenedMemoryWhoseOwnerHasEnded() {
         session(1, "a", 0, 5 * GIB + GIB / 2);

@@ -19,8 +19,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A fake worker's session in a region: WELCOME, then an OUTPUT record with the assignment as it came; when its doorbell
- * rings another OUTPUT "rung"; 8 bytes of "die" end the process.
+ * A fake worker's session in a region. The worker sends WELCOME, then an OUTPUT record with the assignment, and an
+ * OUTPUT record "rung" each time the doorbell rings. Bytes that begin with the letter d, such as "die, now", end the
+ * process.
  */
 final class FakeShmSession {
     private static final VarHandle INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
@@ -29,7 +30,7 @@ final class FakeShmSession {
     private FakeShmSession() {
     }
 
-    /** Serves until the guest has left; a "deaf" worker never sees that. */
+    /** Serves until the guest has left. In the mode "deaf" the worker never notices the end. */
     static void serve(String mode, String assign, int descriptor, int doorbell) {
         try {
             RegionGeometry geometry = RegionGeometry.of(number(assign, "regionBytes"),

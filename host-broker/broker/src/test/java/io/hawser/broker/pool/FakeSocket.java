@@ -11,16 +11,16 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * A fake worker's calls of glibc. The tests start hundreds of fake workers; jnr-posix would take half a second of
- * processor time in each. Any thread.
+ * A fake worker's calls of glibc. The tests start hundreds of fake workers, and jnr-posix would take half a second of
+ * processor time in each worker. Any thread.
  */
 final class FakeSocket {
-    /** The negative result of a call on a socket that would have to wait (Linux asm-generic/errno-base.h). */
+    /** The result of a call that would block, -errno (Linux asm-generic/errno-base.h). */
     static final int EAGAIN = -11;
 
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
-    // Linux socket.h, on a 64-bit machine: struct msghdr, struct iovec behind it, then a struct cmsghdr with one int
+    // Linux socket.h on a 64-bit machine: struct msghdr, then struct iovec, then a struct cmsghdr with one int
     private static final long HEADER_IOV = 16;
     private static final long HEADER_IOV_COUNT = 24;
     private static final long HEADER_CONTROL = 32;
@@ -47,7 +47,7 @@ final class FakeSocket {
             FunctionDescriptor.of(LONG, INT, ValueLayout.ADDRESS, last), Linker.Option.captureCallState("errno"));
     }
 
-    /** Reads at most as many bytes as the array has; returns their number, 0 at the end, or the error as -errno. */
+    /** Reads into the array. Returns the number of bytes, 0 at the end, or the error as -errno. */
     static int read(int descriptor, byte[] into) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);
@@ -62,7 +62,7 @@ final class FakeSocket {
         }
     }
 
-    /** Writes; returns how many bytes the kernel has taken, or the error as -errno. */
+    /** Writes bytes. Returns the number of bytes that the kernel has taken, or the error as -errno. */
     static int write(int descriptor, byte[] bytes) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);
@@ -73,7 +73,7 @@ final class FakeSocket {
         }
     }
 
-    /** Receives as {@link #read}; stores a descriptor that came with the bytes. */
+    /** Reads like {@link #read}, and stores a descriptor that came with the bytes. */
     static int receive(int socket, byte[] into, int[] descriptor) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(CALL_STATE);

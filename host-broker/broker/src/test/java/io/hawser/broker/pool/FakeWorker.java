@@ -12,18 +12,18 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 
-/** A worker process for tests: speaks the control protocol on descriptor 3, and misbehaves as its argument says. */
+/** A worker process for tests, which uses the control protocol on descriptor 3 and misbehaves as its mode demands. */
 public final class FakeWorker {
     private static final int CONTROL = 3;
-    /** Followed by a folder: the worker is ready when it has taken a file out of it. */
+    /** A mode, followed by a folder. The worker becomes ready once it has removed a file from the folder. */
     public static final String GATED = "gated=";
     private static final int WELCOME_PAYLOAD_BYTES = 40;
     private static final String READY = "{\"type\":\"ready\",\"pid\":%d,\"backend\":\"fake\",\"devices\":[{\"name\":"
         + "\"Fake GPU\",\"uuid\":\"u-1\",\"totalBytes\":1073741824,\"pciBusId\":\"0000:01:00.0\","
         + "\"computeCapability\":\"9.0\"}]}";
-    /** What a worker in the mode {@code gpus} sees. */
+    /** The GPUs of a worker in the mode {@code gpus}. */
     static final String[] GPUS = {"aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"};
-    /** What each holds on the first GPU while its session runs, if there is room. */
+    /** Bytes that each worker claims on the first GPU for its session, if there is room. */
     static final long HELD_BYTES = 400;
     private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
         + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"kernels\":6,"
@@ -32,7 +32,7 @@ public final class FakeWorker {
     private FakeWorker() {
     }
 
-    /** Runs one. */
+    /** Runs a worker. */
     public static void main(String[] args) {
         String mode = args[0];
         switch (mode) {
@@ -53,7 +53,7 @@ public final class FakeWorker {
         }
     }
 
-    /** Two GPUs, or those that the environment names. */
+    /** A ready message with two GPUs, or with the GPUs that the environment names. */
     private static String severalGpus(String backend) {
         String told = System.getenv("HAWSER_GPUS");
         String[] uuids = told == null ? GPUS : told.split(",");
@@ -71,7 +71,7 @@ public final class FakeWorker {
             + "\",\"devices\":[" + devices + "]}";
     }
 
-    /** Waits for a file in a folder, and takes it: of several workers that wait, one goes on. */
+    /** Waits for a file in a folder and removes it. Each file releases one of the waiting workers. */
     private static void awaitPermit(Path folder) {
         while (true) {
             try (Stream<Path> permits = Files.list(folder)) {
@@ -84,7 +84,7 @@ public final class FakeWorker {
                 System.err.println("no permits: " + e);
                 System.exit(7);
             }
-            java.util.concurrent.locks.LockSupport.parkNanos(5_000_000); // the folder has no way to tell
+            java.util.concurrent.locks.LockSupport.parkNanos(5_000_000); // polls the folder
         }
     }
 
@@ -105,7 +105,7 @@ public final class FakeWorker {
                 doorbell = descriptor[0];
             } else if (assign.contains("\"type\":\"ledger\"")) {
                 hold(assign, descriptor[0]);
-            } // else the page of turns and its bell: nobody waits for one
+            } // else the page of turns or its bell, which this worker ignores
             descriptor[0] = -1;
             assign = receive(descriptor);
         }
@@ -125,7 +125,7 @@ public final class FakeWorker {
         }
         welcome(descriptor[0], Long.parseLong(assign.replaceAll(".*\"sessionId\":(\\d+).*", "$1")));
         if (mode.equals("flood")) {
-            // Until the broker has had enough.
+            // Sends until the broker closes the socket.
             while (write(CONTROL, frame(STATS.formatted(1, 1)))) {
                 Thread.yield();
             }
@@ -139,7 +139,7 @@ public final class FakeWorker {
         send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
     }
 
-    /** Takes {@link #HELD_BYTES} of the first GPU, as one whose guest allocates. */
+    /** Claims {@link #HELD_BYTES} of the first GPU, like a worker whose guest allocates. */
     private static void hold(String ledger, int descriptor) {
         int slots = Integer.parseInt(ledger.replaceAll(".*\"slots\":(\\d+).*", "$1"));
         int slot = Integer.parseInt(ledger.replaceAll(".*\"slot\":(\\d+).*", "$1"));
@@ -154,7 +154,7 @@ public final class FakeWorker {
         }
     }
 
-    /** Hands the broker's answers about names to the guest, a line each. */
+    /** Passes the broker's answers about names to the guest, a line each, until the broker ends the session. */
     private static void awaitEnd(String mode, int guest) {
         String message = receive(new int[1]);
         while (message != null && message.contains("\"name\":")) {
@@ -197,7 +197,7 @@ public final class FakeWorker {
         }
     }
 
-    /** Waits while the other end does not read. */
+    /** Writes all bytes, and waits while the socket is full. */
     private static void writeAll(int socket, byte[] bytes) {
         for (int at = 0; at < bytes.length;) {
             byte[] rest = java.util.Arrays.copyOfRange(bytes, at, bytes.length);
@@ -245,7 +245,7 @@ public final class FakeWorker {
         return true;
     }
 
-    /** A message, or null at the end of the socket; a descriptor that came with it is stored. */
+    /** Receives a message, or null at the end of the socket. Stores a descriptor that came with the message. */
     private static String receive(int[] descriptor) {
         byte[] head = new byte[4];
         if (FakeSocket.receive(CONTROL, head, descriptor) != head.length) {

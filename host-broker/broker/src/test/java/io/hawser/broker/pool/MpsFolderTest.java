@@ -67,7 +67,8 @@ class MpsFolderTest {
         assertEquals(pipes, of(Map.of(), inherited).orElseThrow().path());
         assertEquals(folder, of(Map.of("hawser.mps.pipe-directory", folder.toString()), inherited).orElseThrow()
             .path());
-        assertEquals(Path.of(standard), of(Map.of(), Map.of()).orElseThrow().path(), "not NVIDIA's default in /tmp");
+        assertEquals(Path.of(standard), of(Map.of(), Map.of()).orElseThrow().path(),
+            "the default must not be NVIDIA's folder in /tmp");
         assertEquals(Optional.empty(), of(Map.of("hawser.gpu.backend", "software"), inherited));
     }
 
@@ -92,7 +93,8 @@ class MpsFolderTest {
         refuse(shared.resolve("nvidia-mps"), "missing=nvidia-mps");
         Files.createDirectory(shared.resolve("nvidia-mps"),
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwxr-xr-x")));
-        assertEquals(shared.resolve("nvidia-mps"), of(shared.resolve("nvidia-mps")).path(), "as in /tmp");
+        assertEquals(shared.resolve("nvidia-mps"), of(shared.resolve("nvidia-mps")).path(),
+            "the broker must accept its own folder in a sticky folder");
     }
 
     @Test

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.PriorityQueue;
 
 /**
- * A pool of workers with a clock of its own. Each processor of its machine takes a second for the start of a worker.
- * It uses its queue as {@link WorkerPool} does.
+ * A pool of workers on a simulated clock. Each processor of the simulated machine needs a second to start a worker. The
+ * pool uses its queue as {@link WorkerPool} does.
  */
 final class SimulatedPool {
     static final long SECOND_NS = 1_000_000_000L;
@@ -18,7 +18,7 @@ final class SimulatedPool {
     /** A session that needs a worker. */
     record Start(String vgpu, int number) { }
 
-    /** A start that has its worker. */
+    /** A start that has got its worker. */
     record Served(Start start, long waitedNs, int readyBefore) { }
 
     final StartQueue<Start> queue;
@@ -51,7 +51,7 @@ final class SimulatedPool {
         activeElsewhere = now;
     }
 
-    /** A session comes; null when its line is full. */
+    /** Adds a start to its vGPU's line. Null when the line is full. */
     Start arrive(String vgpu) {
         Start start = new Start(vgpu, nextNumber++);
         if (!queue.offer(vgpu, start)) {
@@ -63,18 +63,18 @@ final class SimulatedPool {
         return start;
     }
 
-    /** Its guest leaves. */
+    /** Removes a waiting start whose guest leaves. */
     boolean leave(Start start) {
         arrivedNs.remove(start);
         return queue.remove(start.vgpu(), start);
     }
 
-    /** Whether a start that has come has no worker yet. */
+    /** Whether a start still waits for a worker. */
     boolean waits(Start start) {
         return arrivedNs.containsKey(start);
     }
 
-    /** Time passes; workers become ready. */
+    /** Advances the clock. Workers become ready meanwhile. */
     void pass(long ns) {
         long untilNs = nowNs + ns;
         while (!startingUntilNs.isEmpty() && startingUntilNs.peek() <= untilNs) {
@@ -118,7 +118,7 @@ final class SimulatedPool {
         return startingUntilNs.size();
     }
 
-    /** The most workers that started at the same time since the last call. */
+    /** The greatest number of workers that were starting at the same time since the last call. */
     int takeMostStarting() {
         int most = mostStarting;
         mostStarting = startingUntilNs.size();
@@ -129,7 +129,7 @@ final class SimulatedPool {
         return Collections.frequency(served.stream().map(s -> s.start.vgpu).toList(), vgpu);
     }
 
-    /** In the order of service. */
+    /** The vGPUs of all served starts, in the order of service. */
     List<String> order() {
         return served.stream().map(s -> s.start.vgpu).toList();
     }

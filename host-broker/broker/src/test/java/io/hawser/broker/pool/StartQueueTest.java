@@ -18,24 +18,24 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The order of service, by a simulated clock: no test measures time. */
+/** The order of service, on a simulated clock. No test measures time. */
 class StartQueueTest {
-    private static final int CLIENTS = 4; // of the attacker, as in the benchmark
-    private static final int MANY = 100; // processors: as many workers start at a time as are wanted
+    private static final int CLIENTS = 4; // clients of the attacker, as in the benchmark
+    private static final int MANY = 100; // processors, enough to start any number of workers at a time
     private static final StartRules RULES = new StartRules(1, 32);
 
     private static SimulatedPool pool(int size) {
         return new SimulatedPool(size, MANY, RULES);
     }
 
-    /** One vGPU keeps so many starts in line for some seconds. */
+    /** Keeps {@link #CLIENTS} starts of the attacker in line for some seconds. */
     private static void attack(SimulatedPool pool, int seconds) {
         for (int i = 0; i < seconds * 100; i++) {
             while (pool.queue.sizes().getOrDefault("attacker", 0) < CLIENTS) {
                 int before = pool.servedOf("attacker");
                 pool.arrive("attacker");
                 if (pool.servedOf("attacker") > before && pool.ready() == 0) {
-                    break; // its session has begun; it leaves at once, and comes again
+                    break; // the session has begun and ended; the client comes again in the next step
                 }
             }
             pool.pass(SECOND_NS / 100);
@@ -92,8 +92,9 @@ class StartQueueTest {
         }
         List<Served> others = pool.served.stream().filter(s -> s.start().vgpu().equals("other")).toList();
         assertEquals(51, others.size());
-        others.forEach(start -> assertEquals(0, start.waitedNs(), "a ready worker was kept for it"));
-        assertTrue(pool.servedOf("attacker") > 100, "the attacker is served, too: " + pool.servedOf("attacker"));
+        others.forEach(start -> assertEquals(0, start.waitedNs(),
+            "the pool must keep a ready worker for the other vGPU"));
+        assertTrue(pool.servedOf("attacker") > 100, "the attacker must be served, too: " + pool.servedOf("attacker"));
     }
 
     @Test
@@ -101,7 +102,7 @@ class StartQueueTest {
         SimulatedPool pool = pool(2);
         attack(pool, 30);
         int before = pool.served.size();
-        pool.arrive("other"); // nothing was kept for it: it has not come for longer than is remembered
+        pool.arrive("other"); // no worker is reserved, since the vGPU has never come before
         pool.pass(2 * SECOND_NS);
         assertEquals("other", pool.order().get(before));
     }
@@ -116,7 +117,7 @@ class StartQueueTest {
         }
         pool.pass(6 * SECOND_NS);
         assertEquals(List.of("other", "other", "attacker", "other"), pool.order().subList(before, before + 4),
-            "the second is due, since the other has just been served");
+            "the second is due, since the attacker was served last");
     }
 
     @Test
@@ -130,7 +131,8 @@ class StartQueueTest {
         assertEquals(0, pool.ready());
         while (pool.ready() == 0) {
             pool.pass(SECOND_NS / 10);
-            assertEquals(before, pool.servedOf("attacker"), "the next worker is the other's again");
+            assertEquals(before, pool.servedOf("attacker"),
+                "the next worker must be reserved for the other vGPU again");
         }
     }
 
@@ -143,10 +145,10 @@ class StartQueueTest {
             pool.arrive("attacker");
         }
         pool.pass(9 * SECOND_NS);
-        int equal = 2; // the second makes it the one that is ahead
+        int equal = 2; // the second start puts the attacker above its share
         pool.served.stream().filter(s -> s.start().vgpu().equals("attacker")).skip(equal)
             .forEach(s -> assertTrue(s.readyBefore() > 1, s.toString()));
-        assertEquals(8, pool.servedOf("attacker"), "its starts go on meanwhile");
+        assertEquals(8, pool.servedOf("attacker"), "the attacker's starts must continue");
     }
 
     @Test
@@ -163,7 +165,7 @@ class StartQueueTest {
         assertEquals(1, pool.ready());
         for (int i = 0; i < 5; i++) {
             pool.arrive("attacker");
-            assertEquals(before + 1 + i, pool.servedOf("attacker"), "at once");
+            assertEquals(before + 1 + i, pool.servedOf("attacker"), "the queue must serve the start at once");
             pool.pass(SECOND_NS);
         }
     }
@@ -181,7 +183,7 @@ class StartQueueTest {
         }
         queue.offer("a", "a2");
         assertNull(queue.next(3, 3));
-        assertNull(queue.next(2, 2), "and no more than the pool keeps ready");
+        assertNull(queue.next(2, 2), "the reserve must not exceed the pool's size");
         assertEquals("a2", queue.next(3, 2));
     }
 
@@ -192,12 +194,12 @@ class StartQueueTest {
             queue.offer(vgpu, vgpu);
             assertEquals(vgpu, queue.next(4, 4));
         }
-        assertEquals(2, queue.toStart(0, 0, 4), "one for each other vGPU");
+        assertEquals(2, queue.toStart(0, 0, 4), "a worker for each other vGPU");
         assertEquals(1, queue.toStart(1, 0, 4));
-        assertEquals(1, queue.toStart(2, 0, 4), "and then as many as the ration has");
+        assertEquals(1, queue.toStart(2, 0, 4), "then as many workers as the ration allows");
         assertEquals(0, queue.toStart(2, 1, 4));
         queue.offer("a", "waits");
-        assertEquals(1, queue.toStart(0, 0, 1), "as far as the pool goes");
+        assertEquals(1, queue.toStart(0, 0, 1), "at most the pool's size");
     }
 
     @Test
@@ -213,7 +215,7 @@ class StartQueueTest {
         for (int i = 0; i < 16; i++) {
             pool.arrive("a");
         }
-        assertEquals(16, pool.starting(), "a worker for each that waits, and the pool's");
+        assertEquals(16, pool.starting(), "a worker for each waiting start, and the pool's own");
     }
 
     @Test
@@ -236,7 +238,7 @@ class StartQueueTest {
         assertEquals(1, pool.takeMostStarting());
         pool.activeElsewhere(false);
         attack(pool, 4);
-        assertTrue(pool.takeMostStarting() >= CLIENTS, "alone it has all");
+        assertTrue(pool.takeMostStarting() >= CLIENTS, "a vGPU alone must have all workers");
     }
 
     @Test
@@ -255,7 +257,7 @@ class StartQueueTest {
         SimulatedPool pool = new SimulatedPool(0, MANY, RULES);
         pool.arrive("other");
         pool.pass(SECOND_NS);
-        for (int i = 0; i < 3; i++) { // a worker each, which nobody takes
+        for (int i = 0; i < 3; i++) { // no session takes the worker of this start
             assertTrue(pool.leave(pool.arrive("attacker")));
             pool.pass(SECOND_NS);
         }
@@ -285,7 +287,7 @@ class StartQueueTest {
         pool.arrive("a");
         pool.leave(first);
         pool.pass(SECOND_NS);
-        assertEquals(List.of("b", "a"), pool.order(), "b is now in front of a's second");
+        assertEquals(List.of("b", "a"), pool.order(), "b must come before a's second start");
         assertEquals(0, pool.starting() + pool.ready());
     }
 
@@ -296,7 +298,7 @@ class StartQueueTest {
             assertNotNull(pool.arrive("a"));
         }
         assertNull(pool.arrive("a"));
-        assertNotNull(pool.arrive("b"), "another line has room");
+        assertNotNull(pool.arrive("b"), "the line of another vGPU must have room");
         assertEquals(Map.of("a", 3, "b", 1), pool.queue.sizes());
         pool.pass(SECOND_NS);
         assertNotNull(pool.arrive("a"));
@@ -315,7 +317,7 @@ class StartQueueTest {
         assertEquals(Map.of(), pool.queue.sizes());
     }
 
-    /** A vGPU with a random life. */
+    /** A vGPU with random arrivals and departures. */
     private static final class Tenant {
         private final String vgpu;
         private final int weight;
@@ -362,8 +364,8 @@ class StartQueueTest {
                 }
             }
             boolean waits = pool.queue.size() > 0;
-            assertTrue(!waits || pool.starting() > 0, "somebody waits and no worker starts: seed=" + seed);
-            assertTrue(!waits || pool.ready() <= size, "more workers are kept back than the pool keeps ready");
+            assertTrue(!waits || pool.starting() > 0, "a worker must start while a start waits: seed=" + seed);
+            assertTrue(!waits || pool.ready() <= size, "the queue must not reserve more than the pool's size");
             pool.pass(SECOND_NS / 20);
         }
         pool.pass(3600 * SECOND_NS);
@@ -382,7 +384,7 @@ class StartQueueTest {
             weights.put("v" + i, 1 + random.nextInt(100));
             pool.weigh("v" + i, weights.get("v" + i));
         }
-        for (int i = 0; i < 3000; i++) { // all have starts in line all the time
+        for (int i = 0; i < 3000; i++) { // each vGPU always has starts in line
             weights.keySet().forEach(vgpu -> {
                 while (pool.queue.sizes().getOrDefault(vgpu, 0) < CLIENTS) {
                     pool.arrive(vgpu);
@@ -390,7 +392,7 @@ class StartQueueTest {
             });
             pool.pass(SECOND_NS / 4);
         }
-        // Start-time fair queueing: |S1/w1 - S2/w2| <= 1/w1 + 1/w2 while both wait, and what they may trail at first.
+        // Start-time fair queueing: |S1/w1 - S2/w2| <= 1/w1 + 1/w2 while both wait. Factor 2: a vGPU may lag at first.
         for (String one : weights.keySet()) {
             for (String two : weights.keySet()) {
                 double first = 1.0 / weights.get(one);

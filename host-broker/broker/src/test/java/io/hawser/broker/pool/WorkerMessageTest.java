@@ -29,7 +29,7 @@ class WorkerMessageTest {
         assertEquals(new WorkerMessage.Stats(new WorkerStats(1, 2, 3, 4, 5, 6, 0, 8, 9, 10)),
             parse("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
                 + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,\"gpuTimeMs\":9,\"waitedMs\":10}"),
-            "memory is counted by the ledger");
+            "the ledger counts memory, not the statistics");
     }
 
     @Test
@@ -76,7 +76,8 @@ class WorkerMessageTest {
         String share = "{\"type\":\"share\",\"bytes\":5,\"column\":63,\"chargedBytes\":8,\"handle\":\"" + handle
             + "\"," + named;
         assertEquals(new WorkerMessage.Share(name, handle, 5, 63, 8), parse(share));
-        assertFalse(((WorkerMessage.Share) parse(share.replace(":5,", ":0,"))).isMemory(), "an event");
+        assertFalse(((WorkerMessage.Share) parse(share.replace(":5,", ":0,"))).isMemory(),
+            "an event must have no memory");
         assertEquals(new WorkerMessage.Release(name), parse("{\"type\":\"release\"," + named));
         assertEquals(new WorkerMessage.Unshare(name), parse("{\"type\":\"unshare\"," + named));
         assertEquals(new WorkerMessage.Find(name), parse("{\"type\":\"find\"," + named));

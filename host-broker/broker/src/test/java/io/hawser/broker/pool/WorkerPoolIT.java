@@ -19,12 +19,12 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Workers that misbehave; each is a real process. */
+/** Misbehaving workers, each a process of its own. */
 class WorkerPoolIT {
     @TempDir
     Path stateDir;
 
-    /** Whether the worker of the first session was left the time to warm up. */
+    /** Whether the broker let the worker of the first session warm up. */
     private static boolean warmsUp(TestBroker broker) throws IOException {
         long pid = broker.broker().sessions().list().getFirst().workerPid();
         return !Files.readString(Path.of("/proc", Long.toString(pid), "environ")).contains("HAWSER_WARM_UP=off");
@@ -52,7 +52,7 @@ class WorkerPoolIT {
                 assertEquals(Refusal.CAPACITY.code(), answer.refusedCode());
                 assertTrue(answer.refusedMessage().contains("no worker can be started"), answer.refusedMessage());
             }
-            TestBroker.await("no session to be left", () -> broker.broker().sessions().list().isEmpty());
+            TestBroker.await("the end of the session", () -> broker.broker().sessions().list().isEmpty());
         }
     }
 
@@ -87,7 +87,7 @@ class WorkerPoolIT {
             TestGuest guest = new TestGuest(broker.broker())) {
             guest.handshake("default", TestGuest.secret(stateDir));
             guest.receive();
-            assertTrue(warmsUp(broker), "nobody waited for it when it was started");
+            assertTrue(warmsUp(broker), "a worker of the pool must warm up");
             long worker = broker.broker().sessions().list().getFirst().workerPid();
             assertTrue(broker.broker().sessions().end(1, "test").get(60, TimeUnit.SECONDS));
             assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false));
@@ -99,17 +99,18 @@ class WorkerPoolIT {
     void shouldStartWorkersOnDemandWithoutAPool() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "normal", Map.of("hawser.worker.pool-size", "0",
             "hawser.vgpus.default.memory-bytes", "1000000000", "hawser.listen.max-per-peer", "2"))) {
-            TestBroker.await("the GPU to be known", () -> !broker.broker().pool().devices().isEmpty());
-            TestBroker.await("the probe to be gone", () -> broker.broker().pool().ready() == 0);
+            TestBroker.await("the report of the GPU", () -> !broker.broker().pool().devices().isEmpty());
+            TestBroker.await("the end of the probing worker", () -> broker.broker().pool().ready() == 0);
             try (TestGuest guest = new TestGuest(broker.broker());
                 TestGuest second = new TestGuest(broker.broker());
                 TestGuest third = new TestGuest(broker.broker())) {
                 guest.handshake("default", TestGuest.secret(stateDir));
                 guest.receive();
                 assertEquals(1000000000, broker.broker().sessions().list().getFirst().memoryBytes());
-                assertFalse(warmsUp(broker), "its guest waited while it warmed up");
+                assertFalse(warmsUp(broker), "a worker must not warm up while its guest waits");
                 second.handshake("default", TestGuest.secret(stateDir));
-                assertEquals(RecordLayout.CONTROL_WELCOME, second.receive().opcode(), "one quota for both");
+                assertEquals(RecordLayout.CONTROL_WELCOME, second.receive().opcode(),
+                    "both sessions must share one quota");
                 assertTrue(third.receive().refusedMessage().contains("connections of one peer must be at most 2"));
             }
         }

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A broker of a machine with two GPUs; the workers are fakes, each a real process. */
+/** A broker of a machine with two GPUs. The workers are fakes, each a process of its own. */
 class WorkerPoolsIT {
     private static final String FIRST = FakeWorker.GPUS[0];
     private static final String SECOND = FakeWorker.GPUS[1];
@@ -38,7 +38,7 @@ class WorkerPoolsIT {
     @TempDir
     Path stateDir;
 
-    private final Set<Long> others = children(); // what other tests of this JVM have left is none of a broker's workers
+    private final Set<Long> others = children(); // children of earlier tests in this JVM, not workers
 
     private TestBroker start(Map<String, String> settings) {
         return TestBroker.start(stateDir, "gpus", settings);
@@ -60,7 +60,7 @@ class WorkerPoolsIT {
         try (TestBroker broker = start(Map.of("hawser.vgpus.a.memory-bytes", "600", "hawser.vgpus.b.memory-bytes",
                 "600", "hawser.vgpus.c.memory-bytes", "600"));
             TestGuest first = guest(broker, "a")) {
-            first.receive(); // the worker that showed the GPUs sees both, and is not this session's
+            first.receive(); // the worker that reported the GPUs sees both and must not serve this session
             try (TestGuest second = guest(broker, "b"); TestGuest more = guest(broker, "a");
                 TestGuest third = guest(broker, "c")) {
                 second.receive();
@@ -69,7 +69,7 @@ class WorkerPoolsIT {
                 List<String> two = broker.broker().vgpus().find("b").orElseThrow().placedGpus();
                 assertNotEquals(one, two);
                 String reason = third.receive().refusedMessage();
-                assertEquals(List.of(one, two, one), gpus(broker), "the refused one has none");
+                assertEquals(List.of(one, two, one), gpus(broker), "the refused guest must have no GPU");
                 assertTrue(reason.contains("the vGPU has no GPU: vgpu=c: no GPU has a place") && reason.contains(
                     "wantedBytes=600 freeBytes=400 totalBytes=1000 reservedBytes=600"), reason);
             }
@@ -80,8 +80,8 @@ class WorkerPoolsIT {
     void shouldKeepWorkersForEachSet() throws Exception {
         try (TestBroker broker = start(Map.of("hawser.vgpus.both.gpus", "all", "hawser.vgpus.turned.gpus", "1,0",
                 "hawser.vgpus.one.gpus", "GPU-bbbb"))) {
-            // all GPUs, in the other order, the second alone, and the first alone for the default
-            TestBroker.await("the pools to be full", () -> broker.broker().pool().ready() == 4);
+            // pools: both GPUs, both in the other order, the second GPU, and the first GPU for the default vGPU
+            TestBroker.await("a ready worker in each pool", () -> broker.broker().pool().ready() == 4);
             assertEquals(4, broker.broker().pool().size());
             try (TestGuest both = guest(broker, "both"); TestGuest turned = guest(broker, "turned");
                 TestGuest one = guest(broker, "one")) {
@@ -99,7 +99,7 @@ class WorkerPoolsIT {
             TestGuest guest = guest(broker, "gone")) {
             String reason = guest.receive().refusedMessage();
             assertTrue(reason.contains("must be one that exists, named once: gpu=2"), reason);
-            TestBroker.await("no session to be left", () -> broker.broker().sessions().list().isEmpty());
+            TestBroker.await("the end of the session", () -> broker.broker().sessions().list().isEmpty());
             try (TestGuest other = guest(broker, "default")) {
                 other.receive();
                 assertEquals(1, gpus(broker).size());
@@ -108,13 +108,13 @@ class WorkerPoolsIT {
     }
 
     private TestBroker startUnderMps(String mode, Path pipes) {
-        // Three shares on one GPU; workers are those of a machine whose backend may be NVIDIA's.
+        // Three shares on one GPU. The broker must treat the backend of these workers as possibly NVIDIA's.
         return TestBroker.start(stateDir, mode, Map.of("hawser.vgpus.default.gpus", "0",
             "hawser.vgpus.quarter.gpus", "0", "hawser.vgpus.quarter.compute-share", "25", "hawser.vgpus.half.gpus", "0",
             "hawser.vgpus.half.compute-share", "50"), Map.of(PIPES, pipes.toString()));
     }
 
-    /** What of MPS the worker of a vGPU's last session was told. */
+    /** The variables of MPS in the environment of the worker of a vGPU's newest session. */
     private static Map<String, String> told(TestBroker broker, String vgpu) throws IOException {
         SessionView session = broker.broker().sessions().list().stream().filter(s -> s.guest().vgpu().equals(vgpu))
             .reduce((first, last) -> last).orElseThrow();
@@ -144,7 +144,7 @@ class WorkerPoolsIT {
                 String folder = pipes.toString();
                 assertEquals(Map.of(PIPES, folder, PERCENTAGE, "25"), told(broker, "quarter"));
                 assertEquals(Map.of(PIPES, folder, PERCENTAGE, "50"), told(broker, "half"));
-                assertEquals(Map.of(PIPES, folder), told(broker, "default"), "what the daemon gives");
+                assertEquals(Map.of(PIPES, folder), told(broker, "default"), "the daemon's percentage must apply");
             }
         }
     }
@@ -155,12 +155,13 @@ class WorkerPoolsIT {
         try (TestBroker broker = startUnderMps("normal", pipes)) {
             TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
             TestBroker.done(broker.broker().vgpuService().create("mine", share(30)));
-            TestBroker.await("its workers, too", () -> broker.broker().pool().ready() == 4);
+            TestBroker.await("a worker of the new percentage", () -> broker.broker().pool().ready() == 4);
             try (TestGuest before = guest(broker, "mine")) {
                 before.receive();
                 assertEquals("30", told(broker, "mine").get(PERCENTAGE));
                 TestBroker.done(broker.broker().vgpuService().change("mine", share(70)));
-                assertEquals("30", told(broker, "mine").get(PERCENTAGE), "what runs goes on");
+                assertEquals("30", told(broker, "mine").get(PERCENTAGE),
+                    "the running session must keep its percentage");
                 try (TestGuest after = guest(broker, "mine")) {
                     after.receive();
                     assertEquals("70", told(broker, "mine").get(PERCENTAGE));
@@ -181,18 +182,18 @@ class WorkerPoolsIT {
             for (int share : new int[] {10, 11}) {
                 TestBroker.done(broker.broker().vgpuService().create("one" + share, share(share)));
             }
-            TestBroker.await("four percentages", () -> broker.broker().pool().ready() == 4);
+            TestBroker.await("a worker of each of four percentages", () -> broker.broker().pool().ready() == 4);
             try (TestGuest last = guest(broker, "one11")) {
                 last.receive();
                 assertEquals("11", told(broker, "one11").get(PERCENTAGE));
                 PoolState pool = broker.broker().pool();
                 assertEquals(4, pool.size());
-                assertEquals(4, pool.ready() + pool.starting(), "no other is started for it");
+                assertEquals(4, pool.ready() + pool.starting(), "the pool must not start another worker");
             }
         }
     }
 
-    /** The workers without a session. */
+    /** Process ids of the workers without a session. */
     private Set<Long> idle(TestBroker broker) {
         Set<Long> pids = children();
         pids.removeAll(others);
@@ -215,16 +216,16 @@ class WorkerPoolsIT {
             TestGuest beside = guest(broker, "half")) {
             faulty.receive();
             beside.receive();
-            TestBroker.await("workers that are ready", () -> broker.broker().pool().ready() == 3);
+            TestBroker.await("the ready workers", () -> broker.broker().pool().ready() == 3);
             Set<Long> before = idle(broker);
             TestBroker.done(broker.broker().vgpuService().create("elsewhere", new VgpuDraft(null, null, null, 25, null,
                 "1", null, null)));
             try (TestGuest elsewhere = guest(broker, "elsewhere")) {
                 elsewhere.receive();
                 faulty.send("fault".getBytes(StandardCharsets.US_ASCII));
-                TestBroker.await("all sessions of the GPU to end", () -> running(broker).equals(List.of(3L)));
+                TestBroker.await("the end of all sessions on the GPU", () -> running(broker).equals(List.of(3L)));
                 assertTrue(beside.closed());
-                TestBroker.await("other workers to be ready", () -> broker.broker().pool().ready() == 4
+                TestBroker.await("new ready workers", () -> broker.broker().pool().ready() == 4
                     && Collections.disjoint(before, idle(broker)));
                 try (TestGuest next = guest(broker, "half")) {
                     next.receive();
@@ -240,10 +241,10 @@ class WorkerPoolsIT {
             TestGuest beside = guest(broker, "half")) {
             faulty.receive();
             beside.receive();
-            TestBroker.await("a worker that is ready", () -> broker.broker().pool().ready() == 1);
+            TestBroker.await("a ready worker", () -> broker.broker().pool().ready() == 1);
             Set<Long> before = idle(broker);
             faulty.send("fault".getBytes(StandardCharsets.US_ASCII));
-            faulty.bytes("fault".length()); // its worker had told before it sent them back
+            faulty.bytes("fault".length()); // the worker has reported the fault before it echoes these bytes
             beside.send(new byte[1]);
             beside.bytes(1);
             assertEquals(before, idle(broker));

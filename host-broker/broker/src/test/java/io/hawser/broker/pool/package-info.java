@@ -1,2 +1,2 @@
-/** Tests of the broker: pool. */
+/** Tests of the pools of workers. */
 package io.hawser.broker.pool;

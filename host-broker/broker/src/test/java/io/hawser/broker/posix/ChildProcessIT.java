@@ -47,11 +47,11 @@ class ChildProcessIT {
 
     @Test
     void shouldInheritOnlyItsFourDescriptors() throws Exception {
-        // Java opens both without close-on-exec or with it, whichever it likes: neither may arrive.
+        // Java may open both with or without close-on-exec. The child must inherit neither.
         try (ServerSocket listening = new ServerSocket(0);
             FileInputStream open = new FileInputStream("/proc/self/status")) {
             assertTrue(listening.isBound() && open.available() >= 0);
-            // 4 is the folder that ls itself reads.
+            // Descriptor 4 is the folder that ls reads.
             assertEquals("0\n1\n2\n3\n4\n", run("ls", "/proc/self/fd"));
         }
     }
@@ -83,12 +83,12 @@ class ChildProcessIT {
         child.kill(Posix.SIGKILL);
         assertEquals(new ExitStatus(-1, 9), exited.get(60, TimeUnit.SECONDS));
         io.hawser.broker.TestBroker.await("the end of the grandchild", () -> ended(sleeper));
-        // Reaped: the id is free, and this must reach nobody.
+        // The child is reaped and its id is free, so this call must signal no process.
         child.kill(Posix.SIGKILL);
         List.of(log[0], log[1], control[0], control[1]).forEach(Posix::close);
     }
 
-    /** Gone, or a zombie that nobody in this container reaps. */
+    /** Whether the process is gone, or a zombie that no process of this container reaps. */
     private static boolean ended(long pid) {
         Path status = Path.of("/proc/" + pid + "/stat");
         try {

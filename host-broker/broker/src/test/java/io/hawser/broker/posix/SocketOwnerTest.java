@@ -28,9 +28,9 @@ class SocketOwnerTest {
             assertEquals(OptionalInt.of(Posix.userId()), SocketOwner.of(here, there));
             assertEquals(OptionalInt.empty(), SocketOwner.of(new InetSocketAddress(here.getAddress(), 1), there));
             assertEquals(OptionalInt.empty(), SocketOwner.of(there, new InetSocketAddress(there.getAddress(), 1)),
-                "a listening socket has no peer");
+                "a listening socket must have no peer");
             client.close();
-            // For the kernel it is root's now.
+            // The kernel reports root as the owner of the closed socket.
             assertEquals(OptionalInt.empty(), SocketOwner.of(here, there));
         }
     }

@@ -1,2 +1,2 @@
-/** Tests of the broker: posix. */
+/** Tests of child processes and sockets. */
 package io.hawser.broker.posix;

@@ -27,7 +27,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The broker as ivshmem server, towards a scripted QEMU. */
+/** The broker as the ivshmem server of a scripted QEMU. */
 class DoorbellIT {
     private static final long SIZE = 16 << 20;
     private static final int SLOTS = 3;
@@ -49,7 +49,7 @@ class DoorbellIT {
         return broker;
     }
 
-    /** What a machine has after the server's messages. */
+    /** The memory and the doorbells that a machine has received from the server. */
     private record Device(int memory, List<EventFd> doorbells) {
         TestRegionGuest guest(int slot) throws IOException {
             return new TestRegionGuest(memory, slot);
@@ -86,8 +86,9 @@ class DoorbellIT {
         try (TestBroker broker = start("normal", Map.of()); TestMachine machine = new TestMachine(socket())) {
             assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(socket())));
             Device device = setUp(machine, 1 + SLOTS);
-            TestBroker.await("the machine in the region's view", () -> view(broker).connected());
-            assertThrows(IOException.class, () -> Descriptors.resize(device.memory(), 4096), "nobody can cut it");
+            TestBroker.await("the machine's connection", () -> view(broker).connected());
+            assertThrows(IOException.class, () -> Descriptors.resize(device.memory(), 4096),
+                "a machine must not be able to truncate the memory");
             try (TestRegionGuest guest = device.guest(1)) {
                 assertEquals(1 + SLOTS, guest.header().doorbellVectors());
                 guest.claim(RegionLayout.KIND_MACHINE);
@@ -98,7 +99,7 @@ class DoorbellIT {
                     guest.receive().get(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.OPCODE_OFFSET));
                 assertTrue(output(guest.receive()).contains("\"kind\":2"));
                 device.doorbells().get(1 + 1).signal();
-                assertEquals("rung", output(guest.receive()), "the slot's doorbell is the worker's");
+                assertEquals("rung", output(guest.receive()), "the slot's doorbell must reach the worker");
                 guest.say(RegionLayout.GUEST_LEFT);
                 device.doorbells().getFirst().signal();
                 guest.awaitHostState(RegionLayout.HOST_FREE);
@@ -126,11 +127,12 @@ class DoorbellIT {
             try (TestMachine next = new TestMachine(socket())) {
                 Device fresh = setUp(next, 1 + SLOTS);
                 assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false),
-                    "no worker of the last machine is left when the next one gets memory");
+                    "the last machine's worker must end before the next machine gets memory");
                 assertTrue(broker.broker().sessions().list().isEmpty());
                 try (TestRegionGuest second = fresh.guest(0)) {
                     assertNotEquals(epoch, second.header().epoch());
-                    assertEquals(0, second.region().get(ValueLayout.JAVA_LONG, heap), "nothing of the last machine");
+                    assertEquals(0, second.region().get(ValueLayout.JAVA_LONG, heap),
+                        "the memory must hold no data of the last machine");
                     TestBroker.await("another worker", () -> broker.broker().pool().ready() > 0);
                     second.claim(RegionLayout.KIND_MACHINE);
                     fresh.doorbells().getFirst().signal();
@@ -147,12 +149,12 @@ class DoorbellIT {
             TestMachine first = new TestMachine(socket())) {
             setUp(first, 2);
             try (TestMachine second = new TestMachine(socket())) {
-                assertNull(second.receive(), "hung up");
+                assertNull(second.receive(), "the server must reject a second machine");
             }
             assertTrue(view(broker).connected());
             first.send(new byte[] {1});
             assertNull(first.receive());
-            TestBroker.await("the machine to be gone", () -> !view(broker).connected());
+            TestBroker.await("the machine's disconnection", () -> !view(broker).connected());
             try (TestMachine third = new TestMachine(socket())) {
                 setUp(third, 2);
             }
@@ -205,22 +207,22 @@ class DoorbellIT {
             assertTrue(failure.getMessage().contains("path must be free"), failure.getMessage());
             assertFalse(view(broker).connected());
         }
-        assertTrue(Files.notExists(socket()), "a broker that ends removes its socket");
+        assertTrue(Files.notExists(socket()), "the broker must remove its socket when it ends");
         Files.writeString(record, recorded);
         FileMaker.all().get("socket of another program, which has ended").make(socket());
         StartException refused = assertThrows(StartException.class, () -> start("silent", Map.of()));
         assertTrue(refused.getMessage().contains("path must be free"), refused.getMessage());
         Files.delete(socket());
-        // As a killed broker leaves both: the same socket under its name, and the record of it.
+        // A killed broker leaves its socket and the record of the socket.
         Files.move(kept, socket());
         try (TestBroker broker = start("silent", Map.of()); TestMachine machine = new TestMachine(socket())) {
             setUp(machine, 1 + SLOTS);
-            TestBroker.await("the machine", () -> view(broker).connected());
+            TestBroker.await("the machine's connection", () -> view(broker).connected());
         }
         assertTrue(Files.notExists(socket()));
         try (var left = Files.list(stateDir)) {
             assertEquals(List.of(), left.map(file -> file.getFileName().toString())
-                .filter(name -> name.startsWith(".")).toList(), "nothing is left of how it was made");
+                .filter(name -> name.startsWith(".")).toList(), "no temporary file may remain");
         }
     }
 
@@ -236,7 +238,7 @@ class DoorbellIT {
             assertEquals(before, FileMaker.identity(socket()), maker.getKey());
             Files.delete(socket());
         }
-        // Earlier brokers bound their sockets in a folder of this name, and removed what was there.
+        // Earlier brokers bound their sockets in a folder of this name and removed its files.
         Path folder = Files.createDirectory(stateDir.resolve("doorbell.d"));
         Path precious = Files.writeString(folder.resolve("s"), "precious");
         try (TestBroker broker = start("silent", Map.of())) {
@@ -245,6 +247,6 @@ class DoorbellIT {
             Files.writeString(socket(), "of somebody else");
         }
         assertEquals("precious", Files.readString(precious));
-        assertEquals("of somebody else", Files.readString(socket()), "the end of a broker removes its own socket only");
+        assertEquals("of somebody else", Files.readString(socket()), "the broker must remove only its own socket");
     }
 }

@@ -10,18 +10,18 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Makes something that a broker must neither open, change nor remove. */
+/** Makes a file that a broker must neither open, change nor remove. */
 @FunctionalInterface
 interface FileMaker {
-    /** Makes it. */
+    /** Makes the file. */
     void make(Path path) throws IOException;
 
-    /** Whether tests run as root, as they do in containers: a device node and other users' files can be made. */
+    /** Whether the tests run as root, as in containers. Only root can make device nodes and other users' files. */
     static boolean isRoot() throws IOException {
         return Files.getAttribute(Path.of("/proc/self"), "unix:uid").equals(0);
     }
 
-    /** One of each kind, as far as this user can make it. */
+    /** A maker for each kind of file that this user can make. */
     static Map<String, FileMaker> all() throws IOException {
         Map<String, FileMaker> all = new LinkedHashMap<>();
         all.put("file", path -> Files.writeString(path, "precious"));

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Over a folder as Linux shows it; images/vm-test does the same with devices of QEMU. */
+/** The search in a folder like Linux' folder of PCI devices. images/vm-test repeats it with devices of QEMU. */
 class IvshmemDevicesTest {
     private static final String TEXT = "0123456789abcdef0123456789abcdef";
 
@@ -30,7 +30,7 @@ class IvshmemDevicesTest {
 
     @BeforeEach
     void addOthers() throws IOException {
-        // Another device of the same vendor, with the tag in its memory; one without a tag; one shorter than a page.
+        // These must not match: another device id, no tag, shorter than a page, another vendor, no files.
         write(device("0000:00:01.0", "0x1af4", "0x1041", 8192), tag);
         device("0000:00:02.0", "0x1af4", "0x1110", 8192);
         device("0000:00:03.0", "0x1af4", "0x1110", 100);

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What can go wrong with a region: each broker its own, its workers fake but real processes. */
+/** Faults of regions. Each test has its own broker with fake workers, each a process of its own. */
 class RegionFaultsIT {
     private static final Path FILE = TestRegions.file("faults");
     private static final Path OTHER = TestRegions.file("faults-other");
@@ -67,7 +67,7 @@ class RegionFaultsIT {
         return broker.broker().regions().find(name).orElseThrow();
     }
 
-    /** The file of a region that the broker must not remove. */
+    /** Makes a region's file, which the broker must not remove since the test has made it. */
     private static void make(Path file, long bytes) throws IOException {
         int descriptor = Descriptors.create(file);
         Descriptors.resize(descriptor, bytes);
@@ -89,14 +89,14 @@ class RegionFaultsIT {
                     assertEquals(1, broker.broker().sessions().list().size());
                     guest.say(state);
                     guest.awaitHostState(RegionLayout.HOST_FREE);
-                    TestBroker.await("no session", () -> broker.broker().sessions().list().isEmpty());
+                    TestBroker.await("the end of the session", () -> broker.broker().sessions().list().isEmpty());
                 }
             }
             try (TestRegionGuest guest = claim(FILE, 1)) {
                 guest.awaitHostState(RegionLayout.HOST_STARTING);
                 guest.unlock();
                 guest.awaitHostState(RegionLayout.HOST_FREE);
-                TestBroker.await("no session", () -> broker.broker().sessions().list().isEmpty());
+                TestBroker.await("the end of the session", () -> broker.broker().sessions().list().isEmpty());
             }
         }
     }
@@ -105,7 +105,7 @@ class RegionFaultsIT {
     void shouldShowAWorkerAsAssignedBeforeItsGuestIsServed() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "normal", TestRegions.settings("r", FILE, SMALL,
             Map.of("hawser.worker.pool-size", "0")))) {
-            TestBroker.await("the GPU to be known", () -> !broker.broker().pool().devices().isEmpty());
+            TestBroker.await("the report of the GPU", () -> !broker.broker().pool().devices().isEmpty());
             CompletableFuture<PoolState> seen = new CompletableFuture<>();
             broker.whenSessionStarts(() -> seen.complete(broker.broker().pool()));
             try (TestRegionGuest guest = claim(FILE, 0)) {
@@ -137,7 +137,7 @@ class RegionFaultsIT {
             guest.awaitHostState(RegionLayout.HOST_SERVING);
             guest.say(RegionLayout.GUEST_LEFT);
             guest.awaitHostState(RegionLayout.HOST_FREE);
-            TestBroker.await("no session", () -> broker.broker().sessions().list().isEmpty());
+            TestBroker.await("the end of the session", () -> broker.broker().sessions().list().isEmpty());
         }
     }
 
@@ -196,7 +196,8 @@ class RegionFaultsIT {
                     hostile[i] = Thread.ofPlatform().start(() -> scribble(guest, new SplittableRandom(seed), stop));
                 }
                 long sessionsBefore = broker.broker().sessions().startedCount();
-                TestBroker.await("claims among the rubbish", () -> broker.broker().sessions().startedCount()
+                TestBroker.await("sessions and refusals among the random bytes",
+                    () -> broker.broker().sessions().startedCount()
                     > sessionsBefore + 2 && broker.refusals(Refusal.VERSION) > 10);
                 stop.set(true);
                 for (Thread thread : hostile) {
@@ -207,17 +208,18 @@ class RegionFaultsIT {
                 for (int slot = 0; slot < 4; slot++) {
                     try (TestRegionGuest each = new TestRegionGuest(FILE, slot, guest.header())) {
                         each.say(RegionLayout.GUEST_LEFT);
-                        TestBroker.await("a slot to use again", () -> each.isClear());
+                        TestBroker.await("a free slot", () -> each.isClear());
                     }
                 }
-                TestBroker.await("no session of it", () -> broker.broker().sessions().list().size() == 1);
+                TestBroker.await("the end of the region's sessions",
+                    () -> broker.broker().sessions().list().size() == 1);
             }
-            assertEquals(RegionLayout.HOST_SERVING, beside.hostState(), "the neighbour sees nothing of it");
+            assertEquals(RegionLayout.HOST_SERVING, beside.hostState(), "the other region must not notice the attack");
             assertEquals(session, beside.sessionId());
         }
     }
 
-    /** Rubbish over whole pages, and now and then an honest claim in the middle of it. */
+    /** Writes random bytes over whole pages, and from time to time an honest claim. */
     private static void scribble(TestRegionGuest guest, SplittableRandom random, AtomicBoolean stop) {
         byte[] rubbish = new byte[RegionLayout.PAGE_BYTES];
         MemorySegment region = guest.region();
@@ -252,13 +254,13 @@ class RegionFaultsIT {
         }
         assertEquals(RegionLayout.HOST_ENDED, guest.hostState());
         assertEquals("the test is over", guest.reason());
-        assertNull(RegionHeader.read(guest.region()), "nobody serves it");
-        assertTrue(Files.exists(FILE), "not made by the broker");
+        assertNull(RegionHeader.read(guest.region()), "the header must be gone");
+        assertTrue(Files.exists(FILE), "the broker must keep a file that it has not made");
         try (TestBroker broker = start("normal", settings)) {
             assertEquals(RegionLayout.HOST_FREE, guest.hostState());
             assertNotEquals(epoch, RegionHeader.read(guest.region()).epoch());
-            assertEquals(3, guest.region().get(ValueLayout.JAVA_BYTE, table), "it still holds its pinned memory");
-            // A claim by the old header is refused and told why.
+            assertEquals(3, guest.region().get(ValueLayout.JAVA_BYTE, table), "the guest must keep its pinned memory");
+            // The broker refuses a claim by the old header and writes the reason.
             guest.claim();
             guest.awaitHostState(RegionLayout.HOST_REFUSED);
             assertEquals(Refusal.PROTOCOL.code(), guest.refusalCode());

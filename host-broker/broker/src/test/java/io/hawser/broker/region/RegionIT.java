@@ -30,7 +30,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Scripted guests in a region of a broker whose workers are fake but are real processes. */
+/** Scripted guests in a region of a broker. The workers are fakes, each a process of its own. */
 class RegionIT {
     private static final long SIZE = 16L << 20;
     private static final int SLOTS = 4;
@@ -50,12 +50,12 @@ class RegionIT {
     @AfterAll
     static void stop() {
         broker.close();
-        assertFalse(Files.exists(FILE), "made by the broker, removed by it");
+        assertFalse(Files.exists(FILE), "the broker must remove the file that it made");
     }
 
     private static TestRegionGuest guest(int slot) throws Exception {
         TestRegionGuest guest = new TestRegionGuest(FILE, slot);
-        TestBroker.await("the slot to be free", () -> guest.hostState() == RegionLayout.HOST_FREE
+        TestBroker.await("a free slot", () -> guest.hostState() == RegionLayout.HOST_FREE
             && guest.guestState() == RegionLayout.GUEST_FREE);
         return guest;
     }
@@ -66,8 +66,8 @@ class RegionIT {
 
     private static void awaitFree(TestRegionGuest guest) {
         guest.awaitHostState(RegionLayout.HOST_FREE);
-        assertTrue(guest.isClear(), "as after a format");
-        TestBroker.await("no session", () -> sessions().isEmpty());
+        assertTrue(guest.isClear(), "the slot must be as after a format");
+        TestBroker.await("the end of the session", () -> sessions().isEmpty());
     }
 
     private static String output(TestRegionGuest guest) throws Exception {
@@ -106,7 +106,8 @@ class RegionIT {
             guest.claim();
             MemorySegment welcome = guest.receive();
             assertEquals(RecordLayout.CONTROL_WELCOME, opcode(welcome));
-            assertEquals(RegionLayout.HOST_SERVING, guest.hostState(), "said before the worker is heard");
+            assertEquals(RegionLayout.HOST_SERVING, guest.hostState(),
+                "the state must change before the guest gets WELCOME");
             assertEquals(guest.sessionId(), welcome.get(ValueLayout.JAVA_LONG_UNALIGNED,
                 RecordLayout.HEADER_BYTES + RecordLayout.WELCOME_SESSION_ID_OFFSET));
             assertEquals(RegionLayout.LIVENESS_LOCK, guest.liveness());
@@ -124,13 +125,14 @@ class RegionIT {
             assertEquals("guest-1", session.guest().host());
             assertEquals(4711, session.guest().pid());
             worker = session.workerPid();
-            TestBroker.await("the region's view", () -> broker.broker().regions().find("r").orElseThrow()
+            TestBroker.await("the number of slots in use", () -> broker.broker().regions().find("r").orElseThrow()
                 .slotsInUse() == 1);
             guest.say(RegionLayout.GUEST_LEFT);
             awaitFree(guest);
         }
-        assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false), "the worker ends first");
-        TestBroker.await("the region's view", () -> broker.broker().regions().find("r").orElseThrow()
+        assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false),
+            "the worker must end before the slot is free");
+        TestBroker.await("the number of slots in use", () -> broker.broker().regions().find("r").orElseThrow()
             .slotsInUse() == 0);
     }
 
@@ -150,7 +152,7 @@ class RegionIT {
         try (TestRegionGuest guest = guest(1)) {
             guest.claim(RegionLayout.KIND_MACHINE);
             AtomicBoolean stands = new AtomicBoolean();
-            // From the claim on: it may have to wait for its worker for longer than it may stand still.
+            // The beat begins with the claim, because the wait for a worker can be longer than the guest's timeout.
             Thread counting = Thread.ofPlatform().start(() -> {
                 for (long beat = 1; !stands.get(); beat++) {
                     guest.beat(beat);
@@ -162,7 +164,8 @@ class RegionIT {
                 assertEquals(RegionLayout.LIVENESS_BEAT, guest.liveness());
                 long aliveUntilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(4500);
                 while (System.nanoTime() < aliveUntilNs) {
-                    assertEquals(RegionLayout.HOST_SERVING, guest.hostState(), "as long as it counts");
+                    assertEquals(RegionLayout.HOST_SERVING, guest.hostState(),
+                        "the session must live while the beat counts");
                     TimeUnit.MILLISECONDS.sleep(RegionLayout.BEAT_MS);
                 }
             } finally {
@@ -268,9 +271,10 @@ class RegionIT {
             assertTrue(broker.broker().sessions().end(id, "the test ends it").get(60, TimeUnit.SECONDS));
             assertEquals(RegionLayout.HOST_ENDED, guest.hostState());
             assertEquals("the test ends it", guest.reason());
-            assertTrue(woken.await(30, TimeUnit.SECONDS), "woken, not timed out");
+            assertTrue(woken.await(30, TimeUnit.SECONDS), "the broker must wake the guest before its timeout");
             sleeper.join();
-            assertEquals(RegionLayout.GUEST_CLAIMED, guest.guestState(), "its slot until it leaves");
+            assertEquals(RegionLayout.GUEST_CLAIMED, guest.guestState(),
+                "the slot must belong to the guest until it leaves");
             guest.say(RegionLayout.GUEST_LEFT);
             awaitFree(guest);
         }
@@ -293,6 +297,7 @@ class RegionIT {
             guest.unlock();
             awaitFree(guest);
         }
-        assertEquals(0, broker.broker().pool().failures(), "a death in a session is no failed start");
+        assertEquals(0, broker.broker().pool().failures(),
+            "the death of a worker in a session must not count as a failed start");
     }
 }

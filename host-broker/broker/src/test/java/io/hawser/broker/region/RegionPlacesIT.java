@@ -28,7 +28,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Which files and sockets of the machine a broker uses for regions, and which it leaves alone. */
+/** The files and sockets that a broker uses for regions, and the files that it must leave alone. */
 class RegionPlacesIT {
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
     private static final Path FILE = TestRegions.file("places");
@@ -80,14 +80,14 @@ class RegionPlacesIT {
             for (Path path : outside) {
                 texts.add(refusal(broker, path, null));
             }
-            assertEquals(1, texts.size(), "one text, whatever is there: " + texts);
+            assertEquals(1, texts.size(), "the answer must not depend on the path: " + texts);
             assertTrue(texts.iterator().next().contains("below a folder of hawser.region-folders"), texts::toString);
             texts.clear();
             outside.add(SHARED_MEMORY.resolve("hawser-doorbell"));
             for (Path path : outside) {
                 texts.add(refusal(broker, null, path));
             }
-            assertEquals(1, texts.size(), "one text, whatever is there: " + texts);
+            assertEquals(1, texts.size(), "the answer must not depend on the path: " + texts);
             assertTrue(texts.iterator().next().contains("below a folder of hawser.doorbell-folders"), texts::toString);
         }
         assertEquals("precious", Files.readString(there));
@@ -154,7 +154,7 @@ class RegionPlacesIT {
         try (TestBroker broker = start(Map.of())) {
             assertTrue(refusal(broker, FILE, null).contains("owner=4711"));
         }
-        assertEquals(before, FileMaker.identity(FILE), "not taken over, nor removed");
+        assertEquals(before, FileMaker.identity(FILE), "the broker must neither change nor remove the file");
     }
 
     @Test
@@ -184,7 +184,7 @@ class RegionPlacesIT {
         try (TestBroker broker = start(TestRegions.settings("r", FILE, Map.of("slots", "4"), Map.of()))) {
             assertEquals(RegionView.State.SERVING, broker.broker().regions().find("r").orElseThrow().state());
         }
-        assertTrue(Files.exists(FILE), "a file that was there stays");
+        assertTrue(Files.exists(FILE), "the broker must keep an existing file");
     }
 
     @Test

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What counts up the word here is another mapping of the memory, as a guest has. */
+/** The listener for calls of guests. The test increments the word through a second mapping, as a guest does. */
 class SlotSignalTest {
     private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
     private static final long BYTES = RegionLayout.PAGE_BYTES;
@@ -33,7 +33,7 @@ class SlotSignalTest {
     @BeforeEach
     void map() throws IOException {
         Path path = Path.of("/dev/shm/hawser-slot-signal-" + ProcessHandle.current().pid());
-        descriptor = Descriptors.create(path); // memory of Descriptors.memory() cannot be cut
+        descriptor = Descriptors.create(path); // not Descriptors.memory(), which cannot be truncated
         Files.delete(path);
         Descriptors.resize(descriptor, BYTES);
         host = SharedMemory.map(descriptor, BYTES, 0);
@@ -55,7 +55,7 @@ class SlotSignalTest {
     }
 
     private void awaitHeard() throws InterruptedException {
-        assertTrue(heard.tryAcquire(LIMIT_S, TimeUnit.SECONDS), "the signal was not heard");
+        assertTrue(heard.tryAcquire(LIMIT_S, TimeUnit.SECONDS), "the listener must hear the signal");
     }
 
     @Test
@@ -77,7 +77,7 @@ class SlotSignalTest {
             host.close();
             call();
         }
-        assertTrue(listener.join(Duration.ofSeconds(LIMIT_S)), "the thread goes on");
+        assertTrue(listener.join(Duration.ofSeconds(LIMIT_S)), "the thread must end");
     }
 
     @Test
@@ -86,7 +86,7 @@ class SlotSignalTest {
             Thread listener = thread("hawser-slots-cut");
             Descriptors.resize(descriptor, 0);
             awaitHeard();
-            assertTrue(listener.join(Duration.ofSeconds(LIMIT_S)), "the thread goes on");
+            assertTrue(listener.join(Duration.ofSeconds(LIMIT_S)), "the thread must end");
             assertEquals(0, heard.availablePermits());
         }
     }

@@ -25,8 +25,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * In which order guests get workers, over both carriers. The workers are fakes that become ready one by one, when the
- * test lets them: no test measures time.
+ * The order in which guests of both carriers get workers. The test makes fake workers ready one by one and measures no
+ * time.
  */
 class StartOrderIT {
     private static final Path FILE = TestRegions.file("starts");
@@ -56,7 +56,7 @@ class StartOrderIT {
         Files.deleteIfExists(FILE);
     }
 
-    /** A broker without ready workers that knows its GPU. */
+    /** Starts a broker that knows its GPU and has no ready worker. */
     private void start(Map<String, String> settings) throws IOException {
         Map<String, String> all = new HashMap<>(Map.of("hawser.worker.pool-size", "0",
             "hawser.worker.start-timeout", "1h", "hawser.vgpus.attacker.memory-bytes", "0",
@@ -65,11 +65,11 @@ class StartOrderIT {
         broker = TestBroker.start(stateDir, FakeWorker.GATED + permits, TestRegions.settings("r", FILE,
             Map.of("size", "16M", "slots", "4", "vgpu", "attacker"), all));
         permit();
-        TestBroker.await("the GPU", () -> !broker.broker().pool().devices().isEmpty());
+        TestBroker.await("the report of the GPU", () -> !broker.broker().pool().devices().isEmpty());
         TestBroker.await("the end of the first worker", () -> broker.broker().pool().ready() == 0);
     }
 
-    /** One worker becomes ready. */
+    /** Lets one worker become ready. */
     private void permit() throws IOException {
         Files.createFile(permits.resolve("permit-" + given++));
     }
@@ -119,8 +119,8 @@ class StartOrderIT {
         awaitWaiting("attacker", 4);
         TestGuest last = overTcp("other");
         awaitWaiting("other", 1);
-        assertEquals(List.of("attacker"), runningAfterAnotherPermit(), "it was first");
-        assertEquals(List.of("attacker", "other"), runningAfterAnotherPermit(), "by turns, not by arrival");
+        assertEquals(List.of("attacker"), runningAfterAnotherPermit(), "the attacker came first");
+        assertEquals(List.of("attacker", "other"), runningAfterAnotherPermit(), "the vGPUs must take turns");
         assertEquals(RecordLayout.CONTROL_WELCOME, last.receive().opcode());
         assertEquals(Map.of("attacker", 3), broker.broker().pool().waiting());
     }
@@ -151,7 +151,8 @@ class StartOrderIT {
         for (int i = 0; i < 9; i++) {
             running = runningAfterAnotherPermit();
         }
-        assertEquals(3, running.stream().filter("attacker"::equals).count(), "of 9, with 10 of 40: " + running);
+        assertEquals(3, running.stream().filter("attacker"::equals).count(),
+            "a share of 10 of 40 must start 3 of 9: " + running);
     }
 
     @Test

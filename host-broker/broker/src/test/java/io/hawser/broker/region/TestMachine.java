@@ -13,21 +13,21 @@ import jnr.posix.MsgHdr;
 import jnr.posix.POSIX;
 import jnr.posix.POSIXFactory;
 
-/** What QEMU does with the socket of an ivshmem-doorbell device. */
+/** QEMU's side of the socket of an ivshmem-doorbell device. */
 final class TestMachine implements AutoCloseable {
     private static final POSIX POSIX = POSIXFactory.getNativePOSIX();
     private static final int END = 0;
 
     private final Socket socket = Socket.newSocketDomain();
 
-    /** What the server says: a number, and a descriptor or -1. */
+    /** A message of the server: a number, and a descriptor or -1. */
     record Message(long value, int descriptor) { }
 
     TestMachine(Path path) throws IOException {
         socket.connect(new DomainSocketAddress(path.toFile()));
     }
 
-    /** The next message; null when the server has hung up. */
+    /** Receives the next message; null when the server has closed the connection. */
     Message receive() {
         Message[] received = {null};
         TestBroker.await("a message of the ivshmem server", () -> {
@@ -52,7 +52,7 @@ final class TestMachine implements AutoCloseable {
         return received[0];
     }
 
-    /** A doorbell that came with a message. */
+    /** The doorbell whose descriptor came with a message. */
     static EventFd doorbell(Message message) throws IOException {
         return EventFd.of(message.descriptor());
     }

@@ -18,7 +18,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 
-/** A guest process's half of a claim, with a lock that the broker sees although it runs in the same process. */
+/** A guest process's side of a claim. The broker sees its lock, although both run in the same process. */
 final class TestRegionGuest implements AutoCloseable {
     private static final VarHandle INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
@@ -33,17 +33,17 @@ final class TestRegionGuest implements AutoCloseable {
     private RingReader replies;
     private RingWriter commands;
 
-    /** Opens the region of a file, which a broker has formatted. */
+    /** Opens the file of a region that a broker has formatted. */
     TestRegionGuest(Path path, int slot) throws IOException {
         this(Descriptors.open(path), slot);
     }
 
-    /** The same where the header may be gone. */
+    /** Opens the file of a region whose header may be gone. */
     TestRegionGuest(Path path, int slot, RegionHeader header) throws IOException {
         this(Descriptors.open(path), slot, header);
     }
 
-    /** Maps a region; owns the descriptor. */
+    /** Maps a region and takes over the descriptor. */
     TestRegionGuest(int descriptor, int slot) throws IOException {
         this(descriptor, slot, null);
     }
@@ -73,7 +73,7 @@ final class TestRegionGuest implements AutoCloseable {
         FileLocks.unlock(descriptor, slot);
     }
 
-    /** An honest claim. */
+    /** Makes an honest claim. */
     void claim() {
         claim(RegionLayout.KIND_PROCESS);
     }
@@ -88,7 +88,7 @@ final class TestRegionGuest implements AutoCloseable {
         commands = RingWriter.command(region, geometry, slot);
         if (!INT.compareAndSet(region, guest(RegionLayout.GUEST_STATE_OFFSET), RegionLayout.GUEST_FREE,
             RegionLayout.GUEST_CLAIMED)) {
-            throw new AssertionError("the slot is not free: state=" + guestState());
+            throw new AssertionError("the slot must be free: state=" + guestState());
         }
     }
 
@@ -111,7 +111,7 @@ final class TestRegionGuest implements AutoCloseable {
         RegionHeader.text(region, page + RegionLayout.GUEST_HOST_OFFSET, RegionLayout.GUEST_HOST_BYTES, "guest-1");
     }
 
-    /** The record that the worker has put next. */
+    /** Receives the worker's next record. */
     MemorySegment receive() throws RingCorruptException {
         MemorySegment length = MemorySegment.ofArray(new byte[8]);
         take(length);
@@ -137,7 +137,7 @@ final class TestRegionGuest implements AutoCloseable {
         replies.release();
     }
 
-    /** Puts bytes, a multiple of 8. */
+    /** Writes bytes to the command ring. Their number must be a multiple of 8. */
     void send(byte[] bytes) throws RingCorruptException {
         commands.put(MemorySegment.ofArray(bytes), 0, bytes.length);
         commands.commit();
@@ -147,7 +147,7 @@ final class TestRegionGuest implements AutoCloseable {
         LONG.setOpaque(region, guest(RegionLayout.GUEST_BEAT_OFFSET), count);
     }
 
-    /** Says something as its state. */
+    /** Sets the guest's state. */
     void say(int state) {
         INT.setVolatile(region, guest(RegionLayout.GUEST_STATE_OFFSET), state);
     }
@@ -194,7 +194,7 @@ final class TestRegionGuest implements AutoCloseable {
             .mismatch(MemorySegment.ofArray(new byte[3 * RegionLayout.PAGE_BYTES])) == NONE;
     }
 
-    /** Offset of its signal in the region. */
+    /** Offset in the region of the signal for replies. */
     long signalOffset() {
         return host(RegionLayout.HOST_REPLY_SIGNAL_OFFSET);
     }

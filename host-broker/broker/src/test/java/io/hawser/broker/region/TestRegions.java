@@ -9,7 +9,7 @@ final class TestRegions {
     private TestRegions() {
     }
 
-    /** A file in shared memory that is nobody else's. */
+    /** Path of a file in shared memory that no other test process uses. */
     static Path file(String name) {
         return Path.of("/dev/shm", "hawser-broker-" + ProcessHandle.current().pid() + "-" + name);
     }

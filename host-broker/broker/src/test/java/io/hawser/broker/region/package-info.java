@@ -1,2 +1,2 @@
-/** Tests of the broker: regions. */
+/** Tests of regions. */
 package io.hawser.broker.region;

@@ -32,12 +32,12 @@ class CpuSharesTest {
         assertEquals(1250, weights.get("b3"));
         weights.clear();
         cpu.end("b0", "small");
-        assertEquals(Map.of(), weights, "an end that was known");
+        assertEquals(Map.of(), weights, "a repeated end must change no weight");
         cpu.end("b2", "small");
         assertEquals(Map.of("b3", 2500), weights);
         weights.clear();
         cpu.end("b3", "small");
-        assertEquals(Map.of(), weights, "nobody is left");
+        assertEquals(Map.of(), weights, "the last end must change no weight");
     }
 
     @Test

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The broker's own limit, which no number of vGPUs goes past. */
+/** The broker's limit on sessions, which applies to all vGPUs together. */
 @Timeout(300)
 class SessionLimitIT {
     @TempDir
@@ -30,7 +30,7 @@ class SessionLimitIT {
     @Test
     void shouldRefuseASessionMoreThanTheBrokerMayHave() throws IOException {
         try (TestBroker broker = TestBroker.start(stateDir, "normal", Map.of("hawser.sessions.max", "1"))) {
-            TestBroker.await("the GPUs to be known", () -> !broker.broker().vgpus().gpus().isEmpty());
+            TestBroker.await("the report of the GPUs", () -> !broker.broker().vgpus().gpus().isEmpty());
             broker.vgpu("other", 0, "any");
             TokenService.Made first = broker.token("default");
             TokenService.Made second = broker.token("other");
@@ -46,7 +46,8 @@ class SessionLimitIT {
             }
             TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());
             try (TestGuest next = guest(broker, second)) {
-                assertEquals(RecordLayout.CONTROL_WELCOME, next.receive().opcode(), "the place is free again");
+                assertEquals(RecordLayout.CONTROL_WELCOME, next.receive().opcode(),
+                    "the ended session must free its place");
             }
         }
     }

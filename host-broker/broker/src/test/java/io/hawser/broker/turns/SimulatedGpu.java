@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A GPU and its workers in simulated time. Kernels of different workers that are there at once share the GPU evenly, as
- * the driver slices time; those of one worker run one after the other. Workers behave as real ones do, with a window of
- * launches, unless a test makes one misbehave.
+ * A GPU and its workers in simulated time. Concurrent kernels of different workers share the GPU evenly, as under the
+ * driver's time slicing. Kernels of one worker run one after the other. Like real workers, these workers launch into a
+ * window, unless a test makes one misbehave.
  */
 final class SimulatedGpu {
     private static final long STEP_NS = 10_000;
@@ -39,15 +39,15 @@ final class SimulatedGpu {
         private int permit;
         private int state = TurnPage.IDLE;
         private long inFlight;
-        private double leftNs; // of the first in flight
-        private boolean isAsleep; // its guest
+        private double leftNs; // the rest of the first kernel in flight
+        private boolean isAsleep; // whether its guest sleeps
         private long wakesNs; // when the guest has more to launch
         private long awakeNs; // when its worker has woken up
         private double ranNs;
         private long longestWaitNs;
         private long waitsSinceNs = -1;
         private int pauses;
-        private int longEvery = Integer.MAX_VALUE; // so many pauses
+        private int longEvery = Integer.MAX_VALUE; // every so many pauses, a pause is longer
         private long longNs;
         private boolean isLiar;
         private boolean hangs;
@@ -78,25 +78,25 @@ final class SimulatedGpu {
             return permit;
         }
 
-        /** Has a longer pause now and then. */
+        /** Makes every {@code every}-th pause last {@code ns}. */
         Tenant pausesFor(long ns, int every) {
             longNs = ns;
             longEvery = every;
             return this;
         }
 
-        /** Says that it has nothing, and launches whenever it likes. */
+        /** Makes the worker report IDLE and launch without permits. */
         Tenant lies() {
             isLiar = true;
             return this;
         }
 
-        /** Its work never ends from now on, and it says nothing more. */
+        /** From now on, the worker's kernels never end and its state never changes. */
         void hang() {
             hangs = true;
         }
 
-        /** Wants nothing more, when what runs is done. */
+        /** Stops further launches. Running kernels complete. */
         void stop() {
             stops = true;
         }
@@ -105,7 +105,7 @@ final class SimulatedGpu {
             stops = false;
         }
 
-        /** GPU time that it has had. */
+        /** GPU time that the worker has had. */
         double ranNs() {
             return ranNs;
         }
@@ -114,7 +114,7 @@ final class SimulatedGpu {
             return longestWaitNs;
         }
 
-        /** Leaves at once, with all that runs. */
+        /** Removes the worker and its running kernels at once. */
         void kill() {
             tenants.remove(this);
             queue.leave(this, nowNs);
@@ -167,12 +167,12 @@ final class SimulatedGpu {
         }
     }
 
-    /** A tenant that has kernels without end, with so many in flight. */
+    /** A tenant that always has more kernels, and keeps the given number in flight. */
     Tenant flood(String vgpu, int weight, long kernelNs, int window) {
         return tenant(vgpu, weight, kernelNs, window, 0);
     }
 
-    /** A tenant that launches one kernel, waits for it, and thinks. */
+    /** A tenant that launches one kernel, waits for it, and pauses. */
     Tenant looper(String vgpu, int weight, long kernelNs, long thinkNs) {
         return tenant(vgpu, weight, kernelNs, 1, thinkNs);
     }
@@ -185,17 +185,16 @@ final class SimulatedGpu {
         return tenant;
     }
 
-    /** As on a GPU whose driver slices time. */
+    /** Leaves vGPUs of equal shares to the driver's time slicing. */
     void leaveEqual() {
         leavesEqual = true;
     }
 
     /**
-     * As on a GPU, and a machine, where a turn that passes costs something: by the trace of an H200's turns about 0.15
-     * ms in all.
+     * Simulates the time that the passing of a turn costs: about 0.15 ms in all, by a trace of an H200's turns.
      *
-     * @param gpuNs what the GPU takes from one process to another.
-     * @param wakeNs what a worker takes to wake up that was not told that it is the next.
+     * @param gpuNs time of the GPU's switch from one process to another.
+     * @param wakeNs time in which a worker wakes up whose turn was not announced.
      */
     SimulatedGpu costs(long gpuNs, long wakeNs) {
         switchNs = gpuNs;
@@ -203,12 +202,12 @@ final class SimulatedGpu {
         return this;
     }
 
-    /** Guests that have waited for their turn for a millisecond take so long more until they launch again. */
+    /** Sets the delay of the next launch for guests that have waited more than a millisecond for their turn. */
     void guestsWakeIn(long ns) {
         guestWakesNs = ns;
     }
 
-    /** How much of the time goes to the switch from another tenant. */
+    /** The part of the given time that the switch from another tenant takes. */
     private double switchTo(Tenant tenant, double given) {
         if (tenant != switchedTo) {
             switchedTo = tenant;
@@ -219,17 +218,17 @@ final class SimulatedGpu {
         return spent;
     }
 
-    /** How many turns were announced, of all that began. */
+    /** The share of begun turns that the queue had announced. */
     double announced() {
         return (double) announced / grants;
     }
 
-    /** Gives a vGPU another weight. */
+    /** Changes a vGPU's weight. */
     void weigh(String vgpu, int weight) {
         queue.setWeight(vgpu, weight, nowNs);
     }
 
-    /** Runs for a time. */
+    /** Advances the simulated time. */
     void run(long ns) {
         long end = nowNs + ns;
         while (nowNs < end) {

@@ -35,8 +35,8 @@ class TurnQueueTest {
         gpu.run(4 * S);
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
-        assertRatio(4.0 * S, all, 0.03, "the GPU is kept busy");
-        assertTrue(gpu.announced() > 0.95, "who is next has been woken: " + gpu.announced());
+        assertRatio(4.0 * S, all, 0.03, "the GPU must stay busy");
+        assertTrue(gpu.announced() > 0.95, "the queue must announce most turns: " + gpu.announced());
     }
 
     @Test
@@ -68,8 +68,8 @@ class TurnQueueTest {
     }
 
     /**
-     * What passing a turn costs must not fall upon those that have few of them: measured on an H200 with a kernel a
-     * turn, 1 : 2.21 : 5.73.
+     * The cost of passing a turn must not fall on vGPUs with few turns. With one kernel a turn, an H200 gave the ratio
+     * 1 : 2.21 : 5.73.
      */
     @Test
     void shouldGiveTimeByWeightToThoseThatWaitForEachKernelWherePassingCosts() {
@@ -80,11 +80,11 @@ class TurnQueueTest {
         gpu.run(8 * S);
         assertRatio(2, two.ranNs() / one.ranNs(), 0.05, "two to one");
         assertRatio(4, four.ranNs() / one.ranNs(), 0.05, "four to one");
-        assertTrue(one.ranNs() + two.ranNs() + four.ranNs() > 0.85 * 8 * S, "the GPU is kept busy: "
+        assertTrue(one.ranNs() + two.ranNs() + four.ranNs() > 0.85 * 8 * S, "the GPU must stay busy: "
             + (one.ranNs() + two.ranNs() + four.ranNs()) / S + " s of 8");
     }
 
-    /** Natively 8 such programs have 63 % of the GPU's time on an H200; with a kernel a turn they had 36 %. */
+    /** On an H200, 8 such programs use 63 % of the GPU's time natively. With one kernel a turn they used 36 %. */
     @Test
     void shouldLoseLittleWithEightThatWaitForEachKernel() {
         gpu.costs(100_000, 50_000);
@@ -95,10 +95,10 @@ class TurnQueueTest {
         gpu.run(8 * S);
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
-        assertTrue(all > 0.85 * 8 * S, "the GPU is kept busy: " + all / S + " s of 8");
+        assertTrue(all > 0.85 * 8 * S, "the GPU must stay busy: " + all / S + " s of 8");
     }
 
-    /** A late return now and then does not make it one that stays away: on an H200 it had a kernel a turn then. */
+    /** An occasional late return must not count as staying away, which on an H200 left a vGPU one kernel a turn. */
     @Test
     void shouldKeepTheTurnForThoseWhoAreLateNowAndThen() {
         gpu.costs(100_000, 50_000);
@@ -110,10 +110,10 @@ class TurnQueueTest {
         assertRatio(2, tenants.get(1).ranNs() / tenants.get(0).ranNs(), 0.10, "two to one");
         assertRatio(4, tenants.get(2).ranNs() / tenants.get(0).ranNs(), 0.15, "four to one");
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
-        assertTrue(all > 0.7 * 8 * S, "the GPU is kept busy: " + all / S + " s of 8");
+        assertTrue(all > 0.7 * 8 * S, "the GPU must stay busy: " + all / S + " s of 8");
     }
 
-    /** On an H200 those with small shares had half of their turns end after a kernel: they sleep longest. */
+    /** On an H200, vGPUs with small shares lost half of their turns after one kernel, as their guests sleep longest. */
     @Test
     void shouldWaitForGuestsThatHaveSleptUntilTheirTurn() {
         gpu.costs(100_000, 50_000).guestsWakeIn(250_000);
@@ -125,7 +125,7 @@ class TurnQueueTest {
         assertRatio(2, tenants.get(1).ranNs() / tenants.get(0).ranNs(), 0.05, "two to one");
         assertRatio(4, tenants.get(2).ranNs() / tenants.get(0).ranNs(), 0.08, "four to one");
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
-        assertTrue(all > 0.75 * 8 * S, "the GPU is kept busy: " + all / S + " s of 8");
+        assertTrue(all > 0.75 * 8 * S, "the GPU must stay busy: " + all / S + " s of 8");
     }
 
     @Test
@@ -138,7 +138,7 @@ class TurnQueueTest {
         gpu.run(8 * S);
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
-        assertTrue(all > 0.5 * 8 * S, "a turn that waited for its holder would run a third: " + all / S + " s of 8");
+        assertTrue(all > 0.5 * 8 * S, "a turn that waits for its holder would use a third: " + all / S + " s of 8");
     }
 
     @Test
@@ -146,7 +146,7 @@ class TurnQueueTest {
         Tenant flood = gpu.flood("flood", 100, 50_000, 10);
         Tenant looper = gpu.looper("looper", 100, 100_000, 20_000);
         gpu.run(4 * S);
-        // Its own pauses count as its time while it keeps the turn: so it has 5 of 6 parts of its half.
+        // The looper's pauses count as its time while it keeps the turn, so its kernels run for 5/6 of its half.
         assertRatio(flood.ranNs() * 5 / 6, looper.ranNs(), 0.15, "looper to flood");
     }
 
@@ -155,8 +155,9 @@ class TurnQueueTest {
         Tenant rare = gpu.looper("rare", 100, 100_000, 10 * MS);
         Tenant flood = gpu.flood("flood", 100, 50_000, 4);
         gpu.run(2 * S);
-        assertRatio(2.0 * S, rare.ranNs() + flood.ranNs(), 0.02, "the GPU is kept busy");
-        assertTrue(rare.longestWaitNs() <= RULES.quantumNs() + MS, "it waits a turn: " + rare.longestWaitNs());
+        assertRatio(2.0 * S, rare.ranNs() + flood.ranNs(), 0.02, "the GPU must stay busy");
+        assertTrue(rare.longestWaitNs() <= RULES.quantumNs() + MS,
+            "the tenant must wait for at most one turn: " + rare.longestWaitNs());
     }
 
     @Test
@@ -167,9 +168,9 @@ class TurnQueueTest {
         double before = early.ranNs();
         Tenant late = gpu.flood("late", 100, 50_000, 8);
         gpu.run(3 * S);
-        assertRatio(S, late.ranNs(), 0.05, "a third");
-        assertRatio(S, early.ranNs() - before, 0.05, "a third");
-        assertRatio(early.ranNs(), other.ranNs(), 0.02, "the two before");
+        assertRatio(S, late.ranNs(), 0.05, "a third for each tenant");
+        assertRatio(S, early.ranNs() - before, 0.05, "a third for each tenant");
+        assertRatio(early.ranNs(), other.ranNs(), 0.02, "equal time for the two early tenants");
     }
 
     @Test
@@ -182,7 +183,7 @@ class TurnQueueTest {
         double before = steady.ranNs();
         resting.resume();
         gpu.run(S);
-        assertRatio(0.5 * S, steady.ranNs() - before, 0.03, "half of the time since");
+        assertRatio(0.5 * S, steady.ranNs() - before, 0.03, "half of the time since the other tenant's return");
     }
 
     @Test
@@ -191,10 +192,10 @@ class TurnQueueTest {
         gpu.run(S / 2);
         Tenant small = gpu.looper("small", 100, 200_000, 50_000);
         gpu.run(20 * S);
-        // Before it launches beside, it waits out a turn and the grace, not the kernel.
+        // The small tenant waits for a turn and the grace, not for the kernel, and then launches beside the kernel.
         long bound = RULES.quantumNs() + RULES.graceNs() + MS;
         assertTrue(small.longestWaitNs() <= bound, "longest=" + small.longestWaitNs() + " bound=" + bound);
-        // Beside it the driver halves the time, and what the greedy one has too much it waits for.
+        // The driver then gives each tenant half of the time, and the greedy tenant waits for its excess.
         assertTrue(small.ranNs() >= 0.35 * 20 * S, "small ran " + small.ranNs() / S + " s of 20");
         assertTrue(greedy.ranNs() >= 0.25 * 20 * S, "greedy ran " + greedy.ranNs() / S + " s of 20");
     }
@@ -210,8 +211,8 @@ class TurnQueueTest {
         killed.kill();
         double before = other.ranNs();
         gpu.run(S);
-        assertRatio(S, other.ranNs() - before, 0.01, "all of the time");
-        assertEquals(TurnPage.FREE, other.permit(), "alone again, it is asked for nothing");
+        assertRatio(S, other.ranNs() - before, 0.01, "all of the time for the other tenant");
+        assertEquals(TurnPage.FREE, other.permit(), "a tenant alone must need no turns");
     }
 
     @Test
@@ -223,7 +224,8 @@ class TurnQueueTest {
         gpu.run(10 * S);
         assertTrue(other.longestWaitNs() <= RULES.quantumNs() + RULES.graceNs() + MS,
             "longest=" + other.longestWaitNs());
-        assertTrue(other.ranNs() >= 0.45 * 10 * S, "beside it, half of the GPU: " + other.ranNs() / S + " s of 10");
+        assertTrue(other.ranNs() >= 0.45 * 10 * S,
+            "half of the GPU beside the hung tenant: " + other.ranNs() / S + " s of 10");
     }
 
     @Test
@@ -232,8 +234,9 @@ class TurnQueueTest {
         Tenant one = gpu.flood("one", 100, 50_000, 8);
         Tenant two = gpu.flood("two", 100, 50_000, 8);
         gpu.run(4 * S);
-        assertRatio(one.ranNs(), two.ranNs(), 0.05, "the honest ones");
-        assertTrue(one.ranNs() + two.ranNs() >= 0.45 * 4 * S, "the driver's half is theirs: "
+        assertRatio(one.ranNs(), two.ranNs(), 0.05, "equal time for the honest tenants");
+        assertTrue(one.ranNs() + two.ranNs() >= 0.45 * 4 * S,
+            "the honest tenants must have the half that the driver gives: "
             + (one.ranNs() + two.ranNs()) / S + " s of 4");
     }
 
@@ -245,7 +248,7 @@ class TurnQueueTest {
         }
         Tenant single = gpu.flood("single", 100, 50_000, 8);
         gpu.run(4 * S);
-        assertRatio(single.ranNs(), four.stream().mapToDouble(Tenant::ranNs).sum(), 0.06, "vGPU to vGPU");
+        assertRatio(single.ranNs(), four.stream().mapToDouble(Tenant::ranNs).sum(), 0.06, "equal time for both vGPUs");
     }
 
     @Test
@@ -258,7 +261,7 @@ class TurnQueueTest {
         Tenant other = gpu.flood("other", 100, 50_000, 8);
         other.stop();
         gpu.run(MS);
-        assertEquals(TurnPage.OPEN, one.permit(), "the other one wants nothing");
+        assertEquals(TurnPage.OPEN, one.permit(), "the other vGPU has no work");
         assertEquals(TurnPage.WAIT, other.permit());
     }
 
@@ -297,13 +300,13 @@ class TurnQueueTest {
         List.of("a", "b", "c").forEach(vgpu -> gpu.flood(vgpu, 100, 50_000, 8));
         Tenant greedy = gpu.flood("greedy", 100, 800 * MS, 1);
         while (greedy.ranNs() < 300.0 * MS) {
-            gpu.run(MS); // beside the others, of whom each has a third of what it has
+            gpu.run(MS); // beside the others, each of which has a third of greedy's time
         }
         greedy.kill();
         Tenant again = gpu.flood("greedy", 100, 50_000, 8);
         gpu.run(100 * MS);
-        assertEquals(0, again.ranNs(), "it has had too much before");
+        assertEquals(0, again.ranNs(), "the vGPU must wait for its excess");
         gpu.run(2 * S);
-        assertTrue(again.ranNs() > 0.3 * S, "but not for ever: " + again.ranNs());
+        assertTrue(again.ranNs() > 0.3 * S, "the wait for the excess must end: " + again.ranNs());
     }
 }

@@ -16,14 +16,14 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The scheduler's thread with pages and bells, whose other ends this test has. */
+/** The scheduler's thread. The test plays the workers at the other ends of pages and bells. */
 class TurnSchedulerTest {
     private static final long LIMIT_NS = 60_000_000_000L;
     private static final List<String> GPU = List.of("gpu-0");
 
     private TurnScheduler scheduler;
 
-    /** The worker's end. */
+    /** A worker's end of a page and a bell. */
     private static final class Worker implements AutoCloseable {
         private final TurnScheduler.Place place;
         private final TurnPage page;
@@ -38,7 +38,7 @@ class TurnSchedulerTest {
 
         void says(int state) throws IOException {
             page.state(state);
-            EventFd.of(bell).signal(); // the scheduler's own copy, as this is its process
+            EventFd.of(bell).signal(); // the scheduler's descriptor, since both run in one process
         }
 
         int permit() {
@@ -80,7 +80,7 @@ class TurnSchedulerTest {
 
     @Test
     void shouldGiveTheTurnToWhoeverRings() throws Exception {
-        // A grace that does not end: what is next stays so until this thread says more, however late that is.
+        // The grace outlasts the test, so NEXT stays until this thread changes a state, however late.
         try (TurnScheduler patient = scheduler(10 * LIMIT_NS); Worker one = new Worker(patient, "one", GPU);
             Worker other = new Worker(patient, "other", GPU)) {
             await(one, TurnPage.OPEN);
@@ -91,7 +91,7 @@ class TurnSchedulerTest {
             other.says(TurnPage.BUSY);
             one.says(TurnPage.WANTS);
             await(one, TurnPage.NEXT);
-            await(other, TurnPage.WAIT); // after its quantum
+            await(other, TurnPage.WAIT); // at the end of its quantum
             other.says(TurnPage.WANTS);
             await(one, TurnPage.TURN);
         }
@@ -116,9 +116,10 @@ class TurnSchedulerTest {
             hung.says(TurnPage.BUSY);
             other.says(TurnPage.WANTS);
             await(other, TurnPage.TURN);
-            assertTrue(TurnPage.isWait(hung.permit()), "it is to launch nothing, though it may be the next");
+            assertTrue(TurnPage.isWait(hung.permit()),
+                "the hung worker must launch nothing, though it may be the next");
             other.says(TurnPage.BUSY);
-            await("it is charged: it has the GPU", () -> charged("hung") > 0);
+            await("the scheduler must charge the hung worker, which occupies the GPU", () -> charged("hung") > 0);
         }
     }
 
@@ -140,7 +141,7 @@ class TurnSchedulerTest {
             assertEquals(TurnPage.FREE, first.permit());
             assertEquals(TurnPage.FREE, second.permit());
             try (Worker both = new Worker(scheduler, "both", List.of("gpu-1", "gpu-0"))) {
-                await("one of the three at most may launch", () -> Stream.of(first, second, both)
+                await("only one of the three must be allowed to launch", () -> Stream.of(first, second, both)
                     .filter(worker -> !TurnPage.isWait(worker.permit())).count() == 1);
             }
             await(first, TurnPage.FREE);
@@ -171,7 +172,7 @@ class TurnSchedulerTest {
 
     @Test
     void shouldKeepNothingOfThoseThatHaveGone() throws Exception {
-        charged("nobody"); // the thread runs
+        charged("nobody"); // waits until the thread runs
         long before = descriptors();
         for (int i = 0; i < 50; i++) {
             new Worker(scheduler, "vgpu" + i % 3, GPU).close();
@@ -188,7 +189,7 @@ class TurnSchedulerTest {
                 try {
                     return Files.readSymbolicLink(link).toString();
                 } catch (IOException e) {
-                    return ""; // the listing's own
+                    return ""; // the descriptor of the listing
                 }
             }).filter(target -> target.contains("hawser-turns") || target.contains("[eventfd]")).count();
         }

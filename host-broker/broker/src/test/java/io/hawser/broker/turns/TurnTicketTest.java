@@ -11,7 +11,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class TurnTicketTest {
-    private static final int MOST = 20_000; // rings of a second
+    private static final int MOST = 20_000; // accepted rings a second
     private static final long SECOND_NS = 1_000_000_000;
 
     private TurnTicket ticket;

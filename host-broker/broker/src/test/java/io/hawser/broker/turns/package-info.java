@@ -1,2 +1,2 @@
-/** Tests of the turns, with a clock that they turn themselves. */
+/** Tests of the GPU's turns. The tests of the queue use a simulated clock. */
 package io.hawser.broker.turns;
