@@ -1,8 +1,8 @@
 /*
- * A management library for tests: two GPUs, whose trouble is told by the file FAKE_NVML_STATE, looked at in each call.
- * Words of the file: "lost0" (GPU 0 fell off the bus), "xid=N" (GPU 1 reports this error, once for each change of the
- * file), "hang" (memory of GPU 0 is never answered while it says so), "nopower" (no such sensor).
- * Compiled with FAKE_NVML_OLD it lacks what old drivers lack.
+ * A fake of NVIDIA's management library, with two GPUs. The words in the file FAKE_NVML_STATE select the faults, and a
+ * test changes the file at any time: "lost0" (GPU 0 fell off the bus), "xid=N" (GPU 1 reports this error, once for each
+ * new text), "hang" (the query of GPU 0's memory blocks while the word is there), "nopower" (no power sensor).
+ * Compiled with FAKE_NVML_OLD, the library lacks the functions that old drivers lack.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct { unsigned pid; unsigned long long bytes; } process_v1_t;
 typedef struct { unsigned pid; unsigned long long bytes; unsigned gpu_instance, compute_instance; } process_v2_t;
 typedef struct { void *device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } event_t;
 
-/* Above Linux's greatest process id (2 to the 22nd), so that no worker of a test has one. */
+/* Greater than Linux's greatest process id (2 to the 22nd), so that no worker of a test has such an id. */
 enum { FIRST_PID = 5000000 };
 
 static int devices[2];
@@ -99,7 +99,7 @@ int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
     return strstr(state(), "nopower") ? NOT_SUPPORTED : lost(device);
 }
 
-/* More than a caller has room for at first. */
+/* Reports more processes than a caller's first buffer holds. */
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, process_v2_t *processes) {
     unsigned room = *count;
     *count = 100;

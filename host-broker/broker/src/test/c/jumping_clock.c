@@ -1,6 +1,7 @@
 /*
- * Stands before the C library's wall clock, for a process that is told so by LD_PRELOAD: it is so many seconds ahead as the file
- * HAWSER_JUMPING_CLOCK says, a signed 64-bit number that a test changes at any time. All other clocks are the kernel's.
+ * Replaces the C library's wall clock in a process that loads this library through LD_PRELOAD. HAWSER_JUMPING_CLOCK
+ * names a file with a signed 64-bit number, which a test changes at any time. The wall clock runs ahead by that number
+ * of seconds. All other clocks are the kernel's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -33,14 +33,14 @@ class GpuWatchTest {
             table.settle(devices);
         }, this::reading, uuid -> uuid.equals("first") ? 100 : 0);
         watch.check();
-        assertEquals(List.of(), told, "nothing before a worker has told");
+        assertEquals(List.of(), told, "the watch must report nothing before a worker has reported its GPUs");
         watch.setDevices(List.of(FIRST, SECOND));
         watch.check();
-        assertEquals(1, told.size(), "nothing has changed");
+        assertEquals(1, told.size(), "the watch must not repeat an unchanged list");
         assertEquals(List.of(100L, 0L), table.gpus().stream().map(GpuLoad::contextBytes).toList());
         health.put("first", GpuReading.Health.FAILING);
         watch.check();
-        assertEquals(1, told.size(), "it is there");
+        assertEquals(1, told.size(), "a failing GPU must stay in the list");
         health.put("first", GpuReading.Health.LOST);
         watch.check();
         watch.check();

@@ -25,7 +25,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A database that has kept what it had not confirmed. */
+/** A database that has kept a change without confirming it. */
 class ReconciliationTest {
     private static final String GPU = "aaaaaaaa-0000-4000-8000-000000000001";
 
@@ -43,7 +43,7 @@ class ReconciliationTest {
         return TokenService.make(keyId, vgpu, "", Vgpu.now(), null).token();
     }
 
-    /** A change that fails when it has been made. */
+    /** Makes a change whose confirmation is lost after the commit. */
     private static void lose(Acts acts, Database.Work<Void> work) {
         VgpuException refused = TestBroker.refused(acts.submit(() -> acts.write(connection -> {
             work.with(connection);
@@ -79,7 +79,8 @@ class ReconciliationTest {
                 TokenStore.delete(connection, "stays-token");
                 return null;
             });
-            assertEquals(Set.of("changed", "made", "stays"), names(database), "what a restart would find");
+            assertEquals(Set.of("changed", "made", "stays"), names(database),
+                "the database must hold the unconfirmed change");
             Vgpu next = vgpu("next");
             TestBroker.done(acts.submit(() -> acts.write(connection -> {
                 VgpuStore.insert(connection, next, List.of(GPU));

@@ -3,14 +3,14 @@ package io.hawser.broker.history;
 import java.util.HashMap;
 import java.util.Map;
 
-/** What a history holds when much is busy. */
+/** Measures the memory of a history with many busy vGPUs. */
 public final class HistoryLoad {
     private static final long START = 86_400;
 
     private HistoryLoad() {
     }
 
-    /** Memory of the history of so many vGPUs that were busy for a whole day. */
+    /** Memory in MiB of the history of the given number of vGPUs that were busy for a whole day. */
     public static double mebibytes(int busy) {
         History history = new History(START);
         Map<History.Key, Sample> samples = new HashMap<>();

@@ -42,7 +42,7 @@ class HistoryTest {
         int last = -1;
         for (double value = 0; value < 1e6; value += 7.3) {
             int bits = Short.toUnsignedInt(Packed.of(value));
-            assertTrue(bits >= last, "grows");
+            assertTrue(bits >= last, "the packed value must grow with the value");
             last = bits;
         }
     }
@@ -57,7 +57,7 @@ class HistoryTest {
         assertEquals(1, info.stepSeconds());
         assertEquals(List.of(20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 26.0, 27.0, 28.0, 29.0), info.callsPerSecond());
         assertEquals(NOW.minusSeconds(10), info.from());
-        assertNull(info.utilizationPercent().getFirst(), "unknown is not 0");
+        assertNull(info.utilizationPercent().getFirst(), "an unknown value must not read as 0");
         assertEquals(30, history.of(VGPU, 600, NOW).callsPerSecond().size());
         assertEquals(repeated(0, 30), history.of(new History.Key(History.Kind.VGPU, "idle"), 600, NOW)
             .callsPerSecond());
@@ -100,7 +100,8 @@ class HistoryTest {
             }
             history.add(START + i, samples);
         }
-        assertTrue(history.chunks() <= 20 + 15, "15 coarse chunks, at most 20 fine ones: " + history.chunks());
+        assertTrue(history.chunks() <= 20 + 15,
+            "the history must hold 15 coarse and at most 20 fine chunks: " + history.chunks());
         HistoryInfo info = history.of(new History.Key(History.Kind.VGPU, "v3"), 600, NOW);
         assertEquals(4.0, info.callsPerSecond().getLast());
         assertTrue(info.callsPerSecond().subList(0, 60).stream().allMatch(v -> v == null || v == 4.0));
@@ -109,7 +110,7 @@ class HistoryTest {
             unknown += history.of(new History.Key(History.Kind.VGPU, "v" + v), 600, NOW).callsPerSecond().stream()
                 .filter(c -> c == null).count();
         }
-        assertEquals(10 * 60, unknown, "ten chunks were let go of, and are unknown, not 0");
+        assertEquals(10 * 60, unknown, "the ten dropped chunks must read as unknown, not as 0");
     }
 
     @Test

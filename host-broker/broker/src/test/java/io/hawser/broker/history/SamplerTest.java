@@ -25,7 +25,7 @@ class SamplerTest {
         Sampler sampler = new Sampler();
         Map<String, Double> gpus = Map.of("u", 40.0);
         sampler.sample(List.of(), List.of(session(1, "a", 100, 7), session(2, "b", 10, 1)), gpus, 1);
-        // 1 goes on, 2 has ended with 20 more, 3 came and went in between.
+        // Since the last sample, session 1 continued, session 2 ended after 20 more calls, session 3 began and ended.
         Map<History.Key, Sample> samples = sampler.sample(List.of(session(2, "b", 30, 5), session(3, "a", 8, 9)),
             List.of(session(1, "a", 300, 4)), gpus, 2);
         assertEquals(new Sample(1, 4, 104, 52, 1040, 520, Double.NaN, 20.8), samples.get(A));

@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A management library made of fake_nvml.c, whose trouble a test tells by a file. */
+/** A fake management library made of fake_nvml.c. The tests select its faults through a file. */
 public final class FakeNvml {
     public static final String GPU_0 = "aaaaaaaa-0000-4000-8000-000000000001";
     public static final String GPU_1 = "bbbbbbbb-0000-4000-8000-000000000002";
@@ -15,7 +15,7 @@ public final class FakeNvml {
     private final Path library;
     private final Path state;
 
-    /** Compiles it; its name is the driver's, for programs that are told the folder. */
+    /** Compiles the library under the driver's name, so that programs find it by its folder. */
     public FakeNvml(Path folder, String... defines) throws Exception {
         library = folder.resolve(Nvml.LIBRARY);
         state = folder.resolve("trouble");
@@ -30,14 +30,14 @@ public final class FakeNvml {
         assertEquals(0, gcc.waitFor(), output);
     }
 
-    /** Its trouble from now on. */
+    /** Selects the faults from now on; fake_nvml.c lists the words. */
     public void tell(String words) throws Exception {
         Path next = Files.writeString(state.resolveSibling("trouble.next"), words);
         Files.move(next, state, java.nio.file.StandardCopyOption.REPLACE_EXISTING,
             java.nio.file.StandardCopyOption.ATOMIC_MOVE);
     }
 
-    /** Where it is. */
+    /** Path of the library. */
     public Path library() {
         return library;
     }

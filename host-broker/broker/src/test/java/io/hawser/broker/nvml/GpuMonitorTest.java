@@ -57,17 +57,18 @@ class GpuMonitorTest {
     void shouldPublishWhatProcessesAndContextsTake() throws Exception {
         FakeNvml nvml = new FakeNvml(folder);
         GpuMonitor monitor = new GpuMonitor(watched(List.of(), List.of(5000003, 5000001, 9)));
-        assertEquals(Health.OK, monitor.reading(GPU_0).health(), "nothing is known yet");
+        assertEquals(Health.OK, monitor.reading(GPU_0).health(), "a GPU without a reading must count as healthy");
         monitor.start(() -> new NvmlSource(nvml.library().toString(), Set::of));
         try {
             TestBroker.await("a reading", () -> monitor.reading(GPU_0).memoryUsedBytes() != null);
             assertEquals(OptionalLong.of(1000042), monitor.processBytes(GPU_0, 5000042));
             assertEquals(OptionalLong.empty(), monitor.processBytes(GPU_0, 9));
             assertEquals(OptionalLong.empty(), monitor.processBytes("other", 5000042));
-            assertEquals(1000003, monitor.contextBytes(GPU_0), "the dearest idle worker");
+            assertEquals(1000003, monitor.contextBytes(GPU_0),
+                "the context's cost must be the largest memory of an idle worker");
             nvml.tell("lost0");
             TestBroker.await("the loss", () -> monitor.reading(GPU_0).health() == Health.LOST);
-            assertEquals(1000003, monitor.contextBytes(GPU_0), "as known before");
+            assertEquals(1000003, monitor.contextBytes(GPU_0), "the cost must keep its last value");
         } finally {
             monitor.stop();
         }
@@ -81,11 +82,12 @@ class GpuMonitorTest {
         try {
             TestBroker.await("a reading", () -> monitor.reading(GPU_0).memoryUsedBytes() != null);
             nvml.tell("hang");
-            TestBroker.await("staleness", () -> monitor.reading(GPU_0).health() == Health.FAILING);
+            TestBroker.await("the report of the silent driver",
+                () -> monitor.reading(GPU_0).health() == Health.FAILING);
             assertTrue(monitor.reading(GPU_0).healthDetail().startsWith("the driver has not answered for "));
             assertNull(monitor.reading(GPU_0).memoryUsedBytes());
             nvml.tell("");
-            TestBroker.await("the driver", () -> monitor.reading(GPU_0).health() == Health.OK);
+            TestBroker.await("the driver's answer", () -> monitor.reading(GPU_0).health() == Health.OK);
         } finally {
             nvml.tell("");
             monitor.stop();
@@ -98,11 +100,11 @@ class GpuMonitorTest {
         SoftwareSource source = new SoftwareSource(watched(List.of(), List.of())::devices,
             () -> List.of(session(self, 700, List.of(GPU_1)), session(0, 9, List.of(GPU_0))));
         GpuReading first = source.read().get(GPU_1);
-        assertEquals(0, first.utilizationPercent(), "a rate needs two looks");
+        assertEquals(0, first.utilizationPercent(), "the first reading must have no rate");
         assertEquals(700, first.memoryUsedBytes());
         assertEquals(6000, first.memoryTotalBytes());
         assertNull(first.temperatureCelsius());
-        // Until the process has surely had some of the processors' time since the last look.
+        // Uses processor time, so that the rate since the last reading is not zero.
         long untilNs = ProcessHandle.current().info().totalCpuDuration().orElseThrow().toNanos()
             + TimeUnit.SECONDS.toNanos(1);
         while (ProcessHandle.current().info().totalCpuDuration().orElseThrow().toNanos() < untilNs) {

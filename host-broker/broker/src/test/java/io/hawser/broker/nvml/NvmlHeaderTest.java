@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The layouts against NVIDIA's nvml.h, where that is installed. */
+/** Compares the layouts with NVIDIA's nvml.h, where it is installed. */
 class NvmlHeaderTest {
     @TempDir
     Path folder;

@@ -24,14 +24,14 @@ class NvmlSourceTest {
             assertEquals(Set.of(GPU_0, GPU_1), readings.keySet());
             GpuReading first = readings.get(GPU_0);
             assertEquals(Health.OK, first.health());
-            assertEquals(350, first.memoryUsedBytes(), "without what the driver keeps for itself");
+            assertEquals(350, first.memoryUsedBytes(), "the figure must exclude memory that the driver reserves");
             assertEquals(1000, first.memoryTotalBytes());
             assertEquals(37, first.utilizationPercent());
             assertEquals(41, first.temperatureCelsius());
             assertEquals(71.5, first.powerWatts());
-            assertEquals(100, first.processBytes().size(), "more than there is room for at first");
+            assertEquals(100, first.processBytes().size(), "the source must grow its first buffer");
             assertEquals(1000099, first.processBytes().get(5000099L));
-            assertEquals(101, readings.get(GPU_1).processBytes().size(), "and the one of MPS");
+            assertEquals(101, readings.get(GPU_1).processBytes().size(), "the list must include the process of MPS");
             assertEquals(77, readings.get(GPU_1).processBytes().get(6000000L));
         }
     }
@@ -45,7 +45,8 @@ class NvmlSourceTest {
             assertEquals(400, reading.memoryUsedBytes());
             assertEquals(37, reading.utilizationPercent());
             assertNull(reading.powerWatts());
-            assertEquals(Map.of(5000000L, 111L), reading.processBytes(), "one does not tell its memory");
+            assertEquals(Map.of(5000000L, 111L), reading.processBytes(),
+                "the map must omit a process of unknown memory");
         }
     }
 
@@ -61,7 +62,7 @@ class NvmlSourceTest {
                 assertEquals(Health.OK, source.read().get(GPU_1).health());
             }
             nvml.tell("");
-            assertEquals(Health.OK, source.read().get(GPU_0).health(), "it is back");
+            assertEquals(Health.OK, source.read().get(GPU_0).health(), "the GPU must be healthy again");
             assertEquals(350, source.read().get(GPU_0).memoryUsedBytes());
             nvml.tell("lost0");
             assertEquals(Health.LOST, source.read().get(GPU_0).health());
@@ -100,17 +101,19 @@ class NvmlSourceTest {
         FakeNvml nvml = new FakeNvml(folder);
         try (NvmlSource source = new NvmlSource(nvml.library().toString(), Set::of)) {
             nvml.tell("xid=31");
-            assertEquals(Health.OK, source.read().get(GPU_1).health(), "a program addressed wrongly");
+            assertEquals(Health.OK, source.read().get(GPU_1).health(),
+                "an application's error (XID 31) must not count as a fault of the GPU");
             nvml.tell("xid=48");
             GpuReading failing = source.read().get(GPU_1);
             assertEquals(Health.FAILING, failing.health());
             assertEquals("the driver has reported XID 48", failing.healthDetail());
-            assertEquals(350, failing.memoryUsedBytes(), "it still tells its figures");
+            assertEquals(350, failing.memoryUsedBytes(), "a failing GPU must still report its figures");
             assertEquals(Health.OK, source.read().get(GPU_0).health());
             nvml.tell("xid=79");
             assertEquals(Health.LOST, source.read().get(GPU_1).health());
             nvml.tell("xid=119");
-            assertEquals("the driver has reported XID 79", source.read().get(GPU_1).healthDetail(), "the worst stays");
+            assertEquals("the driver has reported XID 79", source.read().get(GPU_1).healthDetail(),
+                "the worst error must stay");
         }
     }
 

@@ -1,2 +1,2 @@
-/** Tests of the broker: nvml. */
+/** Tests of the GPUs' readings. */
 package io.hawser.broker.nvml;

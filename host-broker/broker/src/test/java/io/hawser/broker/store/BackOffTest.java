@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
 class BackOffTest {
-    private final AtomicLong nowNs = new AtomicLong(Long.MAX_VALUE - 5); // a clock that overflows in between
+    private final AtomicLong nowNs = new AtomicLong(Long.MAX_VALUE - 5); // the clock overflows during the test
     private final BackOff backOff = new BackOff(Duration.ofMillis(50), Duration.ofSeconds(2), nowNs::get);
 
     @Test

@@ -74,7 +74,7 @@ class DatabaseTest {
         Path copy = Files.createDirectory(folder.resolve("copy"));
         try (Database database = open()) {
             database.transact(connection -> VgpuStore.markDone(connection, "one"));
-            // As it would be found after a kill.
+            // The copy is the file that a kill would leave.
             Files.copy(folder.resolve("broker.mv.db"), copy.resolve("broker.mv.db"));
             BrokerConfig config = TestBroker.config(copy, "normal", Map.of());
             try (Database found = Database.open(config.database(), copy)) {
@@ -94,9 +94,9 @@ class DatabaseTest {
                     closeFile(connection);
                     return VgpuStore.markDone(connection, "never");
                 }));
-                assertEquals(1L + round, database.read(DatabaseTest::count), "reading goes on at once");
+                assertEquals(1L + round, database.read(DatabaseTest::count), "the database must be readable at once");
                 assertFalse(database.refusal().isEmpty());
-                TestBroker.await("a change", () -> {
+                TestBroker.await("a successful change", () -> {
                     try {
                         return database.transact(connection -> VgpuStore.markDone(connection, "round " + round));
                     } catch (SQLException e) {
@@ -132,7 +132,7 @@ class DatabaseTest {
                             }
                             made += database.transact(connection -> VgpuStore.markDone(connection, what)) ? 1 : 0;
                         } catch (SQLException e) {
-                            TimeUnit.MILLISECONDS.sleep(5); // closed by the first, or not to be opened yet
+                            TimeUnit.MILLISECONDS.sleep(5); // thread 0 has closed the file, or the back-off runs
                         }
                     }
                     return made;
@@ -144,9 +144,9 @@ class DatabaseTest {
             }
             int answered = made;
             assertTrue(answered > 0);
-            TestBroker.await("the end of what was closed last", () -> {
+            TestBroker.await("a read after the last close", () -> {
                 try {
-                    // More may be there: of a change that failed at its very end.
+                    // The table may have more rows, of changes that failed after their commit.
                     assertTrue(database.read(DatabaseTest::count) >= answered);
                     return true;
                 } catch (SQLException e) {

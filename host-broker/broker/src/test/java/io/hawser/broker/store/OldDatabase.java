@@ -10,15 +10,15 @@ import java.util.HexFormat;
 import javax.sql.DataSource;
 import org.flywaydb.core.api.MigrationVersion;
 
-/** A database as a broker before version 3 of the schema has left it: with the digest of a token. */
+/** A database of a broker before version 3 of the schema, with the digest of a token. */
 final class OldDatabase {
-    /** When the token was last used, by the only proof of then. */
+    /** The last use of the token, by an old proof, the only kind at that time. */
     static final Instant LAST_USED = Instant.parse("2026-01-02T03:04:05Z");
 
     private OldDatabase() {
     }
 
-    /** A vGPU and its token, of the same name. */
+    /** Makes a vGPU and a token of the same name. */
     static void fill(DataSource source, String name, String secret) throws SQLException {
         Migrations.apply(source, MigrationVersion.fromVersion("2"));
         try (Connection connection = source.getConnection()) {

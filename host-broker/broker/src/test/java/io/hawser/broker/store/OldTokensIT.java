@@ -31,7 +31,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tokens that a broker made before it kept verifiers, with guest packages of then and of now. */
+/** Tokens of a broker that kept no verifiers yet, with old and new guest packages. */
 class OldTokensIT {
     private static final String SECRET = "c2VjcmV0IG9mIGFuIG9sZCB0b2tlbiwgMzIgYnl0ZXM";
     private static final byte[] DIGEST = TokenKeys.ofSecret(SECRET).digest();
@@ -75,7 +75,7 @@ class OldTokensIT {
         }
     }
 
-    /** Looks at deleted rows too. H2 compresses the file when it rewrites it. */
+    /** Searches the whole file, deleted rows included. H2 compresses the file when it rewrites it. */
     private boolean isDigestInTheFile() throws IOException {
         return Files.readString(stateDir.resolve("broker.mv.db"), StandardCharsets.ISO_8859_1)
             .contains(HexFormat.of().formatHex(DIGEST));
@@ -113,19 +113,21 @@ class OldTokensIT {
     void shouldKeepAndListTheDigestWhileAnOldGuestUsesTheToken() throws Exception {
         try (TestBroker broker = broker()) {
             assertTrue(token(broker).acceptsOldProof());
-            assertEquals(OldDatabase.LAST_USED, token(broker).keys().oldProofUsed(), "all proofs were old then");
+            assertEquals(OldDatabase.LAST_USED, token(broker).keys().oldProofUsed(),
+                "the last use must count as an old proof");
             Instant before = Instant.now();
             assertEquals(RecordLayout.CONTROL_STATUS, oldGuest(broker, DIGEST));
             assertFalse(token(broker).keys().oldProofUsed().isBefore(before.minusSeconds(1)));
             assertEquals(RecordLayout.CONTROL_STATUS, newGuest(broker));
-            assertTrue(token(broker).acceptsOldProof(), "another guest of the token is old still");
+            assertTrue(token(broker).acceptsOldProof(), "the token must accept old proofs while an old guest uses it");
             assertEquals(RecordLayout.CONTROL_STATUS, oldGuest(broker, DIGEST));
             done(broker.broker().tokenService().noteUses());
         }
         try (TestBroker broker = broker()) {
-            assertTrue(token(broker).acceptsOldProof(), "after a restart");
+            assertTrue(token(broker).acceptsOldProof(), "the token must accept old proofs after a restart");
             assertEquals(List.of("old"), broker.broker().tokenService().all().stream()
-                .filter(Token::acceptsOldProof).map(Token::keyId).toList(), "the token of the first start has none");
+                .filter(Token::acceptsOldProof).map(Token::keyId).toList(),
+                    "the token of the first start must have no digest");
         }
     }
 
@@ -162,11 +164,11 @@ class OldTokensIT {
             assertEquals(RecordLayout.CONTROL_STATUS, newGuest(broker));
         }
         try (TestBroker broker = broker()) {
-            assertEquals(RecordLayout.CONTROL_REFUSED, oldGuest(broker, DIGEST), "for good");
+            assertEquals(RecordLayout.CONTROL_REFUSED, oldGuest(broker, DIGEST), "the digest must stay deleted");
         }
     }
 
-    /** A thief of the database must not find the keys that a guest needs. */
+    /** A stolen database must not contain the keys that a guest needs. */
     @Test
     void shouldLetNobodyInByWhatTheDatabaseHas() throws Exception {
         try (TestBroker broker = broker("hawser.tokens.old-proofs", "false")) {

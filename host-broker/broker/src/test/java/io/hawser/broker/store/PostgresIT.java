@@ -82,7 +82,7 @@ class PostgresIT {
             TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());
             before = broker.broker().vgpus().list();
         }
-        assertFalse(Files.exists(stateDir.resolve("broker.mv.db")), "no second database");
+        assertFalse(Files.exists(stateDir.resolve("broker.mv.db")), "the broker must not create an H2 database");
         try (TestBroker broker = broker()) {
             assertEquals(before, broker.broker().vgpus().list());
             assertTrue(broker.broker().tokenService().list("one").getFirst().lastUsed() != null);
@@ -136,7 +136,7 @@ class PostgresIT {
             assertEquals(0, broker.broker().vgpus().find("one").orElseThrow().vgpu().memoryBytes());
             assertLetsIn(broker, token);
             server.startServer();
-            // The worker that let the guest in holds memory until it is gone.
+            // The last guest's worker holds memory until it ends.
             TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());
             done(service.change("one", draft(5L, null)));
             broker.vgpu("two", 0, "any");

@@ -19,7 +19,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** A PostgreSQL server of a test's own, where Debian's package or another in the path is installed. */
+/** A PostgreSQL server of a test's own, from Debian's package or another installation in the path. */
 final class TestPostgres implements AutoCloseable {
     private static final String PASSWORD = "a secret of the test";
     private static final String USER = "hawser";
@@ -39,8 +39,8 @@ final class TestPostgres implements AutoCloseable {
     }
 
     /**
-     * One that the kernel does not give to whoever connects: it is free again while the server is away, and a broker
-     * that then connects to it must not be given the very port and so speak with itself.
+     * Finds a port outside the kernel's ephemeral range. While the server is stopped, its port is free. If the kernel
+     * gave this port to a broker that connects to the server, the broker would connect to itself.
      */
     private static int freePort() throws IOException {
         BindException taken = null;
@@ -55,7 +55,7 @@ final class TestPostgres implements AutoCloseable {
         throw taken;
     }
 
-    /** Where initdb and postgres are; empty when they are not installed. */
+    /** The folder of initdb and postgres; empty when they are not installed. */
     static Optional<Path> programs() throws IOException {
         List<Path> folders = new ArrayList<>();
         Stream.of(System.getenv("PATH").split(":")).map(Path::of).forEach(folders::add);
@@ -69,7 +69,7 @@ final class TestPostgres implements AutoCloseable {
             && Files.isExecutable(f.resolve("postgres"))).findFirst();
     }
 
-    /** Starts one with an empty database; only a broker with its password is let in. */
+    /** Starts a server with an empty database, which requires the password. */
     static TestPostgres start(Path programs) throws IOException, InterruptedException {
         TestPostgres made = new TestPostgres(programs);
         Path password = Files.writeString(made.folder.resolve("password"), PASSWORD + "\n");
@@ -88,7 +88,7 @@ final class TestPostgres implements AutoCloseable {
         return folder.resolve("data").toString();
     }
 
-    /** PostgreSQL refuses to be root. */
+    /** Starts a program as an unprivileged user, since PostgreSQL refuses to run as root. */
     private Process unprivileged(String program, String... arguments) throws IOException {
         List<String> command = new ArrayList<>();
         if (asRoot()) {
@@ -112,7 +112,7 @@ final class TestPostgres implements AutoCloseable {
         }
     }
 
-    /** Starts the server, again after {@link #kill}. */
+    /** Starts the server, also after {@link #kill}. */
     void startServer() throws IOException {
         server = unprivileged("postgres", "-D", data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c",
             "unix_socket_directories=" + folder, "-c", "max_connections=20", "-c", "shared_buffers=16MB");
@@ -129,15 +129,15 @@ final class TestPostgres implements AutoCloseable {
         });
     }
 
-    /** As a machine that goes away would. */
+    /** Kills the server, as the loss of its machine would. */
     void kill() throws InterruptedException {
-        // Its own children end by themselves when it is gone.
+        // The server's children end by themselves after the server.
         List<ProcessHandle> all = new ArrayList<>(server.descendants().toList());
         server.destroyForcibly().waitFor();
         all.forEach(process -> process.onExit().orTimeout(60, TimeUnit.SECONDS).join());
     }
 
-    /** Settings of a broker that keeps its things there. */
+    /** Settings of a broker that uses this server. */
     Map<String, String> settings() {
         return Map.of("hawser.database.url", "jdbc:postgresql://127.0.0.1:" + port + "/postgres",
             "hawser.database.username", USER, "hawser.database.password", PASSWORD);

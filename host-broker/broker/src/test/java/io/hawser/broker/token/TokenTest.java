@@ -26,7 +26,7 @@ class TokenTest {
         Token used = token(NOW.minus(Token.OLD_PROOF_QUIET)).afterUse(NOW);
         assertFalse(used.acceptsOldProof());
         assertEquals(NOW, used.lastUsed());
-        assertFalse(token(null).afterUse(NOW).acceptsOldProof(), "no old guest has ever used it");
+        assertFalse(token(null).afterUse(NOW).acceptsOldProof(), "a token without old guests must reject old proofs");
     }
 
     @Test

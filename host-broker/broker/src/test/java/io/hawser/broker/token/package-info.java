@@ -1,2 +1,2 @@
-/** Tests of the broker: token. */
+/** Tests of tokens. */
 package io.hawser.broker.token;

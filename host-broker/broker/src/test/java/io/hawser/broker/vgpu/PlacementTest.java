@@ -51,7 +51,7 @@ class PlacementTest {
             () -> Placement.of("least-loaded", overcommit).place(vgpu, List.of(gpus))).getMessage();
     }
 
-    /** Vgpus, shares and reserved bytes of two GPUs, and which one is taken by each policy. */
+    /** vGPUs, shares and reserved bytes of each of two GPUs, and the GPU that each policy takes. */
     @ParameterizedTest
     @CsvSource({"0, 0, 0, 0, 0, 0, first, first, first", "1, 100, 0, 1, 50, 900, second, second, second",
         "1, 50, 500, 1, 50, 100, second, first, second", "3, 30, 0, 1, 90, 0, first, second, second",
@@ -84,11 +84,12 @@ class PlacementTest {
     @Test
     void shouldKeepReservationsAndContextsWithinTheMemory() throws Exception {
         assertEquals(List.of(FIRST), place("spread", vgpu(1000, "any", "shared"), gpu(FIRST, 0, 0, 0)));
-        assertEquals(List.of(FIRST), place("spread", vgpu(0, "any", "shared"), gpu(FIRST, 1, 1, 1000)), "best effort");
+        assertEquals(List.of(FIRST), place("spread", vgpu(0, "any", "shared"), gpu(FIRST, 1, 1, 1000)),
+            "best effort must fit");
         String full = refusal(1, vgpu(600, "any", "shared"), gpu(FIRST, 1, 1, 500), gpu(SECOND, 1, 1, 401));
         assertTrue(full.contains("gpu=" + FIRST + " wantedBytes=600 freeBytes=500") && full.contains("gpu=" + SECOND
             + " wantedBytes=600 freeBytes=599"), full);
-        // Two spare workers at 100 each, and its own first one.
+        // Three contexts of 100 bytes: two spare workers and the vGPU's first worker.
         assertEquals(List.of(FIRST), place("spread", vgpu(700, "any", "shared"), with(gpu(FIRST, 0, 0, 0), 2, 100)));
         String contexts = refusal(1, vgpu(701, "any", "shared"), with(gpu(FIRST, 0, 0, 0), 2, 100));
         assertTrue(contexts.contains("freeBytes=700") && contexts.contains("contexts=2 contextBytes=100"), contexts);
@@ -100,7 +101,7 @@ class PlacementTest {
         assertEquals(List.of(FIRST), half.place(vgpu(700, "any", "shared"), List.of(gpu(FIRST, 1, 1, 800))));
         refusal(1.5, vgpu(701, "any", "shared"), gpu(FIRST, 1, 1, 800));
         String more = refusal(16, vgpu(1001, "any", "shared"), gpu(FIRST, 0, 0, 0));
-        assertTrue(more.contains("wantedBytes=1001"), "never more than the GPU has: " + more);
+        assertTrue(more.contains("wantedBytes=1001"), "one vGPU must not exceed the GPU: " + more);
     }
 
     @Test
@@ -122,7 +123,7 @@ class PlacementTest {
         assertEquals(List.of(FIRST, SECOND), place("spread", vgpu(500, "all", "shared"), gpu(FIRST, 0, 0, 0),
             gpu(SECOND, 0, 0, 0)));
         assertTrue(refusal(1, vgpu(500, "all", "shared"), gpu(FIRST, 0, 0, 0), gpu(SECOND, 1, 1, 501)).contains(
-            "gpu=" + SECOND), "one of two is not enough");
+            "gpu=" + SECOND), "a vGPU on all GPUs must fit on each GPU");
         assertTrue(refusal(1, vgpu(0, "2", "shared"), gpu(FIRST, 0, 0, 0)).contains("named once: gpu=2"));
     }
 
@@ -130,7 +131,8 @@ class PlacementTest {
     void shouldHaveRoomForOneMoreContext() {
         Placement placement = Placement.of("spread", 1);
         assertNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 800), 1, 100)));
-        assertNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 1000), 5, 0)), "nobody knows what one costs");
+        assertNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 1000), 5, 0)),
+            "a context of unknown cost must fit");
         assertNotNull(placement.contextObjection(with(gpu(FIRST, 1, 1, 801), 1, 100)));
     }
 

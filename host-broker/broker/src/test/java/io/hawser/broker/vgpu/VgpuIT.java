@@ -41,7 +41,7 @@ class VgpuIT {
 
     private TestBroker start(String mode, Map<String, String> settings) {
         TestBroker broker = TestBroker.start(stateDir, mode, settings);
-        TestBroker.await("the GPUs to be known", () -> !broker.broker().vgpus().gpus().isEmpty());
+        TestBroker.await("the report of the GPUs", () -> !broker.broker().vgpus().gpus().isEmpty());
         return broker;
     }
 
@@ -72,8 +72,8 @@ class VgpuIT {
             assertTrue(broker.broker().vgpus().list().isEmpty());
         }
         try (TestBroker broker = start("normal", Map.of())) {
-            assertTrue(broker.broker().vgpus().list().isEmpty(), "what is deleted stays so");
-            assertEquals(secret, TestGuest.secret(stateDir), "no second token");
+            assertTrue(broker.broker().vgpus().list().isEmpty(), "a deleted vGPU must stay deleted");
+            assertEquals(secret, TestGuest.secret(stateDir), "the second start must make no token");
         }
         assertEquals("rw-------", java.nio.file.attribute.PosixFilePermissions.toString(
             Files.getPosixFilePermissions(stateDir.resolve("broker.mv.db"))));
@@ -99,7 +99,7 @@ class VgpuIT {
                 assertWelcome(guest);
                 TestBroker.await("the session", () -> find(broker, "a").sessions() == 1);
             }
-            TestBroker.await("its end", () -> find(broker, "a").sessions() == 0);
+            TestBroker.await("the end of the session", () -> find(broker, "a").sessions() == 0);
             before = broker.broker().vgpus().list();
             tokens = List.of(made.token());
         }
@@ -109,7 +109,7 @@ class VgpuIT {
             assertEquals(tokens.getFirst().afterUse(after.lastUsed()).toString(), after.toString());
             assertEquals("for a test", after.note());
             assertEquals(Instant.parse("2100-01-01T00:00:00Z"), after.expires());
-            assertTrue(after.lastUsed() != null, "noted at the latest when the broker ends");
+            assertTrue(after.lastUsed() != null, "the broker must note the use before it ends");
             try (TestGuest guest = guest(broker, made)) {
                 assertWelcome(guest);
             }
@@ -171,10 +171,11 @@ class VgpuIT {
             assertTrue(refused(service.change("fixed", draft(2L, null))).getMessage().contains("hawser.vgpus.fixed"));
             assertTrue(refused(service.delete("fixed", true)).getMessage().contains("hawser.vgpus.fixed"));
             assertTrue(refused(service.change("a", draft(1001L, null))).getMessage().contains("wantedBytes=1001"));
-            assertEquals(900, find(broker, "a").vgpu().memoryBytes(), "as before");
+            assertEquals(900, find(broker, "a").vgpu().memoryBytes(), "a refused change must change nothing");
             done(service.change("a", draft(950L, null)));
             done(service.delete("a", false));
-            assertEquals(List.of(FIRST), broker.vgpu("c", 999, "any").placedGpus(), "a's place is free");
+            assertEquals(List.of(FIRST), broker.vgpu("c", 999, "any").placedGpus(),
+                "the deleted vGPU must free its memory");
         }
     }
 
@@ -217,7 +218,7 @@ class VgpuIT {
             }
             TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());
             assertEquals(0, find(broker, "default").sessions());
-            assertEquals(List.of(1), shown, "it was shown when it was counted no more");
+            assertEquals(List.of(1), shown, "the broker must show a session while it counts it");
         }
     }
 
@@ -239,10 +240,11 @@ class VgpuIT {
                 assertTrue(broker.broker().vgpus().list().isEmpty());
             }
             try (TestGuest guest = guest(broker, token)) {
-                assertTrue(guest.receive().refusedMessage().contains("the token is not known"), "gone with its vGPU");
+                assertTrue(guest.receive().refusedMessage().contains("the token is not known"),
+                    "the token must go with its vGPU");
             }
             VgpuView again = broker.vgpu("default", 0, "any");
-            assertEquals(0, again.tokens(), "another one of the same name");
+            assertEquals(0, again.tokens(), "a new vGPU of the same name must have no token");
         }
     }
 
@@ -263,7 +265,7 @@ class VgpuIT {
             }
             assertEquals(VgpuException.Kind.MISSING, refused(broker.broker().tokenService().revoke("default",
                 first.token().keyId())).kind());
-            assertEquals(2, find(broker, "default").tokens(), "the first start's and one more");
+            assertEquals(2, find(broker, "default").tokens(), "the token of the first start and the second token");
         }
     }
 
@@ -273,9 +275,9 @@ class VgpuIT {
             TokenService tokens = broker.broker().tokenService();
             assertEquals(VgpuException.Kind.INVALID, refused(tokens.create("default", null, Instant.now())).kind());
             assertEquals(VgpuException.Kind.INVALID, refused(tokens.create("default", "x".repeat(201), null)).kind());
-            Instant expires = Instant.now().plusSeconds(5); // later than it is made, on a slow machine too
+            Instant expires = Instant.now().plusSeconds(5); // after the token's creation, also on a slow machine
             TokenService.Made token = done(tokens.create("default", null, expires));
-            TestBroker.await("its end", () -> Instant.now().isAfter(expires));
+            TestBroker.await("the token's expiry", () -> Instant.now().isAfter(expires));
             try (TestGuest guest = guest(broker, token)) {
                 assertTrue(guest.receive().refusedMessage().contains("the token has expired"));
             }
@@ -295,10 +297,11 @@ class VgpuIT {
         try (TestBroker broker = start("gpus", Map.of("hawser.vgpus.one.memory-bytes", "500",
             "hawser.vgpus.one.gpus", "0"))) {
             assertEquals(500, find(broker, "one").vgpu().memoryBytes());
-            assertEquals(100, find(broker, "one").vgpu().computeShare(), "what settings do not say has its default");
+            assertEquals(100, find(broker, "one").vgpu().computeShare(), "a missing setting must have its default");
             assertEquals(List.of(FIRST), find(broker, "one").placedGpus());
             assertEquals(1, find(broker, "one").tokens());
-            assertEquals(Origin.REST, find(broker, "default").vgpu().origin(), "no longer among the settings");
+            assertEquals(Origin.REST, find(broker, "default").vgpu().origin(),
+                "a vGPU without settings must belong to REST");
             assertEquals(7, find(broker, "default").vgpu().maxSessions());
             done(broker.broker().vgpuService().delete("default", false));
         }

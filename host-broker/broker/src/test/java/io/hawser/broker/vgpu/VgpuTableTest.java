@@ -58,12 +58,12 @@ class VgpuTableTest {
         table.load(vgpu("a", 900, "any"), List.of(SECOND.uuid()));
         table.load(vgpu("b", 900, "any"), List.of());
         assertEquals(VgpuState.WAITING, find("a").state());
-        assertNull(table.objection("a", Carrier.TCP), "its guest waits with it");
+        assertNull(table.objection("a", Carrier.TCP), "a guest must wait with its vGPU");
         VgpuException unknown = assertThrows(VgpuException.class, () -> table.plan(vgpu("c", 0, "any")));
         assertEquals(VgpuException.Kind.UNAVAILABLE, unknown.kind());
         VgpuTable.Settled settled = table.settle(BOTH);
-        assertEquals(Map.of("b", List.of(FIRST.uuid())), settled.moved(), "what is new is to be noted");
-        assertEquals(SECOND.uuid(), uuid("a"), "though the first has more room");
+        assertEquals(Map.of("b", List.of(FIRST.uuid())), settled.moved(), "the table must report the new placement");
+        assertEquals(SECOND.uuid(), uuid("a"), "the vGPU must return to its GPU");
         assertEquals(Set.of(whole(FIRST), whole(SECOND)), table.kinds());
     }
 
@@ -87,9 +87,9 @@ class VgpuTableTest {
         addShares("exclusive", "1", 10);
         assertEquals(Set.of(new WorkerKind(List.of(FIRST.uuid()), 50), new WorkerKind(List.of(FIRST.uuid()), 20),
             new WorkerKind(List.of(FIRST.uuid()), 10), new WorkerKind(List.of(FIRST.uuid()), 30), whole(SECOND)),
-            table.kinds(), "the two with several, then the oldest; who is alone has all of its GPU");
-        assertEquals(40, table.percentage("v3"), "workers of another one are started when they are needed");
-        assertEquals(4, table.gpus().getFirst().contexts(), "workers that are ready cost their contexts");
+            table.kinds(), "the two most common, then the oldest; the whole GPU for an exclusive vGPU");
+        assertEquals(40, table.percentage("v3"), "a rare percentage must get its workers on demand");
+        assertEquals(4, table.gpus().getFirst().contexts(), "ready workers must count as contexts");
     }
 
     @Test
@@ -106,11 +106,11 @@ class VgpuTableTest {
         add("any", 400, "any");
         add("fixed", 300, "1");
         table.settle(List.of(SECOND, FIRST));
-        assertEquals(SECOND.uuid(), uuid("fixed"), "its number is another GPU's now");
+        assertEquals(SECOND.uuid(), uuid("fixed"), "the vGPU must keep its GPU when the GPUs' numbers change");
         table.settle(BOTH);
         VgpuTable.Settled gone = table.settle(List.of(SECOND));
         assertEquals(Map.of("any", List.of(SECOND.uuid())), gone.moved());
-        assertEquals(Set.of("any"), gone.lost(), "its sessions are over");
+        assertEquals(Set.of("any"), gone.lost(), "the sessions of the moved vGPU must end");
         VgpuTable.Settled other = table.settle(List.of(FIRST));
         assertEquals(Set.of("any", "fixed"), other.lost());
         assertEquals(VgpuState.UNPLACED, find("fixed").state());
@@ -118,8 +118,8 @@ class VgpuTableTest {
         assertTrue(table.objection("fixed", Carrier.TCP).contains("must be there: vgpu=fixed gpu=" + SECOND.uuid()));
         assertEquals(Amount.NONE, table.amount("fixed", SECOND));
         table.settle(BOTH);
-        assertEquals(SECOND.uuid(), uuid("fixed"), "it is back");
-        assertEquals(FIRST.uuid(), uuid("any"), "and this one stays");
+        assertEquals(SECOND.uuid(), uuid("fixed"), "the vGPU must return to its GPU");
+        assertEquals(FIRST.uuid(), uuid("any"), "the moved vGPU must stay");
     }
 
     @Test
@@ -130,7 +130,7 @@ class VgpuTableTest {
         assertEquals(Set.of("any", "all"), table.settle(List.of()).lost());
         assertTrue(table.objection("any", Carrier.TCP).contains("the broker has no GPU"));
         VgpuException none = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 0, "all")));
-        assertEquals(VgpuException.Kind.CONFLICT, none.kind(), "known to be none is not unknown");
+        assertEquals(VgpuException.Kind.CONFLICT, none.kind(), "a broker without GPUs must report a conflict");
         table.settle(BOTH);
         assertEquals(VgpuState.READY, find("any").state());
         assertEquals(List.of(FIRST.uuid(), SECOND.uuid()), find("all").placedGpus());
@@ -156,7 +156,7 @@ class VgpuTableTest {
         assertEquals(Set.of("all"), table.settle(List.of(FIRST)).lost());
         assertEquals(List.of(FIRST.uuid()), find("all").placedGpus());
         table.settle(BOTH);
-        assertEquals(List.of(FIRST.uuid()), find("all").placedGpus(), "not while it has sessions");
+        assertEquals(List.of(FIRST.uuid()), find("all").placedGpus(), "a vGPU with sessions must not move");
         table.leave("all");
         table.settle(BOTH);
         assertEquals(List.of(FIRST.uuid(), SECOND.uuid()), find("all").placedGpus());
@@ -179,7 +179,7 @@ class VgpuTableTest {
         table.change(table.planChange("a", none, uuid -> 400));
         assertEquals(new Amount(1000, 1000), table.amount("a", SECOND));
         add("b", 300, "1");
-        assertEquals(new Amount(1000, 700), table.amount("a", SECOND), "best effort has what others have not");
+        assertEquals(new Amount(1000, 700), table.amount("a", SECOND), "best effort must get the unreserved memory");
     }
 
     @Test
@@ -195,7 +195,8 @@ class VgpuTableTest {
             .contains("vgpu=a sessions=1"));
         table.leave("a");
         VgpuTable.Planned planned = table.planChange("a", other, uuid -> 0);
-        assertTrue(table.objection("a", Carrier.TCP).contains("is being moved"), "nobody comes in between");
+        assertTrue(table.objection("a", Carrier.TCP).contains("is being moved"),
+            "no session may start during the move");
         table.change(planned);
         assertEquals(SECOND.uuid(), uuid("a"));
         assertNull(table.objection("a", Carrier.TCP));
@@ -207,8 +208,8 @@ class VgpuTableTest {
         add("a", 0, "any");
         table.close("a");
         assertNotNull(table.objection("a", Carrier.SHM));
-        assertTrue(!table.has("a"), "no region either");
-        assertThrows(VgpuException.class, () -> table.close("a"), "once is enough");
+        assertTrue(!table.has("a"), "a closed vGPU must take no region");
+        assertThrows(VgpuException.class, () -> table.close("a"), "a second close must fail");
         table.open("a");
         assertNull(table.objection("a", Carrier.SHM));
     }
@@ -217,13 +218,14 @@ class VgpuTableTest {
     void shouldCountContextsWhereTheyCost() throws VgpuException {
         table.settle(List.of(FIRST));
         table.setContextBytes(FIRST.uuid(), 100);
-        add("a", 500, "any"); // a spare worker, and its first session
+        add("a", 500, "any"); // plus contexts of a spare worker and a first session
         assertEquals(700, table.gpus().getFirst().committedBytes());
         for (int i = 0; i < 4; i++) {
             assertNull(table.objection("a", Carrier.TCP), "session " + i);
             table.enter("a");
         }
-        assertTrue(table.objection("a", Carrier.TCP).contains("no room for one more context"), "1000 of 1000");
+        assertTrue(table.objection("a", Carrier.TCP).contains("no room for one more context"),
+            "the contexts fill the GPU");
         VgpuException full = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 1, "any")));
         assertTrue(full.getMessage().contains("contexts=5 contextBytes=100"), full.getMessage());
     }
