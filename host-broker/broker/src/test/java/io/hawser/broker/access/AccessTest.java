@@ -96,12 +96,12 @@ class AccessTest {
     void shouldKnowUsersByTheirPassword() throws IOException {
         Identity ann = new Identity("ann", Role.OPERATOR, Identity.Via.PASSWORD);
         assertEquals(ann, known(basic("ann", PASSWORD)));
-        assertEquals(ann, known(basic("ann", PASSWORD)), "from the recent ones");
+        assertEquals(ann, known(basic("ann", PASSWORD)), "the cache of recent passwords must accept the password");
         assertEquals(401, refused(basic("ann", PASSWORD + "x")));
         assertEquals(401, refused(basic("bob", PASSWORD)));
         UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.VIEWER,
             Passwords.store("another one".toCharArray())));
-        assertEquals(401, refused(basic("ann", PASSWORD)), "a changed password is not known from before");
+        assertEquals(401, refused(basic("ann", PASSWORD)), "the cache must forget a changed password");
         assertEquals(401, refused(ask("GET", "Basic %%%", null, false)));
         assertEquals(401, refused(ask("GET", "Basic " + "A".repeat(10_000), null, false)));
     }
@@ -112,12 +112,12 @@ class AccessTest {
             assertEquals(401, refused(login("ann", "wrong password").answer()));
         }
         Access.LoginResult waits = login("ann", PASSWORD);
-        assertEquals(429, refused(waits.answer()), "even the right one must wait");
+        assertEquals(429, refused(waits.answer()), "the right password must wait, too");
         assertNull(waits.cookie());
         assertEquals(60, assertInstanceOf(Answer.Refused.class, waits.answer()).waitSeconds(), 1);
         assertEquals(429, refused(access.login(token, PEER).answer()));
         assertNotNull(access.login("ann", PASSWORD.toCharArray(), "192.0.2.8").toCompletableFuture().join().cookie(),
-            "other peers need not");
+            "other peers must not wait");
         pass(61);
         assertNotNull(login("ann", PASSWORD).cookie());
     }
@@ -142,14 +142,14 @@ class AccessTest {
         pass(29 * 60);
         known(ask("GET", null, cookie, false));
         pass(31 * 60);
-        assertEquals(401, refused(ask("GET", null, cookie, false)), "idle");
+        assertEquals(401, refused(ask("GET", null, cookie, false)), "the login must end after the idle time");
         String used = access.login(token, PEER).cookie();
         for (int i = 0; i < 12 * 4; i++) {
             known(ask("GET", null, used, false));
             pass(15 * 60);
         }
         pass(1);
-        assertEquals(401, refused(ask("GET", null, used, false)), "absolute");
+        assertEquals(401, refused(ask("GET", null, used, false)), "the login must end after the absolute time");
     }
 
     @Test
@@ -158,22 +158,24 @@ class AccessTest {
         Answer.Known known = assertInstanceOf(Answer.Known.class, ask("GET", null, cookie, false));
         assertTrue(known.holds().getAsBoolean());
         UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.VIEWER, HASH));
-        assertEquals(Role.VIEWER, known(ask("GET", null, cookie, false)).role(), "the role of now");
+        assertEquals(Role.VIEWER, known(ask("GET", null, cookie, false)).role(),
+            "the login must have the user's present role");
         assertFalse(known.holds().getAsBoolean());
         UsersFile.change(users(), "ann", null);
         assertEquals(401, refused(ask("GET", null, cookie, false)));
         UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.OPERATOR, HASH));
-        assertEquals(401, refused(ask("GET", null, cookie, false)), "it does not come back");
+        assertEquals(401, refused(ask("GET", null, cookie, false)), "the login must not come back with the user");
         String second = login("ann", PASSWORD).cookie();
         known(ask("GET", null, second, false));
         UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.OPERATOR,
             Passwords.store("another one".toCharArray())));
-        assertEquals(401, refused(ask("GET", null, second, false)), "made with a password that is no more");
+        assertEquals(401, refused(ask("GET", null, second, false)),
+            "the login must end with the password that it used");
         Answer.Known byPassword = assertInstanceOf(Answer.Known.class, basic("ann", "another one"));
         assertTrue(byPassword.holds().getAsBoolean());
         UsersFile.change(users(), "ann", new UsersFile.User("ann", Role.VIEWER,
             Passwords.store("another one".toCharArray())));
-        assertFalse(byPassword.holds().getAsBoolean(), "a stream that was opened with it ends");
+        assertFalse(byPassword.holds().getAsBoolean(), "a stream that the password opened must end");
     }
 
     @Test
@@ -198,7 +200,7 @@ class AccessTest {
             login("eve", PASSWORD);
         }
         assertEquals(3, compared);
-        assertEquals(429, refused(basic("ann", "wrong password")), "by the other way neither");
+        assertEquals(429, refused(basic("ann", "wrong password")), "the limit must also count basic authentication");
     }
 
     @Test
@@ -223,7 +225,7 @@ class AccessTest {
         all.forEach(one -> assertEquals("ann", known(one.join()).name()));
     }
 
-    /** A right guess among refused ones must not be told by the passwords that were right a moment ago. */
+    /** The cache of recent passwords must not reveal the right guess among refused guesses. */
     @Test
     void shouldNotTellAPeerThatMustWaitWhichGuessIsRight() {
         assertEquals("ann", known(basic("ann", PASSWORD)).name());
@@ -238,7 +240,7 @@ class AccessTest {
                 .toCompletableFuture().join().answer()));
         }
         assertEquals(429, refused(access.identify(new Credentials("GET", header, null, false, "192.0.2.8", true))
-            .toCompletableFuture().join()), "right at another peer");
+            .toCompletableFuture().join()), "the right password must wait at another peer, too");
     }
 
     @Test
@@ -249,6 +251,6 @@ class AccessTest {
             logins.make("ann", Role.VIEWER, HASH);
         }
         assertEquals(1000, logins.size());
-        assertTrue(logins.use(first).isEmpty(), "who came longest ago goes");
+        assertTrue(logins.use(first).isEmpty(), "the oldest login must go");
     }
 }

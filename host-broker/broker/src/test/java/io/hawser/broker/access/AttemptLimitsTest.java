@@ -15,7 +15,7 @@ class AttemptLimitsTest {
     private final AtomicLong nowNs = new AtomicLong();
     private final AttemptLimits limits = new AttemptLimits(2, Duration.ofMinutes(1), nowNs::get);
 
-    /** Whether it was compared, and had not to wait. */
+    /** Makes an attempt and ends it; returns false when the limits make it wait instead. */
     private boolean attempt(String peer, String name, boolean right) {
         AttemptLimits.Attempt attempt = limits.begin(peer, name);
         if (attempt.waitSeconds() == 0) {
@@ -71,9 +71,9 @@ class AttemptLimitsTest {
         for (int peer = 10; peer < 30; peer++) {
             wrong("192.0.2." + peer, "ann", 5);
         }
-        assertTrue(limits.lockedSeconds("192.0.2.8", "ann") > 0, "at another peer he waits");
+        assertTrue(limits.lockedSeconds("192.0.2.8", "ann") > 0, "the user must wait at an unfamiliar peer");
         assertTrue(attempt(PEER, "ann", true));
-        assertEquals(2, wrong(PEER, "ann", 5), "a familiar peer has its own count");
+        assertEquals(2, wrong(PEER, "ann", 5), "a familiar peer must have its own count");
         pass(60);
         for (int peer = 10; peer < 30; peer++) {
             wrong("192.0.2." + peer, "ann", 5);
@@ -83,7 +83,7 @@ class AttemptLimitsTest {
         for (int peer = 10; peer < 30; peer++) {
             wrong("192.0.2." + peer, "ann", 5);
         }
-        assertTrue(limits.lockedSeconds(PEER, "ann") > 0, "after a day it is one like others");
+        assertTrue(limits.lockedSeconds(PEER, "ann") > 0, "after a day the peer must be unfamiliar again");
     }
 
     @Test
@@ -91,25 +91,25 @@ class AttemptLimitsTest {
         wrong(PEER, "ann", 1);
         wrong(PEER, "bob", 1);
         wrong("192.0.2.8", "ann", 1);
-        pass(TimeUnit.DAYS.toSeconds(2)); // nothing of that is left
+        pass(TimeUnit.DAYS.toSeconds(2)); // the limits forget these failures
         wrong(PEER, "ann", 1);
         assertTrue(attempt(PEER, "bob", true));
-        assertEquals(1, wrong(PEER, "ann", 5), "the success of bob has not forgotten ann's failure");
+        assertEquals(1, wrong(PEER, "ann", 5), "bob's success must not clear ann's failure");
         pass(60);
         for (int peer = 11; peer <= 13; peer++) {
             wrong("192.0.2." + peer, "ann", 2);
         }
         wrong("192.0.2.14", "ann", 1);
         assertTrue(attempt("192.0.2.14", "ann", true));
-        assertEquals(2, wrong("192.0.2.15", "ann", 2), "his own failure is forgotten");
-        assertEquals(0, wrong("192.0.2.16", "ann", 1), "those of others are not");
+        assertEquals(2, wrong("192.0.2.15", "ann", 2), "the success must clear ann's failure at this peer");
+        assertEquals(0, wrong("192.0.2.16", "ann", 1), "the success must not clear failures of other peers");
     }
 
     @Test
     void shouldReserveAnAttemptUntilItEnds() {
         List<AttemptLimits.Attempt> running = List.of(limits.begin(PEER, "ann"), limits.begin(PEER, "ann"));
-        assertEquals(1, limits.begin(PEER, "ann").waitSeconds(), "those that run may succeed");
-        assertEquals(0, limits.lockedSeconds(PEER, "ann"), "none has failed");
+        assertEquals(1, limits.begin(PEER, "ann").waitSeconds(), "the running attempts must take all places");
+        assertEquals(0, limits.lockedSeconds(PEER, "ann"), "no attempt has failed");
         running.getFirst().withdraw();
         AttemptLimits.Attempt third = limits.begin(PEER, "ann");
         assertEquals(0, third.waitSeconds());
@@ -132,12 +132,12 @@ class AttemptLimitsTest {
             wrong("10." + (i >> 16 & 255) + "." + (i >> 8 & 255) + "." + (i & 255), "user" + i, 1);
         }
         assertEquals(2 * 4096, limits.size());
-        assertTrue(limits.lockedSeconds(PEER, "") > 0, "a flood of others must not free it");
+        assertTrue(limits.lockedSeconds(PEER, "") > 0, "a flood of other keys must not free the waiting key");
         AttemptLimits another = new AttemptLimits(2, Duration.ofMinutes(1), nowNs::get);
         for (int i = 0; i < 100; i++) {
             another.begin("10.0.0." + i, "ann").end(true);
         }
-        assertEquals(1, another.size(), "nothing is kept of attempts that succeed but the user's peers");
+        assertEquals(1, another.size(), "successful attempts must leave only the user's familiar peers");
         List<AttemptLimits.Attempt> first = new ArrayList<>();
         for (int i = 0; i < 9; i++) {
             first.add(another.begin("10.0.1." + i, "ann"));

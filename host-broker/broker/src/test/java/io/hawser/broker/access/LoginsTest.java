@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 class LoginsTest {
     private final Logins logins = new Logins(Duration.ofHours(1), Duration.ofHours(2), System::nanoTime);
 
-    /** The part of a login that a copy of the broker's memory would show. */
+    /** The table of logins, as a copy of the broker's memory would show it. */
     private Map<?, ?> kept() throws ReflectiveOperationException {
         Field field = Logins.class.getDeclaredField("logins");
         field.setAccessible(true);
@@ -28,7 +28,7 @@ class LoginsTest {
         kept().forEach((key, login) -> {
             assertNotEquals(cookie, key);
             assertFalse(login.toString().contains(cookie));
-            assertTrue(logins.use(key.toString()).isEmpty(), "what is kept is no cookie");
+            assertTrue(logins.use(key.toString()).isEmpty(), "the kept key must not work as a cookie");
         });
     }
 

@@ -16,7 +16,7 @@ class PasswordsTest {
         assertTrue(Passwords.matches(stored, password));
         assertFalse(Passwords.matches(stored, "correct horse u".toCharArray()));
         assertFalse(Passwords.matches(stored, new char[0]));
-        assertNotEquals(stored, Passwords.store(password), "salted");
+        assertNotEquals(stored, Passwords.store(password), "each hash must have its own salt");
     }
 
     @Test
@@ -33,6 +33,7 @@ class PasswordsTest {
         assertThrows(IllegalArgumentException.class, () -> Passwords.store("with a \0 in it".toCharArray()));
         String stored = Passwords.store("x".repeat(72).toCharArray());
         assertTrue(Passwords.matches(stored, "x".repeat(72).toCharArray()));
-        assertFalse(Passwords.matches(stored, "x".repeat(73).toCharArray()), "must not be cut to what is stored");
+        assertFalse(Passwords.matches(stored, "x".repeat(73).toCharArray()),
+            "a longer password must not match after a cut to 72 bytes");
     }
 }

@@ -40,7 +40,7 @@ class UsersFileTest {
         assertTrue(UsersFile.change(path, "ann", null));
         assertTrue(users.find("ann").isEmpty());
         Files.delete(path);
-        assertTrue(users.find("bob").isEmpty(), "a file that is gone has no users");
+        assertTrue(users.find("bob").isEmpty(), "a deleted file must have no users");
     }
 
     @Test
@@ -66,7 +66,7 @@ class UsersFileTest {
             String problem = users.problem();
             assertTrue(problem.contains("line="), problem);
             assertFalse(problem.contains("secret"), problem);
-            assertTrue(users.find("ann").isPresent(), "the users before stay");
+            assertTrue(users.find("ann").isPresent(), "the users of the last valid file must stay");
             assertTrue(users.find("bob").isEmpty());
         }
     }

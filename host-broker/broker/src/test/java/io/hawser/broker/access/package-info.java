@@ -1,2 +1,2 @@
-/** Tests of the broker: access. */
+/** Tests of users, passwords, logins and roles. */
 package io.hawser.broker.access;

@@ -36,7 +36,7 @@ class AuditLogTest {
         return Database.open(TestBroker.config(folder, "normal", Map.of()).database(), folder);
     }
 
-    /** Has the time to write all: how much that is, is the machine's. */
+    /** A log with enough time to write all entries on close, also on a slow machine. */
     private AuditLog log(Database database, long maxEntries) {
         return new AuditLog(database, maxEntries, Duration.ofMinutes(3), nowNs::get);
     }
@@ -69,7 +69,7 @@ class AuditLogTest {
             assertEquals("id=297", log.newest(1, newest.get(1).seq()).getFirst().target());
         }
         try (Database database = open(); AuditLog log = log(database, 1000)) {
-            assertEquals(300, log.newest(1000, Long.MAX_VALUE).size(), "after a restart");
+            assertEquals(300, log.newest(1000, Long.MAX_VALUE).size(), "the entries must survive a restart");
         }
     }
 
@@ -100,7 +100,7 @@ class AuditLogTest {
         }
     }
 
-    /** Each line a kind of entry that a viewer, or nobody at all, can make as often as he likes. */
+    /** Each line is a kind of entry that a viewer or a client without a login can cause at will. */
     @ParameterizedTest
     @CsvSource({"eve,viewer,endSession,refused", "eve,viewer,login,done", "eve,viewer,endSession,failed",
         "eve,operator,readAudit,refused", "'','',login,refused", "'','',logout,done"})
@@ -114,7 +114,7 @@ class AuditLogTest {
                     log.add(new AuditEntry(0, NOW, name, role, "192.0.2.1", action, "id=" + i, outcome, "why"));
                 }
                 nowNs.addAndGet(AuditLimits.BURST * AuditLimits.PACE.toNanos());
-                log.newest(1, Long.MAX_VALUE); // so much as the queue takes
+                log.newest(1, Long.MAX_VALUE); // waits until the log has written the queue
             }
             log.close();
             AuditLog after = log(database, 40);
@@ -122,7 +122,7 @@ class AuditLogTest {
             after.close();
             List<String> kept = targets(after);
             assertEquals(List.of("last", "kept"), List.of(kept.getFirst(), kept.getLast()));
-            assertEquals(2 + 10, kept.size(), "a quarter of the room of acts: " + kept);
+            assertEquals(2 + 10, kept.size(), "other entries must have a quarter of the room of acts: " + kept);
         }
     }
 
@@ -137,7 +137,7 @@ class AuditLogTest {
             log.add(entry("ann", "operator", "act"));
             assertEquals(AuditLimits.BURST + 2, targets(log).size());
             nowNs.addAndGet(AuditLimits.PACE.toNanos());
-            TestBroker.await("the summary", () -> newest(log).target().equals("id=499"));
+            TestBroker.await("the summary of refused attempts", () -> newest(log).target().equals("id=499"));
             assertEquals(500 - AuditLimits.BURST + " more refused since " + NOW.truncatedTo(ChronoUnit.SECONDS)
                 + ", the last: why",
                 newest(log).detail());
@@ -148,7 +148,7 @@ class AuditLogTest {
             assertEquals("another act", newest(log).target());
             assertEquals(AuditLimits.BURST + 4, targets(log).size());
             log.close();
-            assertEquals(AuditLimits.BURST + 5, targets(log).size(), "what is left is told at the end");
+            assertEquals(AuditLimits.BURST + 5, targets(log).size(), "close must write the last summary");
             assertEquals("1 more refused since " + NOW.truncatedTo(ChronoUnit.SECONDS) + ", the last: why",
                 newest(log).detail());
         }
@@ -166,7 +166,8 @@ class AuditLogTest {
             log.add(entry("ann", "operator", "act"));
             log.close();
             List<AuditEntry> kept = log.newest(1000, Long.MAX_VALUE);
-            assertEquals(1 + 10 + 1, kept.size(), "the act, ten of one second, and the sum of the others");
+            assertEquals(1 + 10 + 1, kept.size(),
+                "the log must keep the act, ten refusals of one second and the sum of the others");
             assertEquals(count - 10 + " more refused since " + NOW.truncatedTo(ChronoUnit.SECONDS) + ", the last: why",
                 kept.getFirst().detail());
         }

@@ -1,2 +1,2 @@
-/** Tests of the broker: audit. */
+/** Tests of the audit log. */
 package io.hawser.broker.audit;

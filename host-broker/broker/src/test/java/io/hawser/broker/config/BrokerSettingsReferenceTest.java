@@ -27,7 +27,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Makes the page of the broker's settings from what SmallRye Config knows of them and from their doc comments. */
+/** Makes the page of the broker's settings from SmallRye Config's mapping and the settings' doc comments. */
 class BrokerSettingsReferenceTest {
     private static final String SOURCE = "host-broker/broker/src/main/java/io/hawser/broker/config/BrokerConfig.java";
     private static final String ROOT = BrokerConfig.class.getSimpleName();
@@ -47,7 +47,7 @@ class BrokerSettingsReferenceTest {
     private static final Pattern DEFAULT = field("Default");
     private static final Pattern LINK = Pattern.compile("(?:(\\w+)?#)?(\\w+)\\(\\)");
 
-    /** The settings by the names of their methods, as in {@code BrokerConfig.Http#port}. */
+    /** The settings' names by method, as in {@code BrokerConfig.Http#port}. */
     private final Map<String, String> names = new LinkedHashMap<>();
     private final Map<String, Property> settings = new LinkedHashMap<>();
     private final SourceComments comments;
@@ -158,7 +158,7 @@ class BrokerSettingsReferenceTest {
         });
     }
 
-    /** The short list of {@code hawser-broker --help} is written by hand: its names and constant defaults are not. */
+    /** {@code hawser-broker --help} has a short list written by hand. Its names and constant defaults must be right. */
     @Test
     void shouldHaveTheNamesAndDefaultsOfTheHelpText() throws IOException {
         Map<String, Property> byName = new LinkedHashMap<>();
@@ -182,10 +182,10 @@ class BrokerSettingsReferenceTest {
                 }
             }
         }
-        assertTrue(compared > 20, "defaults that were compared: " + compared);
+        assertTrue(compared > 20, "number of compared defaults: " + compared);
     }
 
-    /** Quarkus reads some settings before the mapping exists, so their defaults stand there again. */
+    /** Quarkus reads some settings before the mapping exists, so other files repeat the defaults of these settings. */
     @Test
     void shouldHaveTheDefaultsWhereQuarkusReadsSettings() throws IOException {
         Map<String, Property> byName = new LinkedHashMap<>();
@@ -203,7 +203,7 @@ class BrokerSettingsReferenceTest {
                 "the default of " + name);
             compared++;
         }
-        assertTrue(compared > 5, "defaults that were compared: " + compared);
+        assertTrue(compared > 5, "number of compared defaults: " + compared);
     }
 
     @Test

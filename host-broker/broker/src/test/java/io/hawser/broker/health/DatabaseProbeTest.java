@@ -18,8 +18,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class DatabaseProbeTest {
-    private static final int CONNECTIONS = 4; // of the database's pool
-    private static final Duration PATIENT = Duration.ofMinutes(3); // H2 opens its file as fast as the machine can
+    private static final int CONNECTIONS = 4; // the size of the database's connection pool
+    private static final Duration PATIENT = Duration.ofMinutes(3); // on a slow machine, H2 takes long to open its file
 
     @TempDir
     Path folder;
@@ -51,8 +51,8 @@ class DatabaseProbeTest {
             DatabaseProbe probe = new DatabaseProbe(database, PATIENT);
             assertThrows(SQLException.class, () -> database.transact(DatabaseProbeTest::closeFile));
             assertFalse(probe.refused().isEmpty());
-            TestBroker.await("a change that is taken", () -> {
-                assertEquals("", probe.problem(), "it can be read meanwhile");
+            TestBroker.await("a successful change", () -> {
+                assertEquals("", probe.problem(), "the database must stay readable");
                 return probe.refused().isEmpty();
             });
         }
@@ -94,7 +94,7 @@ class DatabaseProbeTest {
             } finally {
                 hang.countDown();
             }
-            TestBroker.await("an answer", () -> probe.problem().isEmpty());
+            TestBroker.await("an answer of the database", () -> probe.problem().isEmpty());
         }
     }
 }

@@ -15,7 +15,7 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Readiness of brokers that are well and that are not. */
+/** Readiness of working and of failing brokers. */
 class ReadinessIT {
     @TempDir
     Path folder;
@@ -53,18 +53,18 @@ class ReadinessIT {
         Broker.Listener hanging = new Broker.Listener() {
             @Override
             public void refused(Carrier carrier, Refusal refusal) {
-                throw new AssertionError("no guest comes");
+                throw new AssertionError("this test has no guest");
             }
 
             @Override
             public void sessionStarted(Carrier carrier, Duration time) {
-                throw new AssertionError("no guest comes");
+                throw new AssertionError("this test has no guest");
             }
 
             @Override
             public void workerStarted(Duration time) {
                 try {
-                    hang.await(); // on the event loop
+                    hang.await(); // blocks the event loop
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                 }
@@ -73,7 +73,7 @@ class ReadinessIT {
         Broker broker = Broker.start(TestBroker.config(folder, "normal", Map.of()), System.getenv(), hanging,
             TestBroker.DESCRIPTION_HASH);
         try {
-            TestBroker.await("the hang is seen", () -> Readiness.of(broker).reasons().stream()
+            TestBroker.await("the report of the blocked event loop", () -> Readiness.of(broker).reasons().stream()
                 .anyMatch(reason -> reason.startsWith("the event loop has not come round for ")));
             hang.countDown();
             TestBroker.await("readiness", () -> Readiness.of(broker).isReady());

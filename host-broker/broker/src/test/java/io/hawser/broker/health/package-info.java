@@ -1,2 +1,2 @@
-/** Tests of the broker: health. */
+/** Tests of the health checks. */
 package io.hawser.broker.health;

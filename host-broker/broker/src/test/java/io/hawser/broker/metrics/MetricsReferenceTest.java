@@ -27,7 +27,7 @@ class MetricsReferenceTest {
     @TempDir
     Path folder;
 
-    /** The labels of a metric; those without a sample here (no sensor, no token) are known from their declaration. */
+    /** The labels of a metric. A metric without a sample here (no sensor, no token) has its declared labels. */
     private static Set<String> labels(Collector.MetricFamilySamples metric, Map<String, List<String>> declared) {
         Set<String> labels = new LinkedHashSet<>(declared.getOrDefault(metric.name, List.of()));
         metric.samples.forEach(sample -> labels.addAll(sample.labelNames));

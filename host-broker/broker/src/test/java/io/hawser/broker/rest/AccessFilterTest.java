@@ -16,11 +16,11 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
-/** Which roles the filter lets through to an operation. */
+/** The roles that the filter admits to an operation. */
 class AccessFilterTest {
     private static final String NOBODY = "nobody";
 
-    /** Operations as openapi.yml could have them. */
+    /** Operations as openapi.yml could describe them. */
     interface Operations {
         @Anyone
         void open();
@@ -37,7 +37,7 @@ class AccessFilterTest {
         void forgotten();
     }
 
-    /** Their resource. */
+    /** The resource that implements the operations. */
     static final class Resource implements Operations {
         @Override
         public void open() {
@@ -59,7 +59,7 @@ class AccessFilterTest {
         public void forgotten() {
         }
 
-        /** An operation that no contract has. */
+        /** A method that is no operation of the contract. */
         public void stray() {
         }
     }

@@ -39,7 +39,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Who may do what, as a client sees it. */
+/** The permissions of each role, as a client sees them. */
 @QuarkusTest
 @QuarkusTestResource(FakeWorkers.class)
 class AccessIT {
@@ -55,7 +55,7 @@ class AccessIT {
 
     @BeforeEach
     void awaitGpu() {
-        TestBroker.await("the GPU", () -> !running.broker().vgpus().gpus().isEmpty());
+        TestBroker.await("the report of the GPU", () -> !running.broker().vgpus().gpus().isEmpty());
     }
 
     @BeforeEach
@@ -135,7 +135,7 @@ class AccessIT {
             .statusCode(413);
     }
 
-    /** The status of a request from a loopback address of its own. */
+    /** Sends a request from a loopback address of its own and returns the status. */
     private static int statusFrom(String source, String request) throws IOException {
         try (Socket socket = new Socket()) {
             socket.bind(new InetSocketAddress(InetAddress.ofLiteral(source), 0));

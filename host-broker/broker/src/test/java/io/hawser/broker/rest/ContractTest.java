@@ -39,22 +39,22 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** The code against openapi.yml, which comes first. */
+/** Compares the code with its contract, openapi.yml. */
 class ContractTest {
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
         int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
         "integer/int64", boolean.class, "boolean", List.class, "array",
         Double.class, "number/double", double.class, "number/double");
-    /** All shapes of the contract. */
+    /** The records of all schemas of the contract. */
     private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class, GpuInfo.class,
         SessionInfo.class, SessionInfo.Statistics.class, RegionInfo.class, RegionRequest.class, Problem.class, Me.class,
         LoginRequest.class, VgpuInfo.class, VgpuInfo.Owner.class, Event.class, Picture.class, Change.class,
         HistoryInfo.class, VgpuRequest.class, VgpuChange.class, TokenInfo.class, TokenRequest.class, NewToken.class,
         AuditEntry.class);
-    /** All interfaces whose operations are in the contract. */
+    /** The interfaces of all operations of the contract. */
     private static final List<Class<?>> APIS = List.of(BrokerApi.class, LoginApi.class, StreamApi.class, VgpuApi.class,
         AuditApi.class);
-    /** Fields that are left out where there is nothing to say. */
+    /** Fields that an answer omits when they have no value. */
     private static final Set<String> LEFT_OUT = Set.of("Change.broker");
     private static JsonNode contract;
 
@@ -123,7 +123,7 @@ class ContractTest {
             } else {
                 Set<String> always = written.keySet().stream().filter(field -> !LEFT_OUT.contains(name + "." + field))
                     .collect(Collectors.toCollection(TreeSet::new));
-                assertEquals(always, new TreeSet<>(required), name + ": every field is always there");
+                assertEquals(always, new TreeSet<>(required), name + ": the contract must require each field");
             }
         });
     }
@@ -137,7 +137,7 @@ class ContractTest {
             return "object";
         }
         JsonNode kind = property.get("type");
-        String type = kind.isArray() ? kind.get(0).asText() : kind.asText(); // the other is "null"
+        String type = kind.isArray() ? kind.get(0).asText() : kind.asText(); // the second type is "null"
         return type.equals("integer") || type.equals("number") ? type + "/" + property.get("format").asText() : type;
     }
 }

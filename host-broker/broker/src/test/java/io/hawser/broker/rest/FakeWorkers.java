@@ -18,9 +18,9 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
         return issuer;
     }
 
-    /** Waits for a worker, and until nothing is left of another test's guests, which leave when they like. */
+    /** Waits for a ready worker and for the end of other tests' guests. */
     public static void awaitIdle(Broker broker) {
-        TestBroker.await("a worker, and no session", () -> broker.pool().ready() > 0
+        TestBroker.await("a ready worker, and the end of all sessions", () -> broker.pool().ready() > 0
             && broker.sessions().list().isEmpty());
     }
 
@@ -32,7 +32,7 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
             return Map.of("hawser.oidc.issuer", issuer.url(), "hawser.state-dir", stateDir.toString(),
                 "hawser.worker.command", TestBroker.workerCommand("normal"), "hawser.worker.pool-size", "1",
                 "hawser.listen.handshake-timeout", TestBroker.HANDSHAKE_TIMEOUT,
-                "hawser.http.max-per-peer", "200"); // all tests are one peer, whose client leaves connections open
+                "hawser.http.max-per-peer", "200"); // all tests are one peer, whose client keeps connections open
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -41,6 +41,6 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
     @Override
     public void stop() {
         issuer.close();
-        // The broker frees the folder; what is in it is the test machine's to tidy.
+        // The broker releases the folder. The test machine deletes the folder's content.
     }
 }

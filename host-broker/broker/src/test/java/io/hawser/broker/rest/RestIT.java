@@ -33,7 +33,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The interface as a client sees it, with fake workers. */
+/** The REST interface as a client sees it, with fake workers. */
 @QuarkusTest
 @QuarkusTestResource(FakeWorkers.class)
 class RestIT {
@@ -76,7 +76,8 @@ class RestIT {
         admin().get("/api/v1/gpus").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("Fake GPU"))
             .body("[0].totalBytes", equalTo(1073741824)).body("[0].health", equalTo("ok"))
             .body("[0].index", equalTo(0));
-        TestBroker.await("figures", () -> running.broker().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
+        TestBroker.await("the GPU's reading",
+            () -> running.broker().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
         admin().get("/api/v1/gpus").then().body("[0].memoryUsedBytes", equalTo(0))
             .body("[0].utilizationPercent", equalTo(0)).body("[0]", hasKey("powerWatts"))
             .body("[0].powerWatts", nullValue());
@@ -90,7 +91,8 @@ class RestIT {
                 .body("[0].vgpu", equalTo("default"))
                 .body("[0].program", equalTo("vector?add")).body("[0].workerPid", greaterThan(0))
                 .extract().path("[0].id");
-            TestBroker.await("statistics", () -> running.broker().sessions().find(id).orElseThrow().statistics()
+            TestBroker.await("the session's statistics",
+                () -> running.broker().sessions().find(id).orElseThrow().statistics()
                 .calls() > 0);
             admin().get("/api/v1/sessions/" + id).then().statusCode(200).body("statistics.calls", equalTo(10));
             admin().delete("/api/v1/sessions/" + id).then().statusCode(204);
@@ -111,7 +113,7 @@ class RestIT {
             .body(containsString("hawser_session_start_seconds_bucket"))
             .body(containsString("hawser_refused_connections_total{carrier=\"tcp\",reason=\"token\"} "))
             .body(containsString("hawser_device_memory_bytes{kind=\"total\"} 1.073741824E9"));
-        assertTrue(running.broker().sessions().totals().calls() >= 10, "totals outlive their session");
+        assertTrue(running.broker().sessions().totals().calls() >= 10, "the totals must include the ended session");
     }
 
     @Test
@@ -132,7 +134,7 @@ class RestIT {
         admin().get("/q/metrics").then().body(containsString("hawser_regions{state=\"serving\"} 1.0"));
         admin().get("/api/v1/regions/one").then().statusCode(200).body("slotsInUse", equalTo(0));
         admin().delete("/api/v1/regions/one").then().statusCode(204);
-        assertTrue(Files.notExists(file), "the broker made it");
+        assertTrue(Files.notExists(file), "the broker must remove the file that it made");
         admin().delete("/api/v1/regions/one").then().statusCode(404).contentType("application/problem+json");
         admin().get("/api/v1/regions/one").then().statusCode(404);
         admin().get("/api/v1/regions").then().body("", hasSize(0));
@@ -161,7 +163,7 @@ class RestIT {
         }
         assertEquals("precious", Files.readString(disk));
         assertTrue(Files.notExists(missing));
-        assertTrue(Files.exists(Path.of("/dev/null")), "a device node stays");
+        assertTrue(Files.exists(Path.of("/dev/null")), "the broker must keep a device node");
     }
 
     @Test
@@ -184,9 +186,10 @@ class RestIT {
             .header("Content-Security-Policy", allOf(startsWith("default-src 'none'"), containsString(
                 "script-src 'self';"), containsString("style-src 'self';"), containsString("frame-ancestors 'none'")))
             .header("X-Content-Type-Options", equalTo("nosniff")).extract().asString();
-        assertTrue(page.contains("src=\"js/main.js\"") && !page.contains("://"), "no external resource");
+        assertTrue(page.contains("src=\"js/main.js\"") && !page.contains("://"),
+            "the page must load no external resource");
         assertFalse(page.contains("<style") || page.contains("style=") || Pattern.compile("<script(?![^>]* src=)")
-            .matcher(page).find(), "nothing inline, which the policy forbids");
+            .matcher(page).find(), "the policy forbids inline scripts and styles");
         for (String part : new String[] {"js/main.js", "js/views/overview.js", "css/base.css", "icon.svg"}) {
             given().get("/" + part).then().statusCode(200);
         }

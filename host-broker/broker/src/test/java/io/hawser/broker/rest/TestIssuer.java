@@ -15,9 +15,9 @@ import java.security.interfaces.RSAPublicKey;
 import java.util.Arrays;
 import java.util.Base64;
 
-/** A small issuer of OpenID Connect on the loopback interface: its description, its keys, and tokens signed by them. */
+/** A small OpenID Connect issuer on the loopback interface, with its description, its keys and signed tokens. */
 final class TestIssuer implements AutoCloseable {
-    /** Longer than any test takes. */
+    /** The lifetime of a token, longer than any test. */
     static final long GOOD_FOR_S = 3600;
 
     private final HttpServer server;

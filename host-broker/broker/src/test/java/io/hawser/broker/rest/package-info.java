@@ -1,2 +1,2 @@
-/** Tests of the broker: rest. */
+/** Tests of the REST interface. */
 package io.hawser.broker.rest;

@@ -19,7 +19,7 @@ class HubTest {
     private boolean may = true;
     private final Hub hub = new Hub(2, nowNs::get, wakes::incrementAndGet);
 
-    /** A client that takes what it asks for. */
+    /** A client that keeps the frames that it receives. */
     private static final class Taker implements Flow.Subscriber<Frame> {
         private final List<Frame> taken = new ArrayList<>();
         private Flow.Subscription subscription;
@@ -69,9 +69,9 @@ class HubTest {
     @Test
     void shouldGiveAPictureFirstAndThenWhatComes() {
         Taker taker = watch(10);
-        assertEquals(1, wakes.get(), "it asks for its picture");
+        assertEquals(1, wakes.get(), "a new client must request a picture");
         hub.send(change(1));
-        assertEquals(List.of(), taker.taken, "a change is of no use without a picture");
+        assertEquals(List.of(), taker.taken, "a client must get no change before its picture");
         hub.sendPictures(() -> PICTURE);
         hub.sendPictures(() -> PICTURE);
         hub.send(change(2));
@@ -86,10 +86,10 @@ class HubTest {
         for (int i = 0; i < 1000; i++) {
             hub.send(change(i));
         }
-        assertEquals(List.of(PICTURE, change(0)), slow.taken, "no more than it asked for");
-        assertEquals(1001, fast.taken.size(), "the others do not wait for it");
+        assertEquals(List.of(PICTURE, change(0)), slow.taken, "a slow client must get only the requested frames");
+        assertEquals(1001, fast.taken.size(), "the other client must not wait for the slow client");
         hub.sendPictures(() -> PICTURE);
-        assertEquals(2, slow.taken.size(), "no picture while it takes nothing");
+        assertEquals(2, slow.taken.size(), "a client without a request must get no picture");
         slow.subscription.request(2);
         hub.sendPictures(() -> PICTURE);
         hub.send(change(1000));

@@ -37,7 +37,7 @@ class NoticesTest {
         return List.of(things).stream().filter(type::isInstance).map(type::cast).toList();
     }
 
-    /** Kind, severity and text of what is told of the way from one to the other. */
+    /** Kind, severity and text of the notices about the change from one picture to another. */
     private List<String> told(Picture before, Picture after) {
         notices.compare(before, after);
         return log.take().stream().map(e -> e.kind() + " " + e.severity() + " " + e.text()).toList();

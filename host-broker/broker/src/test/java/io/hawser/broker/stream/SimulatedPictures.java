@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** A large broker for {@link StreamBenchmark}: all its sessions work all the time, so everything of theirs changes. */
+/** A large simulated broker for {@link StreamBenchmark}. All its sessions are busy, so each picture changes them. */
 @Alternative
 @ApplicationScoped
 public class SimulatedPictures implements PictureSource {

@@ -31,8 +31,9 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 /**
- * What pushing costs with 1,000 vGPUs and 200 busy sessions, which are simulated; no test, so it is only run by
- * {@code appliance/benchmark-stream}. Those who watch are processes of their own (curl), but the one that measures.
+ * Measures the cost of the stream with 1,000 vGPUs and 200 busy sessions, all simulated. Only
+ * {@code appliance/benchmark-stream} runs this class, which is no test. The clients are processes of their own (curl),
+ * except the client that measures the latency.
  */
 @QuarkusTest
 @QuarkusTestResource(FakeWorkers.class)
@@ -41,7 +42,7 @@ class StreamBenchmark {
     private static final int SECONDS = 20;
     private static final int EVENTS = 200;
 
-    /** With the large broker instead of the real one. */
+    /** Replaces the real broker's pictures by those of the large simulated broker. */
     public static class Large implements QuarkusTestProfile {
         @Override
         public Set<Class<?>> getEnabledAlternatives() {
@@ -71,12 +72,12 @@ class StreamBenchmark {
                         running.httpEndpoint() + "/api/v1/stream").redirectOutput(ProcessBuilder.Redirect.DISCARD)
                         .start());
                 }
-                TestBroker.await("those who watch", () -> watch.clients() == clients);
+                TestBroker.await("the connected clients", () -> watch.clients() == clients);
                 System.out.printf("watching %2d: broker %.1f %% of a core%n", clients, cpu(SECONDS));
             } finally {
                 watchers.forEach(Process::destroyForcibly);
             }
-            TestBroker.await("their leaving", () -> watch.clients() == 0);
+            TestBroker.await("the end of the clients", () -> watch.clients() == 0);
         }
         latency();
         System.out.printf("history of 200 busy vGPUs over a day: %.1f MiB%n", HistoryLoad.mebibytes(200));
@@ -88,7 +89,7 @@ class StreamBenchmark {
         return Files.readString(config.stateDir().resolve("admin.token")).strip();
     }
 
-    /** Processor time of the watching thread and of REST's over so many seconds, in percent of a core. */
+    /** Processor time of the watching thread and REST's threads over the given time, in percent of a core. */
     private double cpu(int seconds) throws InterruptedException {
         long before = cpuNs();
         long startNs = System.nanoTime();
@@ -108,7 +109,7 @@ class StreamBenchmark {
         return sum;
     }
 
-    /** From an event being added to a client having it, and how large pictures and changes are. */
+    /** Measures the time from an event to its arrival at a client, and the size of pictures and changes. */
     private void latency() throws Exception {
         HttpURLConnection connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream")
             .toURL().openConnection();
@@ -120,7 +121,7 @@ class StreamBenchmark {
             int change = length(lines, "change");
             long[] us = new long[EVENTS];
             for (int i = 0; i < EVENTS; i++) {
-                TimeUnit.MILLISECONDS.sleep(73); // not in step with the changes; below the limit of a flood
+                TimeUnit.MILLISECONDS.sleep(73); // out of step with the changes, and below the rate of a flood
                 long sentNs = System.nanoTime();
                 watch.events().add(Event.Kind.values()[i % 7], Event.Severity.INFO, "", 0, "probe " + i);
                 String mark = "probe " + i + "\"";

@@ -49,7 +49,7 @@ class StreamIT {
     @Inject
     Watch watch;
 
-    /** A stream as it comes. */
+    /** A client that reads the stream. */
     private final class Watcher implements AutoCloseable {
         private final HttpURLConnection connection;
         private final BufferedReader lines;
@@ -66,7 +66,7 @@ class StreamIT {
             lines = new BufferedReader(new InputStreamReader(connection.getInputStream(), StandardCharsets.UTF_8));
         }
 
-        /** The next event's data, with its name in {@code is}; null for a comment. */
+        /** The next event, with its name in {@code is} and its data in {@code of}; null for a comment. */
         JsonNode next() throws IOException {
             String name = "";
             StringBuilder data = new StringBuilder();
@@ -84,7 +84,7 @@ class StreamIT {
             return JSON.createObjectNode().put("is", name).set("of", JSON.readTree(data.toString()));
         }
 
-        /** The first that fits, of what has come or comes: a change and the event of it come in any order. */
+        /** The first fitting event, received or still to come, since a change and its notice arrive in any order. */
         JsonNode any(String name, Predicate<JsonNode> fits) throws IOException {
             long deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LIMIT_MS);
             for (int i = 0; i < seen.size() || System.nanoTime() < deadlineNs; i++) {
@@ -96,7 +96,7 @@ class StreamIT {
                     return frame.get("of");
                 }
             }
-            throw new AssertionError("never came: " + name + " among " + seen);
+            throw new AssertionError("the event must come: " + name + " among " + seen);
         }
 
         @Override
@@ -150,7 +150,7 @@ class StreamIT {
                 "the administrator ended the session"));
             watcher.any("change", c -> any(c.get("removedSessions"), removed -> removed.asLong() == id));
         }
-        TestBroker.await("its leaving", () -> watch.clients() == 0);
+        TestBroker.await("the end of the client", () -> watch.clients() == 0);
     }
 
     @Test
@@ -214,15 +214,15 @@ class StreamIT {
             assertTrue(lines.readLine().startsWith("event:"));
             given().cookie("hawser_session", cookie).header("X-Hawser-Request", "1").delete("/api/v1/login").then()
                 .statusCode(204);
-            // At the next look, which is each 15 s; a stream that goes on would have a heartbeat past the limit.
+            // The broker checks the login each 15 s. A stream that continues would exceed the limit of heartbeats.
             int heartbeats = 0;
             String line;
             while ((line = lines.readLine()) != null) {
                 heartbeats += line.startsWith(":") ? 1 : 0;
-                assertTrue(heartbeats < 3, "it goes on");
+                assertTrue(heartbeats < 3, "the stream must end with the login");
             }
         }
-        TestBroker.await("its end", () -> watch.clients() == 0);
+        TestBroker.await("the end of the client", () -> watch.clients() == 0);
         given().cookie("hawser_session", cookie).get("/api/v1/stream").then().statusCode(401);
     }
 
@@ -233,12 +233,12 @@ class StreamIT {
             for (int i = 0; i < config.stream().maxClients(); i++) {
                 watchers.add(new Watcher());
             }
-            TestBroker.await("all of them", () -> watch.clients() == config.stream().maxClients());
+            TestBroker.await("all clients", () -> watch.clients() == config.stream().maxClients());
             admin().get("/api/v1/stream").then().statusCode(503).contentType("application/problem+json")
                 .body("detail", containsString("hawser.stream.max-clients"));
         } finally {
             watchers.forEach(Watcher::close);
         }
-        TestBroker.await("their leaving", () -> watch.clients() == 0);
+        TestBroker.await("the end of the clients", () -> watch.clients() == 0);
     }
 }

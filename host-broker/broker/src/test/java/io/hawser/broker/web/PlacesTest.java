@@ -11,7 +11,7 @@ class PlacesTest {
     private final Places places = new Places(16, 8, 4);
     private int peers;
 
-    /** Connects until there is no place, each time as a peer of its own; the places. */
+    /** Enters as a new peer each time until no place is free, and returns the places. */
     private List<Places.Place> fill(Standing standing) {
         List<Places.Place> taken = new ArrayList<>();
         while (places.enter("peer " + peers++, standing) instanceof Places.Place place) {
@@ -32,7 +32,7 @@ class PlacesTest {
         taken.getFirst().release();
         taken.getFirst().release();
         assertInstanceOf(Places.Place.class, places.enter("a", Standing.TRUSTED));
-        assertInstanceOf(Places.Full.class, places.enter("a", Standing.TRUSTED), "a place comes back once");
+        assertInstanceOf(Places.Full.class, places.enter("a", Standing.TRUSTED), "a second release must free no place");
     }
 
     @Test

@@ -47,7 +47,7 @@ class WebDoorTest {
         assertNotNull(enter(door, "192.0.2.1"));
         assertNull(enter(door, "192.0.2.1"));
         assertEquals(1, refused(WebRefusal.PEER));
-        assertNull(enter(door, "192.0.2.2"), "the other places are reserved");
+        assertNull(enter(door, "192.0.2.2"), "the other places must stay reserved");
         assertEquals(1, refused(WebRefusal.PLACES));
         assertNotNull(enter(door, "192.0.2.9"));
     }
