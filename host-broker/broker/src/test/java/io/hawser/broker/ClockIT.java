@@ -24,10 +24,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The packaged broker while its wall clock jumps by a day, both ways. */
+/** The packaged broker while its wall clock jumps forward and back by a day. */
 class ClockIT {
     private static final Duration DAY = Duration.ofDays(1);
-    /** What would end by a wall clock does so within this: the broker looks each second or more often. */
+    /** A deadline on the wall clock would expire within this time: the broker checks at least once a second. */
     private static final int LOOKS_MS = 2000;
 
     @TempDir
@@ -52,13 +52,14 @@ class ClockIT {
         }
     }
 
-    /** The broker's own idea of the time is so far from ours. */
+    /** Sets the broker's wall clock ahead of the test's clock, and checks that the broker follows. */
     private void jump(Duration ahead) throws IOException {
         clock.set(ahead);
         String name = "made-" + Math.abs(ahead.toDays()) + (ahead.isNegative() ? "-ago" : "-ahead");
         JsonNode made = json(broker.request("POST", "/api/v1/vgpus", "{\"name\":\"" + name + "\"}"), 201);
         Duration seen = Duration.between(Instant.now(), Instant.parse(made.get("created").asText()));
-        assertTrue(seen.minus(ahead).abs().compareTo(Duration.ofHours(1)) < 0, "the clock has jumped: " + seen);
+        assertTrue(seen.minus(ahead).abs().compareTo(Duration.ofHours(1)) < 0,
+            "the broker's clock must have jumped: " + seen);
     }
 
     private static JsonNode json(HttpResponse<String> answer, int status) throws IOException {
@@ -102,7 +103,7 @@ class ClockIT {
             TestGuest halfOpen = new TestGuest(broker.awaitEndpoints().get("guest").asText())) {
             for (Duration ahead : List.of(DAY, DAY.negated(), Duration.ZERO)) {
                 jump(ahead);
-                // A session, a login or a half-open connection that is timed by it would be gone by then.
+                // By then, a session, a login or a half-open connection with a wall-clock deadline would have ended.
                 halfOpen.socket().setSoTimeout(LOOKS_MS);
                 assertThrows(SocketTimeoutException.class, () -> halfOpen.socket().getInputStream().read(), "closed");
                 assertGoesOn(session, "session " + ahead);
@@ -114,7 +115,7 @@ class ClockIT {
                 broker.session(forEver).close();
                 assertTokenEndsByTheWallClock(forAnHour, ahead);
                 assertHistory(beganNs, ahead);
-                TestBroker.await("the ends of the sessions", () -> {
+                TestBroker.await("the end of the new sessions", () -> {
                     try {
                         return json(broker.request("GET", "/api/v1/sessions", ""), 200).size() == 2;
                     } catch (IOException e) {
@@ -137,18 +138,19 @@ class ClockIT {
         }
     }
 
-    /** As many points as seconds that the broker has run, and none for the day that was skipped. */
+    /** The history has a point for each second that the broker has run, and none for the skipped day. */
     private void assertHistory(long beganNs, Duration ahead) throws IOException {
         long ranSeconds = TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - beganNs);
         JsonNode history = json(broker.request("GET", "/api/v1/history?seconds=600", ""), 200);
         int points = history.get("sessions").size();
         assertTrue(points >= Math.min(ranSeconds - 5, 590) && points <= 600, "points=" + points + " s=" + ranSeconds);
         JsonNode last = history.get("sessions").get(points - 2);
-        assertTrue(last.isNumber() && last.asDouble() >= 1, "the sessions go on in it: " + history.get("sessions"));
+        assertTrue(last.isNumber() && last.asDouble() >= 1,
+            "the history must show the running sessions: " + history.get("sessions"));
         Instant end = Instant.parse(history.get("from").asText()).plusSeconds((long) points
             * history.get("stepSeconds").asInt());
         assertTrue(Duration.between(Instant.now(), end).minus(ahead).abs().compareTo(Duration.ofMinutes(5)) < 0,
-            "it ends now, as the clock has it: " + end);
+            "the history must end at the time of the broker's clock: " + end);
     }
 
     @Test

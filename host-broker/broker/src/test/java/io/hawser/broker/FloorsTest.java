@@ -7,7 +7,7 @@ class FloorsTest {
     @Test
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.broker")
-            .floor("model", "posix", "machine") // values, system calls, what the machine has
+            .floor("model", "posix", "machine") // values, system calls, properties of the machine
             .floor("config", "nvml", "token")
             .floor("jail", "store", "access")
             .floor("pool", "vgpu")

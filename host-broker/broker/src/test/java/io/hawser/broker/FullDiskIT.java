@@ -18,7 +18,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The packaged broker on a disk that is full, and that is not any more. */
+/** The packaged broker while its disk is full and after the disk has room again. */
 class FullDiskIT {
     private static final int DISK_KIBIBYTES = 2048;
     private static final int REFUSED = 4;
@@ -77,20 +77,20 @@ class FullDiskIT {
                 try (TestGuest goesOn = broker.session(token)) {
                     disk.fill();
                     refuse();
-                    assertEquals(1, sessions(), "it goes on");
+                    assertEquals(1, sessions(), "the session must survive the full disk");
                     try (TestGuest comes = broker.session(token)) {
-                        assertEquals(2, sessions(), "a new one starts");
+                        assertEquals(2, sessions(), "a new session must start");
                         refuse();
                         disk.free();
-                        // The next attempt is at most two seconds after the last one.
-                        TestBroker.await("a change", () -> make("after").statusCode() == 201);
+                        // The broker tries again within two seconds.
+                        TestBroker.await("a successful change", () -> make("after").statusCode() == 201);
                         answered.add("after");
                         String ready = ready();
                         assertFalse(ready.contains("takes no changes"), ready);
-                        assertEquals(2, sessions(), "both go on");
+                        assertEquals(2, sessions(), "both sessions must continue");
                     }
                 }
-                // What was refused has left nothing behind, neither in memory nor in the database.
+                // A refused vGPU has left nothing behind, neither in memory nor in the database.
                 for (String name : refused) {
                     assertEquals(201, make(name).statusCode());
                     assertEquals(204, broker.request("DELETE", "/api/v1/vgpus/" + name, "").statusCode());
@@ -106,15 +106,15 @@ class FullDiskIT {
     }
 
     /**
-     * Makes vGPUs until some were refused, all for the same reason, and health tells; until H2's file has no room for
-     * others, however small.
+     * Makes vGPUs until the broker has refused {@link #REFUSED} of them for the full disk and the health check reports
+     * the cause. H2's file then has no room for another vGPU.
      */
     private void refuse() throws IOException {
         int before = refused.size();
         boolean told = false;
         for (int i = 0; refused.size() < before + REFUSED || !told; i++) {
-            assertTrue(i < MAX_MADE, () -> "made on a full disk: " + answered + log());
-            disk.fill(); // what H2 may have given back
+            assertTrue(i < MAX_MADE, () -> "vGPUs that the broker made on a full disk: " + answered + log());
+            disk.fill(); // takes the blocks that H2 may have freed
             String name = "full" + before + "-" + i;
             HttpResponse<String> answer = make(name);
             if (answer.statusCode() == 201) {
@@ -124,14 +124,14 @@ class FullDiskIT {
             refused.add(name);
             assertEquals(503, answer.statusCode(), answer.body());
             assertTrue(answer.body().contains("No space left on device"), answer.body());
-            assertEquals(answered, names(), "as before");
+            assertEquals(answered, names(), "a refused change must not change the list");
             HttpResponse<String> audit = broker.request("GET", "/api/v1/audit", "");
-            assertEquals(200, audit.statusCode(), () -> "the database can be read: " + audit.body() + log());
+            assertEquals(200, audit.statusCode(), () -> "the database must stay readable: " + audit.body() + log());
             told |= ready().contains("the database takes no changes: No space left on device");
         }
     }
 
-    /** What health says, of a broker that is ready; health does not wait for as long as a slow disk may take. */
+    /** Returns the readiness check's answer. Asks again while the check reports that the database has not answered. */
     private String ready() {
         String[] said = {""};
         TestBroker.await("an answer of the database", () -> {

@@ -12,12 +12,12 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.Map;
 
-/** A wall clock for a process that jumps when a test says so, made of jumping_clock.c. */
+/** A library, made of jumping_clock.c, with which a test sets the wall clock of a running process. */
 final class JumpingClock {
     private final Path library;
     private final Path file;
 
-    /** Compiles it; it is right at first. */
+    /** Compiles the library. The clock is right at first. */
     JumpingClock(Path folder) throws IOException, InterruptedException {
         library = folder.resolve("libjumping_clock.so");
         file = folder.resolve("ahead");
@@ -28,12 +28,12 @@ final class JumpingClock {
         assertEquals(0, gcc.waitFor(), output);
     }
 
-    /** What a process needs in its environment. */
+    /** Environment variables that make a process use the clock. */
     Map<String, String> environment() {
         return Map.of("LD_PRELOAD", library.toString(), "HAWSER_JUMPING_CLOCK", file.toString());
     }
 
-    /** Is so far ahead of the kernel's from now on; behind when negative. */
+    /** Sets the clock ahead of the kernel's, or behind where the duration is negative. */
     void set(Duration ahead) throws IOException {
         ByteBuffer seconds = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.nativeOrder());
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {

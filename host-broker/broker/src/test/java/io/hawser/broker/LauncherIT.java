@@ -76,7 +76,8 @@ class LauncherIT {
                 assertEquals(1, second.awaitExit());
                 assertTrue(second.output().contains("hawser-broker: another broker uses the state folder"),
                     second.output());
-                assertFalse(second.output().contains("\tat "), "one line, no stack trace: " + second.output());
+                assertFalse(second.output().contains("\tat "),
+                    "the error must be one line without a stack trace: " + second.output());
             }
             awaitHealth(broker, "ready", "\"UP\"");
             TestGuest guest = new TestGuest(endpoints.get("guest").asText());
@@ -85,14 +86,15 @@ class LauncherIT {
             List<ProcessHandle> workers = children(broker.pid());
             assertFalse(workers.isEmpty());
             broker.terminate();
-            assertTrue(guest.closed(), "the session ends with the broker");
-            // 143: 128 + SIGTERM, as Java has it.
+            assertTrue(guest.closed(), "the session must end with the broker");
+            // Java exits with 128 + SIGTERM (15).
             assertEquals(143, broker.awaitExit());
-            assertTrue(workers.stream().noneMatch(ProcessHandle::isAlive), "no worker is left");
+            assertTrue(workers.stream().noneMatch(ProcessHandle::isAlive), "no worker may outlive the broker");
             assertFalse(Files.exists(stateDir.resolve("endpoints.json")));
             assertTrue(broker.output().contains("Hawser broker is ready: guests=" + endpoints.get("guest").asText()),
                 broker.output());
-            assertFalse(broker.output().contains(TestGuest.secret(stateDir)), "no secret in the log");
+            assertFalse(broker.output().contains(TestGuest.secret(stateDir)),
+                "the log must not contain the token's secret");
             guest.close();
         }
     }
@@ -104,8 +106,9 @@ class LauncherIT {
             assertEquals(1, broker.awaitExit());
             assertTrue(broker.output().contains("hawser-broker: hawser.http.max-per-peer must be between 1 and "
                 + "2147483647: value=0"), broker.output());
-            assertFalse(broker.output().contains("\tat "), "one line, no stack trace: " + broker.output());
-            assertFalse(Files.exists(stateDir.resolve("broker.mv.db")), "nothing has started");
+            assertFalse(broker.output().contains("\tat "),
+                "the error must be one line without a stack trace: " + broker.output());
+            assertFalse(Files.exists(stateDir.resolve("broker.mv.db")), "the broker must not have created a database");
         }
     }
 
@@ -139,11 +142,11 @@ class LauncherIT {
             awaitHealth(broker, "ready", "\"UP\"");
             nvml.tell("lost0");
             awaitHealth(broker, "ready", "GPU " + FakeNvml.GPU_0 + ": it fell off the bus");
-            assertTrue(health(broker, "ready").contains("\"UP\""), "guests can have the other GPU");
+            assertTrue(health(broker, "ready").contains("\"UP\""), "guests can use the other GPU");
             nvml.tell("lost0 xid=79");
             awaitHealth(broker, "ready", "no GPU can be used");
             assertTrue(health(broker, "ready").contains("\"DOWN\""));
-            assertTrue(health(broker, "live").contains("\"UP\""), "a new start would not mend it");
+            assertTrue(health(broker, "live").contains("\"UP\""), "a restart would not repair the GPU");
             broker.terminate();
             broker.awaitExit();
         }

@@ -28,13 +28,13 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The metrics of a broker process with fake GPUs: their form, their values, and who relies on their names. */
+/** The metrics of a broker process with fake GPUs: format, values, and the names that dashboard and alerts use. */
 class MetricsIT {
     private static final Pattern LINE = Pattern.compile("([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\\{(.*)})? (\\S+)");
     private static final Pattern LABEL = Pattern.compile("([a-zA-Z_]\\w*)=\"((?:[^\"\\\\]|\\\\.)*)\",?");
     private static final Pattern USED = Pattern.compile("\\bhawser_[a-z0-9_]+");
     private static final Path GRAFANA = Path.of("../../appliance/grafana");
-    /** Units that are not base units, and types in names: what promtool's linter finds. */
+    /** Names with other units than base units, or with types, which promtool's linter rejects. */
     private static final Pattern NOT_BASE = Pattern.compile(
         ".*_(milliseconds|ms|microseconds|minutes|hours|kilobytes|megabytes|mib|gib|percent|milliwatts|mw|fahrenheit"
             + "|gauge|counter|histogram|summary)(_.*)?");
@@ -52,7 +52,7 @@ class MetricsIT {
         broker = new RealProcess(folder, "metrics", stateDir, Map.of("LD_LIBRARY_PATH", folder.toString()),
             "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"));
         endpoints = broker.awaitEndpoints();
-        TestBroker.await("figures of the GPUs", () -> scrape().contains("hawser_gpu_power_watts{"));
+        TestBroker.await("the GPUs' metrics", () -> scrape().contains("hawser_gpu_power_watts{"));
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
             guest.handshake("default", TestGuest.secret(stateDir), Description.HASH);
             assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
@@ -72,18 +72,18 @@ class MetricsIT {
     }
 
     private static String scrape() {
-        // Else the form would be another one, OpenMetrics.
+        // Without this media type the broker would answer in the OpenMetrics format.
         HttpResponse<String> response = broker.request("GET", "/q/metrics", "", "text/plain");
         assertEquals(200, response.statusCode(), response.body());
         return response.body().replace(",}", "}");
     }
 
-    /** The lines of ours without comments. */
+    /** The samples of the broker's own metrics. */
     private static List<Matcher> samples() {
         List<Matcher> samples = new ArrayList<>();
         exposition.lines().filter(line -> line.startsWith("hawser_")).forEach(line -> {
             Matcher matcher = LINE.matcher(line);
-            assertTrue(matcher.matches(), "no sample: " + line);
+            assertTrue(matcher.matches(), "the line must be a sample: " + line);
             samples.add(matcher);
         });
         return samples;
@@ -93,7 +93,8 @@ class MetricsIT {
         Map<String, String> comments = new HashMap<>();
         exposition.lines().filter(line -> line.startsWith("# " + kind + " hawser_")).forEach(line -> {
             String[] parts = line.split(" ", 4);
-            assertEquals(null, comments.put(parts[2], parts.length < 4 ? "" : parts[3]), "twice: " + line);
+            assertEquals(null, comments.put(parts[2], parts.length < 4 ? "" : parts[3]),
+                "a duplicate comment: " + line);
         });
         return comments;
     }
@@ -119,15 +120,15 @@ class MetricsIT {
         for (Matcher sample : samples()) {
             String family = types.containsKey(sample.group(1)) ? sample.group(1)
                 : sample.group(1).replaceFirst("_(bucket|count|sum)$", "");
-            assertTrue(types.containsKey(family), "no type: " + sample.group());
-            assertTrue(seen.add(sample.group(1) + "{" + sample.group(2)), "twice: " + sample.group());
+            assertTrue(types.containsKey(family), "the sample must have a type: " + sample.group());
+            assertTrue(seen.add(sample.group(1) + "{" + sample.group(2)), "a duplicate sample: " + sample.group());
             assertTrue(Double.isFinite(Double.parseDouble(sample.group(3))), sample.group());
             String rest = sample.group(2) == null ? "" : LABEL.matcher(sample.group(2)).replaceAll("");
-            assertEquals("", rest, "labels: " + sample.group());
+            assertEquals("", rest, "the labels must be well-formed: " + sample.group());
         }
         for (String name : types.keySet().stream().filter(n -> types.get(n).equals("histogram")).toList()) {
             assertTrue(exposition.lines().anyMatch(l -> l.startsWith(name + "_bucket") && l.contains("le=\"+Inf\"")),
-                name + ": a bucket for all");
+                name + ": must have the bucket +Inf");
         }
     }
 

@@ -25,7 +25,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** vGPUs on two GPUs: with real workers of the software GPU, and when one GPU goes away. */
+/** vGPUs on two GPUs, with real workers of the software GPU, and the loss of one GPU. */
 class PlacementIT {
     @TempDir
     Path folder;
@@ -42,7 +42,7 @@ class PlacementIT {
         }
     }
 
-    /** How many GPUs a guest with a new token of a vGPU has, as its worker tells it. */
+    /** Makes a token of a vGPU, and returns the number of GPUs that the worker reports to a guest with this token. */
     private int devices(JsonNode endpoints, String vgpu) throws Exception {
         String[] token = request(endpoints, 201, "POST", "/api/v1/vgpus/" + vgpu + "/tokens", "{}").get("token")
             .asText().split("\\.", 2);
@@ -107,17 +107,18 @@ class PlacementIT {
             try (TestGuest guest = guest(broker, token)) {
                 assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
                 broker.onLoop(() -> broker.setGpus(both.stream().filter(d -> !d.uuid().equals(lost)).toList()));
-                assertTrue(guest.closed(), "its GPU is gone");
+                assertTrue(guest.closed(), "the session must end with its GPU");
             }
             TestBroker.await("the end of its session", () -> broker.sessions().list().isEmpty());
             assertEquals(VgpuState.UNPLACED, broker.vgpus().find("fixed").orElseThrow().state());
             assertEquals(List.of(both.getFirst().uuid()), broker.vgpus().find(moved).orElseThrow().placedGpus());
             try (TestGuest guest = guest(broker, token); TestGuest none = guest(broker, stuck)) {
-                assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode(), "on the other GPU");
+                assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode(),
+                    "the vGPU must have moved to the other GPU");
                 assertTrue(none.receive().refusedMessage().contains("must be there: vgpu=fixed gpu=" + lost));
                 broker.onLoop(() -> broker.setGpus(both));
                 assertEquals(fixed.placedGpus(), broker.vgpus().find("fixed").orElseThrow().placedGpus());
-                assertEquals(1, broker.sessions().list().size(), "who has moved stays");
+                assertEquals(1, broker.sessions().list().size(), "the session of the moved vGPU must continue");
             }
         }
     }

@@ -23,12 +23,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 
-/** A broker started by its launcher, as a user starts it. */
+/** A broker process, started through its launcher as a user starts it. */
 final class RealProcess implements AutoCloseable {
     private static final Duration HTTP_LIMIT = Duration.ofSeconds(120);
     private static final long END_LIMIT_S = 180;
     private static final long DUMP_LIMIT_NS = TimeUnit.SECONDS.toNanos(10);
-    private static final String DUMP_END = "JNI global refs"; // OpenJDK's last lines of a dump begin so
+    private static final String DUMP_END = "JNI global refs"; // the last lines of OpenJDK's thread dump begin with this
     private static final Set<RealProcess> RUNNING = ConcurrentHashMap.newKeySet();
 
     private final HttpClient client = HttpClient.newHttpClient();
@@ -45,7 +45,7 @@ final class RealProcess implements AutoCloseable {
         this(folder, name, List.of(), stateDir, stateDir, environment, settings);
     }
 
-    /** One whose state folder is on that disk. */
+    /** Starts a broker whose state folder is on the given disk. */
     RealProcess(Path folder, String name, SmallDisk disk, String... settings) throws IOException {
         this(folder, name, disk.prefix(), disk.folder(), disk.fromOutside(), Map.of(), settings);
     }
@@ -58,7 +58,7 @@ final class RealProcess implements AutoCloseable {
         command.addAll(List.of(launcher().toString(), "-Dhawser.state-dir=" + stateDirInside,
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.listen.handshake-timeout="
             + TestBroker.HANDSHAKE_TIMEOUT));
-        command.addAll(List.of(settings)); // Java takes the last of two
+        command.addAll(List.of(settings)); // of two settings with the same name, Java takes the last
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
         builder.environment().putAll(environment);
@@ -66,13 +66,13 @@ final class RealProcess implements AutoCloseable {
         RUNNING.add(this);
     }
 
-    /** What the threads of the brokers that run do, for whoever has waited in vain; empty when none runs. */
+    /** Thread dumps of all running brokers, for the message of an expired wait. Empty when no broker runs. */
     static String threadDumps() {
         return RUNNING.stream().filter(broker -> broker.process.isAlive()).map(RealProcess::threadDump)
             .collect(Collectors.joining());
     }
 
-    /** By a signal, which a JVM answers whose threads hang. Without virtual threads. */
+    /** Requests a thread dump by a signal, which works while the JVM's threads hang. Omits virtual threads. */
     private String threadDump() {
         try {
             String before = output();
@@ -92,12 +92,12 @@ final class RealProcess implements AutoCloseable {
         }
     }
 
-    /** Asks as the admin; fails with the broker's threads when there is no answer in time. */
+    /** Sends a request with the admin token. A timeout fails the test with the broker's thread dump. */
     HttpResponse<String> request(String method, String path, String body) {
         return request(method, path, body, "application/json");
     }
 
-    /** The same for an answer of some type. */
+    /** Sends a request with the admin token and accepts an answer of the given media type. */
     HttpResponse<String> request(String method, String path, String body, String accepted) {
         try {
             return request(path, "Bearer " + Files.readString(stateDir.resolve("admin.token")).strip(),
@@ -109,10 +109,10 @@ final class RealProcess implements AutoCloseable {
     }
 
     /**
-     * Asks.
+     * Sends a request.
      *
-     * @param authorization null for nobody.
-     * @param more what else the request has.
+     * @param authorization the Authorization header; null for a request without one.
+     * @param more adds the method, the body and other headers.
      */
     HttpResponse<String> request(String path, String authorization, UnaryOperator<HttpRequest.Builder> more) {
         try {
@@ -123,7 +123,7 @@ final class RealProcess implements AutoCloseable {
             }
             return client.send(more.apply(request).build(), HttpResponse.BodyHandlers.ofString());
         } catch (HttpTimeoutException e) {
-            throw new AssertionError("no answer: " + path + threadDumps(), e);
+            throw new AssertionError("the broker has not answered in time: " + path + threadDumps(), e);
         } catch (IOException e) {
             throw new AssertionError(path, e);
         } catch (InterruptedException e) {
@@ -132,7 +132,7 @@ final class RealProcess implements AutoCloseable {
         }
     }
 
-    /** Begins a guest's handshake with a token; sends the proof and nothing more. */
+    /** Connects a guest and sends its handshake up to the proof, without waiting for the answer. */
     TestGuest guest(String token) throws IOException {
         String[] parts = token.split("\\.", 2);
         TestGuest guest = new TestGuest(awaitEndpoints().get("guest").asText());
@@ -140,21 +140,22 @@ final class RealProcess implements AutoCloseable {
         return guest;
     }
 
-    /** A guest that has a session. */
+    /** Connects a guest and waits until it has a session. */
     TestGuest session(String token) throws IOException {
         TestGuest guest = guest(token);
         int opcode = guest.receive().opcode();
         if (opcode != RecordLayout.CONTROL_WELCOME) {
             guest.close();
-            throw new AssertionError("not welcome: opcode=" + opcode);
+            throw new AssertionError("the broker must answer WELCOME: opcode=" + opcode);
         }
         return guest;
     }
 
-    /** Waits until it knows its GPU and the vGPU {@code default} is placed. */
+    /** Waits until the broker has placed the vGPU {@code default} on a GPU. */
     void awaitReady() throws IOException {
         awaitEndpoints();
-        TestBroker.await("the GPU", () -> request("GET", "/api/v1/vgpus/default", "").body().contains("\"ready\""));
+        TestBroker.await("the placement of the vGPU default",
+            () -> request("GET", "/api/v1/vgpus/default", "").body().contains("\"ready\""));
     }
 
     static Path launcher() {
@@ -177,7 +178,7 @@ final class RealProcess implements AutoCloseable {
         return process.exitValue();
     }
 
-    /** SIGTERM. */
+    /** Sends SIGTERM. */
     void terminate() {
         process.destroy();
     }
@@ -190,7 +191,7 @@ final class RealProcess implements AutoCloseable {
         return Files.readString(log);
     }
 
-    /** SIGKILL; nothing of it is left when this returns, not even its hold of files that the next one opens. */
+    /** Sends SIGKILL and waits for the end, so that the next broker can open the same files. */
     @Override
     public void close() {
         RUNNING.remove(this);

@@ -21,7 +21,7 @@ import java.util.concurrent.ConcurrentSkipListSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A packaged broker that is killed at any moment, and its database. */
+/** The database of a packaged broker that SIGKILL ends at any moment. */
 class RestartIT {
     private static final int ROUNDS = 3;
 
@@ -35,7 +35,7 @@ class RestartIT {
     }
 
     private RealProcess start(int round) throws IOException {
-        // The last one has died with its file there.
+        // The killed broker of the last round has left its file behind.
         Files.deleteIfExists(stateDir().resolve("endpoints.json"));
         return new RealProcess(folder, "broker" + round, stateDir(), "-Dhawser.worker.pool-size=1",
             "-Dhawser.worker.command=" + TestBroker.workerCommand("normal"));
@@ -68,7 +68,7 @@ class RestartIT {
         });
     }
 
-    /** Makes one after the other until the broker is gone; each name first among those begun, then among those made. */
+    /** Makes vGPUs until the broker is gone. Adds a name to begun before the request and to made after the answer. */
     private Thread maker(JsonNode endpoints, int round, Set<String> begun, Set<String> made) {
         return Thread.ofPlatform().start(() -> {
             for (int i = 0; ; i++) {
@@ -96,8 +96,9 @@ class RestartIT {
                 JsonNode endpoints = broker.awaitEndpoints();
                 awaitGpu(endpoints);
                 Set<String> there = names(endpoints);
-                assertTrue(there.containsAll(made), () -> "all that it has answered: made=" + made + " there=" + there);
-                assertTrue(begun.containsAll(there), () -> "and nothing else: " + there);
+                assertTrue(there.containsAll(made),
+                    () -> "each confirmed vGPU must exist: made=" + made + " there=" + there);
+                assertTrue(begun.containsAll(there), () -> "each vGPU must have been requested: " + there);
                 if (round > 0) {
                     assertLetsIn(endpoints, token);
                     assertEquals(204, request(endpoints, "DELETE", "/api/v1/vgpus/r" + (round - 1) + "-0?force=true",
@@ -107,11 +108,11 @@ class RestartIT {
                 }
                 int before = made.size();
                 Thread maker = maker(endpoints, round, begun, made);
-                TestBroker.await("some to be made", () -> made.size() >= before + 5);
+                TestBroker.await("five new vGPUs", () -> made.size() >= before + 5);
                 HttpResponse<String> answer = request(endpoints, "POST", "/api/v1/vgpus/r" + round + "-1/tokens", "{}");
                 assertEquals(201, answer.statusCode(), answer.body());
                 token = new ObjectMapper().readTree(answer.body()).get("token").asText();
-                broker.close(); // SIGKILL, in the middle of what the maker has asked for
+                broker.close(); // SIGKILL, during a request of the maker
                 maker.join();
                 broker.awaitExit();
             }

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 
-/** A disk of few bytes, in user and mount namespaces of its own: no root is needed. It is gone when this is closed. */
+/** A small tmpfs that exists until close. Its own user and mount namespaces make it usable without root. */
 final class SmallDisk implements AutoCloseable {
     private final Process holder;
     private final Path folder;
@@ -21,11 +21,11 @@ final class SmallDisk implements AutoCloseable {
     }
 
     /**
-     * Makes one at a folder that is there; nobody outside sees it there. Skips the test where users may have no
-     * namespaces.
+     * Mounts a disk on an existing folder, visible only inside the namespaces. Skips the test where users may not
+     * create namespaces.
      */
     static SmallDisk at(Path folder, int kibibytes) throws IOException {
-        // Ends with its standard input, which ends with the tests.
+        // The process ends at the end of its standard input, and so with the tests.
         Process holder = new ProcessBuilder("unshare", "-Urm", "sh", "-c", "mount -t tmpfs -o size=" + kibibytes
             + "k,mode=0700 hawser-test \"$0\" && echo mounted && exec cat", folder.toString())
             .redirectErrorStream(true).start();
@@ -38,23 +38,23 @@ final class SmallDisk implements AutoCloseable {
         return new SmallDisk(holder, folder);
     }
 
-    /** What starts a command that sees the disk, in this process' working directory. */
+    /** Prefix that makes a command line run inside the namespaces, in this process' working directory. */
     List<String> prefix() {
         return List.of("nsenter", "--preserve-credentials", "-U", "-m", "-t", Long.toString(holder.pid()), "sh", "-c",
             "cd \"$0\" && exec \"$@\"", Path.of("").toAbsolutePath().toString());
     }
 
-    /** Where it is for those that see it. */
+    /** The disk's folder for processes inside the namespaces. */
     Path folder() {
         return folder;
     }
 
-    /** Its folder for processes that do not see it. */
+    /** The disk's folder for processes outside the namespaces. */
     Path fromOutside() {
         return Path.of("/proc/" + holder.pid() + "/root" + folder);
     }
 
-    /** Takes what is free to the last block, also what was given back since it was last filled. */
+    /** Takes all free blocks, also those that have become free since the last call. */
     void fill() throws IOException {
         byte[] zeros = new byte[1 << 12];
         try (OutputStream filler = Files.newOutputStream(filler(), StandardOpenOption.CREATE,
@@ -69,7 +69,7 @@ final class SmallDisk implements AutoCloseable {
         }
     }
 
-    /** Frees what was filled. */
+    /** Frees the blocks that {@link #fill} has taken. */
     void free() throws IOException {
         Files.delete(filler());
     }

@@ -21,10 +21,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
-/** A broker with fake workers, and settings for one. */
+/** A broker with fake workers, in the test's own process. */
 public final class TestBroker implements Broker.Listener, AutoCloseable {
     public static final long DESCRIPTION_HASH = 0x1234_5678_9abc_def0L;
-    /** Of brokers whose test is not of that: a guest's first handshake on a slow machine takes what it takes. */
+    /** For tests of other things than this timeout: on a slow machine a guest's first handshake can take long. */
     public static final String HANDSHAKE_TIMEOUT = "300s";
     private static final long LIMIT_NS = TimeUnit.SECONDS.toNanos(180); // ends a test that hangs
 
@@ -37,12 +37,12 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         broker = Broker.start(config, environment, this, DESCRIPTION_HASH);
     }
 
-    /** Starts one. */
+    /** Starts a broker. */
     public static TestBroker start(Path stateDir, String mode, Map<String, String> settings) {
         return start(stateDir, mode, settings, Map.of());
     }
 
-    /** Starts one that has more in its environment than this process. */
+    /** Starts a broker and adds variables to the environment that it sees. */
     public static TestBroker start(Path stateDir, String mode, Map<String, String> settings,
         Map<String, String> environment) {
         Map<String, String> all = new HashMap<>(System.getenv());
@@ -57,7 +57,7 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
             + System.getProperty("java.class.path") + "\" " + FakeWorker.class.getName() + " " + mode;
     }
 
-    /** Settings with any port, and a fake worker. */
+    /** A broker's settings with a free port and fake workers. */
     public static BrokerConfig config(Path stateDir, String mode, Map<String, String> settings) {
         Map<String, String> all = new HashMap<>(Map.of("hawser.state-dir", stateDir.toString(), "hawser.listen.port",
             "0", "hawser.listen.handshake-timeout", HANDSHAKE_TIMEOUT, "hawser.worker.command", workerCommand(mode),
@@ -69,12 +69,12 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
             .getConfigMapping(BrokerConfig.class);
     }
 
-    /** Waits for something that another thread or process brings about; fails when it never comes. */
+    /** Waits until the condition holds, and fails the test when it does not within the limit. */
     public static void await(String what, BooleanSupplier condition) {
         long deadlineNs = System.nanoTime() + LIMIT_NS;
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > deadlineNs) {
-                throw new AssertionError("never came: " + what + RealProcess.threadDumps());
+                throw new AssertionError("the wait has expired: " + what + RealProcess.threadDumps());
             }
             try {
                 TimeUnit.MILLISECONDS.sleep(10);
@@ -88,22 +88,22 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         return broker;
     }
 
-    /** A new token of a vGPU. */
+    /** Makes a token of a vGPU. */
     public TokenService.Made token(String vgpu) {
         return done(broker.tokenService().create(vgpu, null, null));
     }
 
-    /** A vGPU by a draft. */
+    /** Makes a vGPU. */
     public VgpuView vgpu(String name, long memoryBytes, String gpus) {
         return done(broker.vgpuService().create(name, draft(memoryBytes, gpus)));
     }
 
-    /** Wishes for memory and GPUs alone. */
+    /** A draft that names only memory and GPUs. */
     public static VgpuDraft draft(Long memoryBytes, String gpus) {
         return new VgpuDraft(null, null, memoryBytes, null, null, gpus, null, null);
     }
 
-    /** What a future brings, in bounded time; whatever it fails with is the test's. */
+    /** Waits for a future's result within the limit. A failure of the future fails the test. */
     public static <T> T done(CompletableFuture<T> future) {
         try {
             return future.get(LIMIT_NS, TimeUnit.NANOSECONDS);
@@ -114,11 +114,11 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         }
     }
 
-    /** Why a future fails. */
+    /** Waits until a future fails, and returns the reason. */
     public static VgpuException refused(CompletableFuture<?> future) {
         try {
             Object result = future.get(LIMIT_NS, TimeUnit.NANOSECONDS);
-            throw new AssertionError("not refused: " + result);
+            throw new AssertionError("the change must be refused: result=" + result);
         } catch (ExecutionException e) {
             if (e.getCause() instanceof VgpuException known) {
                 return known;
@@ -129,22 +129,22 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         }
     }
 
-    /** Run on the event loop at each refusal, which so can be held up; null for nothing. */
+    /** Sets the action that runs on the event loop at each refusal and may block the loop. Null removes the action. */
     public void whenRefused(Runnable action) {
         whenRefused = action == null ? () -> { } : action;
     }
 
-    /** Run on the event loop when a worker has just been given its guest. */
+    /** Sets the action that runs on the event loop as soon as a worker has got its guest. */
     public void whenSessionStarts(Runnable action) {
         whenSessionStarts = action;
     }
 
-    /** Does something on the event loop. */
+    /** Runs work on the event loop. */
     public void onLoop(Runnable work) {
         broker.onLoop(work);
     }
 
-    /** Guests refused so far for a reason. */
+    /** Number of guests that the broker has refused so far for a reason. */
     public synchronized int refusals(Refusal refusal) {
         return refused.getOrDefault(refusal, 0);
     }
@@ -164,7 +164,7 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
 
     @Override
     public void workerStarted(Duration time) {
-        // Seen in the pool's state.
+        // The tests read the pool's state instead.
     }
 
     @Override

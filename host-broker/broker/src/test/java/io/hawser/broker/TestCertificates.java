@@ -12,7 +12,7 @@ import java.security.cert.CertificateFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** An authority of a test's own, and certificates of it, made by the openssl command. */
+/** A certificate authority of a test's own and its certificates, made by the openssl command. */
 public final class TestCertificates {
     private final Path folder;
 
@@ -24,7 +24,7 @@ public final class TestCertificates {
             + "openssl req -x509 -new -key ca.key -subj '/CN=Hawser test authority' -days 30 -out ca.pem");
     }
 
-    /** The authority's certificate. */
+    /** Path of the authority's certificate. */
     public Path authority() {
         return folder.resolve("ca.pem");
     }
@@ -32,8 +32,8 @@ public final class TestCertificates {
     /**
      * Makes a certificate and its key: {@code NAME.pem} and {@code NAME.key}.
      *
-     * @param names as openssl has them: {@code DNS:localhost,IP:127.0.0.1}.
-     * @param days it is good for; -1 for one that is over.
+     * @param names in openssl's form: {@code DNS:localhost,IP:127.0.0.1}.
+     * @param days days of validity; -1 for an expired certificate.
      */
     public Path certificate(String name, String names, int days) throws Exception {
         must("openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt -out " + name + ".key && "
@@ -44,12 +44,12 @@ public final class TestCertificates {
         return folder.resolve(name + ".pem");
     }
 
-    /** The key of a certificate. */
+    /** Path of a certificate's key. */
     public Path key(String name) {
         return folder.resolve(name + ".key");
     }
 
-    /** Trusts the authority and nobody else. */
+    /** A context that trusts only this authority. */
     public SSLContext trusting() throws GeneralSecurityException, IOException {
         KeyStore store = KeyStore.getInstance("PKCS12");
         store.load(null, null);

@@ -10,7 +10,7 @@ import java.net.SocketException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 
-/** A client of the REST interface that sends what it likes, over a socket of its own. */
+/** A client of the REST interface that sends any text over a socket of its own. */
 final class TestClient implements AutoCloseable {
     private static final int READ_TIMEOUT_MS = 180_000; // ends a test that hangs
 
@@ -39,33 +39,33 @@ final class TestClient implements AutoCloseable {
         return this;
     }
 
-    /** Sends as much as the other side takes before it closes. */
+    /** Sends text, or less where the broker closes the connection first. */
     TestClient sendWhileOpen(String text) {
         try {
             return send(text);
         } catch (IOException e) {
-            return this; // closed on the way, which is what closed() then tells
+            return this; // the broker has closed the connection, which later reads report
         }
     }
 
-    /** Reads until the other side has closed. */
+    /** Reads until the broker has closed the connection. */
     String rest() throws IOException {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         try {
             socket.getInputStream().transferTo(all);
         } catch (SocketException e) {
-            // A reset: it has closed with bytes of ours unread.
+            // A reset: the broker has closed without reading all bytes of this client.
             all.write(new byte[0]);
         }
         return all.toString(StandardCharsets.ISO_8859_1);
     }
 
-    /** Whether the other side has closed without an answer; waits until it does one of the two. */
+    /** Waits until the broker closes the connection. Returns whether it has sent no answer before. */
     boolean isRefused() throws IOException {
         return rest().isEmpty();
     }
 
-    /** The status of the next answer, past its body, which must have a length. */
+    /** Reads the next answer with its body, which must have a length, and returns the status. */
     int status() throws IOException {
         String status = line();
         int length = 0;

@@ -80,7 +80,7 @@ class TlsIT {
                 try {
                     return commonName(certificates.trusting(), http).equals("CN=second");
                 } catch (IOException e) {
-                    // The broker has looked between the two copies; they do not fit until it looks again.
+                    // The broker has read the files between the two copies, and key and certificate do not match yet.
                     return false;
                 } catch (GeneralSecurityException e) {
                     throw new AssertionError(e);
@@ -105,7 +105,7 @@ class TlsIT {
             URI http = URI.create(broker.awaitEndpoints().get("http").asText());
             List<TestClient> halfOpen = new ArrayList<>();
             for (int i = 0; i < 6; i++) {
-                // The first bytes of a ClientHello, and none of the rest.
+                // Sends only the first bytes of a ClientHello.
                 halfOpen.add(new TestClient(http, "127.0.0.2").sendWhileOpen("\26\3\1\2\0\1"));
             }
             String request = "GET /q/health/live HTTP/1.1\r\nHost: broker\r\n";
@@ -114,7 +114,7 @@ class TlsIT {
                 assertEquals(200, other.send(request + "\r\n").status());
             }
             for (TestClient client : halfOpen) {
-                assertTrue(client.isRefused()); // the sixth at once, the others after their time
+                assertTrue(client.isRefused()); // the broker closes the sixth at once and the others after the timeout
                 client.close();
             }
             assertTrue(broker.output().contains("reason=peer: "), broker.output());

@@ -25,8 +25,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What 1,000 vGPUs cost: REST, admission, start and memory of the broker. No test, so it is only run by
- * {@code appliance/benchmark-vgpus}.
+ * Measures the cost of 1,000 vGPUs: REST, admission, start and memory of the broker. Only
+ * {@code appliance/benchmark-vgpus} runs this class, which is no test.
  */
 class VgpuBenchmark {
     private static final int VGPUS = 1000;
@@ -58,7 +58,7 @@ class VgpuBenchmark {
         System.out.println(String.format(Locale.ROOT, format, values));
     }
 
-    /** Does something again and again, and prints its median and its slowest of a hundred. */
+    /** Repeats an action, and prints the median and the 99th percentile of its duration. */
     private static void measure(String what, int times, Callable<?> action) throws Exception {
         double[] ms = new double[times];
         for (int i = 0; i < times; i++) {
@@ -126,7 +126,7 @@ class VgpuBenchmark {
         }
     }
 
-    /** Connections that prove their token and are refused by their vGPU: all of admission, and no worker. */
+    /** Connects guests with a valid token, which admission refuses for their vGPU, so that no worker takes part. */
     private static void handshakes(JsonNode endpoints, String[] token) throws Exception {
         long beganNs = System.nanoTime();
         for (int i = 0; i < HANDSHAKES; i++) {

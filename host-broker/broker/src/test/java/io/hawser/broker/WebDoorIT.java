@@ -41,14 +41,14 @@ class WebDoorIT {
     private URI http;
     private final Map<String, Long> refusedBefore = new HashMap<>();
 
-    /** A broker of the test's own. */
+    /** Starts a broker of the test's own. */
     private void start(String... settings) throws IOException {
         folder = ownFolder;
         broker = startIn(ownFolder, settings);
         http = URI.create(broker.awaitEndpoints().get("http").asText());
     }
 
-    /** The class's broker with the default settings, for tests that leave no connection and change no state. */
+    /** Uses the class's broker with default settings, for tests that leave no connection and change no state. */
     private void share() throws IOException {
         if (shared == null) {
             shared = startIn(sharedFolder);
@@ -94,14 +94,14 @@ class WebDoorIT {
         }
     }
 
-    /** An administrator's request over a connection of its own. */
+    /** Sends an administrator's request over a connection of its own and returns the status. */
     private int admin(String method, String path, String body) throws IOException {
         String token = Files.readString(folder.resolve("state").resolve("admin.token")).strip();
         return status(ADMIN, method + " " + path + " HTTP/1.1\r\nHost: broker\r\nAuthorization: Bearer " + token
             + "\r\nContent-Type: application/json\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
     }
 
-    /** Connections that the broker has refused for a reason since the test began. */
+    /** Number of connections that the broker has refused for a reason since the test began. */
     private long refused(String reason) {
         String name = "hawser_http_refused_connections_total{reason=\"" + reason + "\"} ";
         return broker.request("GET", "/q/metrics", "", "*/*").body().lines()
@@ -129,7 +129,7 @@ class WebDoorIT {
             String name = "vgpu" + batch;
             assertEquals(201, admin("POST", "/api/v1/vgpus", "{\"name\":\"" + name + "\"}"));
             assertEquals(204, admin("DELETE", "/api/v1/vgpus/" + name, ""));
-            assertEquals(200, status(ADMIN, REQUEST), "a probe of the health");
+            assertEquals(200, status(ADMIN, REQUEST), "a health probe must succeed");
         }
         assertTrue(refused("head") > 0);
         close(attack);
@@ -138,7 +138,7 @@ class WebDoorIT {
     @Test
     void shouldHoldAllHeadsThatItsLimitsAllow() throws Exception {
         start("-Dhawser.http.request-timeout=300s");
-        // Below each limit, and never finished: 64 of each peer.
+        // Unfinished heads below each limit. The broker accepts 64 connections of each peer.
         String head = HEAD + ("a:" + "b".repeat(180) + "\r\n").repeat(95);
         List<TestClient> attack = new ArrayList<>();
         for (String peer : List.of("127.0.0.2", "127.0.0.3", "127.0.0.4")) {
@@ -146,7 +146,7 @@ class WebDoorIT {
                 attack.add(client(peer).sendWhileOpen(head));
             }
         }
-        TestBroker.await("all to be accepted or refused", () -> refused("peer") == 3 * 36);
+        TestBroker.await("the acceptance or refusal of all connections", () -> refused("peer") == 3 * 36);
         assertEquals(0, refused("head"));
         assertEquals(200, admin("GET", "/api/v1/vgpus", ""));
         close(attack);
@@ -166,11 +166,11 @@ class WebDoorIT {
         assertTrue(broker.output().contains("REST connection refused: peer=127.0.0.2:"), broker.output());
         assertEquals(200, admin("GET", "/api/v1/me", ""));
         idle.removeFirst().close();
-        TestBroker.await("the place to be free", () -> {
+        TestBroker.await("a free place for the peer", () -> {
             try {
                 return status(ATTACKER, REQUEST) == 200;
             } catch (IOException e) {
-                return false; // the broker has not seen the end of the first yet
+                return false; // the broker has not noticed the end of the first connection yet
             }
         });
         close(idle);
@@ -180,9 +180,11 @@ class WebDoorIT {
     void shouldLimitTheHead() throws Exception {
         start("-Dhawser.http.max-head-fields=10", "-Dhawser.http.max-head-size=2K");
         assertEquals(200, status(ATTACKER, HEAD + "a:b\r\n".repeat(9) + "\r\n"));
-        assertEquals(431, status(ATTACKER, HEAD + "a:b\r\n".repeat(10)), "before the head is whole");
+        assertEquals(431, status(ATTACKER, HEAD + "a:b\r\n".repeat(10)),
+            "the broker must refuse before the head is complete");
         assertEquals(200, status(ATTACKER, HEAD + "a:" + "b".repeat(1900) + "\r\n\r\n"));
-        assertEquals(431, status(ATTACKER, HEAD + "a:" + "b".repeat(2100)), "before the line is whole");
+        assertEquals(431, status(ATTACKER, HEAD + "a:" + "b".repeat(2100)),
+            "the broker must refuse before the line is complete");
         assertEquals(431, status(ATTACKER, HEAD + ("a:" + "b".repeat(600) + "\r\n").repeat(4)));
         assertEquals(414, status(ATTACKER, "GET /" + "a".repeat(5000)));
         assertEquals(4, refused("head"));
@@ -190,7 +192,7 @@ class WebDoorIT {
             client.sendWhileOpen(POST + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + "a:b\r\n".repeat(11));
             client.rest();
         }
-        assertEquals(5, refused("head"), "a trailer has fields too");
+        assertEquals(5, refused("head"), "the limit must include a trailer's fields");
     }
 
     @Test
@@ -209,14 +211,14 @@ class WebDoorIT {
         try (TestClient trickling = client(ATTACKER)) {
             trickling.send(HEAD + "a:");
             assertThrows(IOException.class, () -> {
-                while (true) { // each byte would put off a limit on silence
+                while (true) { // each byte would restart a timeout that measures silence
                     trickling.send("b");
                     TimeUnit.MILLISECONDS.sleep(20);
                 }
             });
         }
         assertEquals(unfinished.size() + 1, refused("timeout"));
-        assertEquals(0, refused("head"), "the time ends a head, and not its size");
+        assertEquals(0, refused("head"), "the timeout must end the head, not the limit on its size");
         try (TestClient silent = client(ATTACKER)) {
             assertTrue(silent.isRefused());
         }
@@ -244,10 +246,10 @@ class WebDoorIT {
     @Test
     void shouldQueueNothingForAPeerThatDoesNotRead() throws Exception {
         share();
-        // Answers of 50 KiB and more: the sockets' buffers are full before the broker's memory is.
+        // Each answer has 50 KiB or more, so that the sockets' buffers fill before the broker's memory does.
         String request = "GET /q/openapi HTTP/1.1\r\nHost: broker\r\n\r\n";
         try (TestClient deaf = client(ATTACKER)) {
-            TestBroker.await("the connection to be closed", () -> {
+            TestBroker.await("the end of the connection", () -> {
                 deaf.sendWhileOpen(request);
                 return refused("pipelined") > 0;
             });
@@ -277,7 +279,8 @@ class WebDoorIT {
         assertEquals(ambiguous.size() + 1, refused("malformed"));
         try (TestClient client = client(ATTACKER)) {
             assertEquals(400, client.send(POST + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").status());
-            assertEquals(200, client.send(REQUEST).status(), "a chunked body alone keeps the connection");
+            assertEquals(200, client.send(REQUEST).status(),
+                "the connection must survive a chunked body without a length");
         }
     }
 
@@ -287,7 +290,7 @@ class WebDoorIT {
         try (TestClient client = client(ATTACKER)) {
             client.send(HEAD + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: "
                 + "AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n");
-            assertEquals(200, client.status(), "no upgrade");
+            assertEquals(200, client.status(), "the broker must not upgrade to HTTP/2");
         }
         try (TestClient client = client(ATTACKER)) {
             String answer = client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").rest();
@@ -297,7 +300,7 @@ class WebDoorIT {
         assertFalse(broker.output().contains("ERROR"), broker.output());
     }
 
-    /** Users of this machine have all loopback addresses, so that the door must tell them apart by themselves. */
+    /** Each local user can use all loopback addresses, so the door must distinguish local users by their user ids. */
     @Test
     void shouldKeepPlacesFromOtherUsersOfThisMachine() throws Exception {
         assumeTrue(Posix.userId() == 0, "skipped: only root can be another user");
@@ -307,7 +310,7 @@ class WebDoorIT {
                 + "exec {fd}<>/dev/tcp/127.0.0.1/" + http.getPort() + "; cat <&$fd; echo closed; cat").start();
         try {
             assertEquals("all", other.inputReader().readLine());
-            assertEquals("closed", other.inputReader().readLine(), "the sixth");
+            assertEquals("closed", other.inputReader().readLine(), "the broker must close the sixth connection");
             assertEquals(1, refused("peer"));
             assertEquals(200, admin("GET", "/api/v1/me", ""));
         } finally {
