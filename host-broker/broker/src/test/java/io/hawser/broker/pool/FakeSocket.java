@@ -15,7 +15,7 @@ import java.lang.invoke.VarHandle;
  * processor time in each worker. Any thread.
  */
 final class FakeSocket {
-    /** The result of a call that would block, -errno (Linux asm-generic/errno-base.h). */
+    /** The result of a socket call that would block: -EAGAIN (Linux asm-generic/errno-base.h). */
     static final int EAGAIN = -11;
 
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
