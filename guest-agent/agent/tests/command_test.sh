@@ -2,7 +2,7 @@
 # Tests the command from the outside: exit codes, and that `hawser run` puts our libraries before an RPATH and before
 # dlopen by path. Arguments: hawser, the folder of the guest libraries, a folder for files, a C compiler.
 set -eu
-hawser=$1 libraries=$(cd "$2" && pwd) work=$3/command-test cc=$4
+hawser=$1 work=$3/command-test cc=$4
 rm -rf "$work"
 mkdir -p "$work/nvidia"
 cd "$work"
