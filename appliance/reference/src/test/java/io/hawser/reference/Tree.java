@@ -49,11 +49,8 @@ final class Tree {
                     String text = Files.readString(file);
                     Set<String> names = NAME.matcher(text).results().map(MatchResult::group).collect(
                         Collectors.toSet());
-                    TYPE.matcher(text).results().forEach(match -> types.merge(match.group(1), names, (a, b) -> {
-                        Set<String> both = new HashSet<>(a);
-                        both.addAll(b);
-                        return both;
-                    }));
+                    TYPE.matcher(text).results().forEach(match -> types.computeIfAbsent(match.group(1),
+                        type -> new HashSet<>()).addAll(names));
                 } else if (path.matches(".*\\.(c|h|cu|map|yaml)|.*CMakeLists\\.txt|.*Makefile")) {
                     NAME.matcher(read(path)).results().forEach(match -> namesOfC.add(match.group()));
                 }

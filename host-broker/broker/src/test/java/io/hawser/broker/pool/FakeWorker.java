@@ -178,14 +178,15 @@ public final class FakeWorker {
             }
             if (count > 0) {
                 byte[] back = java.util.Arrays.copyOf(bytes, count);
-                if (new String(back, StandardCharsets.US_ASCII).startsWith("die")) {
+                String text = new String(back, StandardCharsets.US_ASCII);
+                if (text.startsWith("die")) {
                     Runtime.getRuntime().halt(9);
                 }
-                if (new String(back, StandardCharsets.US_ASCII).startsWith("fault")) {
+                if (text.startsWith("fault")) {
                     send("{\"type\":\"lost\",\"result\":700}");
                 }
-                if (new String(back, StandardCharsets.US_ASCII).startsWith("{\"type\":")) { // a message for the broker
-                    write(CONTROL, frame(new String(back, StandardCharsets.US_ASCII)));
+                if (text.startsWith("{\"type\":")) { // a message for the broker
+                    write(CONTROL, frame(text));
                     continue;
                 }
                 writeAll(socket, back);
