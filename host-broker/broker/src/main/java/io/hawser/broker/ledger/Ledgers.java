@@ -1,9 +1,9 @@
 package io.hawser.broker.ledger;
 
+import io.hawser.broker.ipc.SharedMemory;
 import io.hawser.broker.model.Amount;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.pool.LedgerSlot;
-import io.hawser.broker.ipc.SharedMemory;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.shm.ledger.Ledger;
