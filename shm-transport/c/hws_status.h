@@ -1,5 +1,5 @@
 /*
- * What a vGPU is and does at this moment, as its broker reports it without a session: for the guest's `hawser` command.
+ * The status of a vGPU, which its broker reports without a session: for the guest's `hawser` command.
  * Over TCP the token's proof opens the status, as it opens a session. A region has the status in its header.
  *
  * The text is UTF-8, one line for each item, with fields separated by tabs; "-" marks an unknown value. A reader skips

@@ -16,7 +16,7 @@
 #define HWS_EXPORT __attribute__((visibility("default")))
 
 /*
- * What calls return before they do anything: 0; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child;
+ * The result of the first check in each call: 0; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child;
  * CUDA_ERROR_DEINITIALIZED once the process exits; the error of a lost session.
  */
 extern _Atomic int hws_lifecycle;

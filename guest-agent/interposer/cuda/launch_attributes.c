@@ -143,7 +143,8 @@ CUresult hws_launch_check_node_value(const hws_function_t *function, const unsig
 }
 
 /*
- * Checks attributes, which travel unchanged. One that names an event or writes a handle would need more than its bytes.
+ * Checks attributes, which travel unchanged. An attribute that names an event or writes a handle needs more than its
+ * bytes.
  */
 CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_function_t *function, unsigned *flags_p) {
     static _Atomic bool logged;
