@@ -1,4 +1,4 @@
-/* The proofs of the handshake against handshake_vectors.txt, which io.hawser.shm.HandshakeProofTest also checks. */
+/* The proofs of the handshake against handshake_vectors.txt, as io.hawser.shm.wire.HandshakeProofTest checks them. */
 #include "../hws_handshake_proof.h"
 #include "hws_test.h"
 

@@ -1,9 +1,9 @@
 package io.hawser.check;
 
-import io.hawser.shm.HandshakeProof;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.HandshakeProof;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
+import io.hawser.shm.wire.TokenKeys;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.InputStream;

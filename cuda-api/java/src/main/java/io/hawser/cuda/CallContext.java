@@ -1,8 +1,8 @@
 package io.hawser.cuda;
 
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.shm.RecordReader;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordReader;
+import io.hawser.shm.wire.RecordWriter;
 import java.lang.foreign.MemorySegment;
 
 /**

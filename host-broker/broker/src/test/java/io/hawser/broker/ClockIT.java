@@ -8,7 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.door.TestGuest;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
 import java.net.http.HttpRequest;

@@ -12,7 +12,7 @@ import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
 import io.hawser.cuda.generated.Description;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;

@@ -13,7 +13,7 @@ import io.hawser.broker.model.Device;
 import io.hawser.broker.model.VgpuState;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.cuda.generated.Description;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

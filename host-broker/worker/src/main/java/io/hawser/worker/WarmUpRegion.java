@@ -1,14 +1,14 @@
 package io.hawser.worker;
 
-import io.hawser.shm.RecordWriter;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.RingWriter;
 import io.hawser.shm.ring.Sleeper;
 import io.hawser.shm.ring.Waker;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.shm.SharedRegion;
 import java.io.IOException;
 import java.io.InterruptedIOException;

@@ -13,7 +13,7 @@ import io.hawser.cuda.generated.HwsGraphEnd;
 import io.hawser.cuda.generated.HwsGraphKernel;
 import io.hawser.cuda.generated.HwsGraphMemset;
 import io.hawser.cuda.generated.HwsGraphNode;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Guest.Received;

@@ -17,7 +17,7 @@ import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.HwsGraphCopy;
 import io.hawser.cuda.generated.HwsGraphKernel;
 import io.hawser.cuda.generated.HwsGraphMemset;
-import io.hawser.shm.RegionGeometry;
+import io.hawser.shm.region.RegionGeometry;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.RegionPipe;
 import java.io.IOException;

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;
@@ -293,7 +293,7 @@ class HostileGuestTest {
         };
     }
 
-    private static void words(io.hawser.shm.RecordWriter out, long... fields) {
+    private static void words(io.hawser.shm.wire.RecordWriter out, long... fields) {
         out.fixed(8 * fields.length);
         for (int i = 0; i < fields.length; i++) {
             out.i64(8L * i, fields[i]);

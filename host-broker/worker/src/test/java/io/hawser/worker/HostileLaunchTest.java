@@ -15,7 +15,7 @@ import io.hawser.cuda.generated.CUgraphNodeType;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.HwsGraphKernel;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Guest.Received;

@@ -5,10 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.CudaOpcodes;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.RegionPipe;

@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.CudaOpcodes;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.worker.control.ControlSocket;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.RegionPipe;

@@ -7,7 +7,7 @@ import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.DescriptionReader;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Source;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

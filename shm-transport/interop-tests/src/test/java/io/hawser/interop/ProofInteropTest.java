@@ -4,10 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.shm.HandshakeProof;
-import io.hawser.shm.HandshakeProof.Purpose;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.HandshakeProof;
+import io.hawser.shm.wire.HandshakeProof.Purpose;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.TokenKeys;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.Writer;

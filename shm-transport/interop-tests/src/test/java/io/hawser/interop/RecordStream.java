@@ -2,8 +2,8 @@ package io.hawser.interop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.RingWriter;

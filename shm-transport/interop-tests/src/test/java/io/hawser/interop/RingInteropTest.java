@@ -4,11 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionHeader;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.FileLocks;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionHeader;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;

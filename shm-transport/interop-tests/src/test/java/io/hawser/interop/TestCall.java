@@ -2,9 +2,9 @@ package io.hawser.interop;
 
 import io.hawser.cuda.CallContext;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordReader;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordReader;
+import io.hawser.shm.wire.RecordWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;

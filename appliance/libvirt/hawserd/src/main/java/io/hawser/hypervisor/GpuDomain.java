@@ -1,6 +1,6 @@
 package io.hawser.hypervisor;
 
-import io.hawser.shm.RegionTag;
+import io.hawser.shm.region.RegionTag;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.LinkOption;

@@ -1,8 +1,8 @@
 package io.hawser.hypervisor;
 
 import io.hawser.ctl.Units;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;

@@ -8,7 +8,7 @@ import io.hawser.broker.token.Secrets;
 import io.hawser.broker.token.Token;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.vgpu.VgpuTable;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.TokenKeys;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.List;

@@ -1,10 +1,10 @@
 package io.hawser.broker.door;
 
 import io.hawser.broker.model.Refusal;
-import io.hawser.shm.HandshakeProof;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordReader;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.HandshakeProof;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordReader;
+import io.hawser.shm.wire.RecordWriter;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;

@@ -3,10 +3,10 @@ package io.hawser.broker.door;
 import io.hawser.broker.token.Secrets;
 import io.hawser.broker.token.Token;
 import io.hawser.broker.token.TokenTable;
-import io.hawser.shm.HandshakeProof;
-import io.hawser.shm.OldHandshakeProof;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.HandshakeProof;
+import io.hawser.shm.wire.OldHandshakeProof;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.TokenKeys;
 import java.util.Optional;
 
 /**

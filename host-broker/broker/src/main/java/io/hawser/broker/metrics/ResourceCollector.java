@@ -4,7 +4,7 @@ import io.hawser.broker.Broker;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.VgpuInfo;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.prometheus.client.Collector;
 import java.util.ArrayList;
 import java.util.Comparator;

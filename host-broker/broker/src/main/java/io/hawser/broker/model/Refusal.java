@@ -1,6 +1,6 @@
 package io.hawser.broker.model;
 
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 
 /** The reason of a rejected connection: the code of REFUSED and the label of the metric. */
 public enum Refusal {

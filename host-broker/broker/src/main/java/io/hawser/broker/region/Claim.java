@@ -2,9 +2,9 @@ package io.hawser.broker.region;
 
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.Refusal;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RegionHeader;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionHeader;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;

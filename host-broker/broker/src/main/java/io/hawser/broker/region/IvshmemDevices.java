@@ -1,10 +1,10 @@
 package io.hawser.broker.region;
 
-import io.hawser.shm.RegionLayout;
-import io.hawser.shm.RegionTag;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.Folder;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.region.RegionTag;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;

@@ -1,11 +1,11 @@
 package io.hawser.broker.region;
 
 import io.hawser.broker.model.VgpuView;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionHeader;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionHeader;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -1,13 +1,13 @@
 package io.hawser.broker.region;
 
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.FileLocks;
 import io.hawser.shm.os.FileStatus;
 import io.hawser.shm.os.Folder;
 import io.hawser.shm.os.PinnedFile;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;

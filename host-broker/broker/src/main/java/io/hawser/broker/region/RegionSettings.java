@@ -1,9 +1,9 @@
 package io.hawser.broker.region;
 
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
-import io.hawser.shm.RegionTag;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.region.RegionTag;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;

@@ -1,6 +1,6 @@
 package io.hawser.broker.region;
 
-import io.hawser.shm.RegionGeometry;
+import io.hawser.shm.region.RegionGeometry;
 
 /**
  * The state of a region at one moment.

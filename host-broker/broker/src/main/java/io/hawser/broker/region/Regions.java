@@ -7,7 +7,7 @@ import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.vgpu.VgpuTable;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionLayout;
 import io.netty.channel.EventLoop;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.util.List;

@@ -8,7 +8,7 @@ import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.session.Session;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionLayout;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;

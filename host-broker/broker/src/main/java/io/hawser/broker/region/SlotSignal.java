@@ -1,7 +1,7 @@
 package io.hawser.broker.region;
 
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Futex;
+import io.hawser.shm.region.RegionLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

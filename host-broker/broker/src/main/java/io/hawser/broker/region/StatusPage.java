@@ -1,6 +1,6 @@
 package io.hawser.broker.region;
 
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

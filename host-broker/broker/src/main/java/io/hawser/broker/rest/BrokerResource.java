@@ -11,7 +11,7 @@ import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.SessionInfo;
 import io.hawser.cuda.generated.Description;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
 import jakarta.ws.rs.BadRequestException;

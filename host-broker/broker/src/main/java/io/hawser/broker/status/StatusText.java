@@ -8,7 +8,7 @@ import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.nvml.GpuReading;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.vgpu.VgpuTable;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Locale;

@@ -1,7 +1,7 @@
 package io.hawser.broker.store;
 
 import io.hawser.broker.token.Token;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.TokenKeys;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;

@@ -1,6 +1,6 @@
 package io.hawser.broker.token;
 
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.TokenKeys;
 import java.time.Duration;
 import java.time.Instant;
 

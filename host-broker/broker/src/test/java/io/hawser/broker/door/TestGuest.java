@@ -2,11 +2,11 @@ package io.hawser.broker.door;
 
 import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
-import io.hawser.shm.HandshakeProof;
-import io.hawser.shm.OldHandshakeProof;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.HandshakeProof;
+import io.hawser.shm.wire.OldHandshakeProof;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
+import io.hawser.shm.wire.TokenKeys;
 import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;

@@ -10,7 +10,7 @@ import io.hawser.broker.TestBroker;
 import io.hawser.broker.TestCertificates;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.SessionView;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.io.IOException;
 import java.io.InputStream;

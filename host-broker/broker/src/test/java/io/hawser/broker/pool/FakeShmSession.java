@@ -1,14 +1,14 @@
 package io.hawser.broker.pool;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.RingWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

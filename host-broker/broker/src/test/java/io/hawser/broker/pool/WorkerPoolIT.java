@@ -10,7 +10,7 @@ import io.hawser.broker.TestBroker;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.StartException;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

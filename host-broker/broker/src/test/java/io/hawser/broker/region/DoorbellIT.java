@@ -9,10 +9,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.model.StartException;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.shm.RegionLayout;
-import io.hawser.shm.RegionTag;
 import io.hawser.shm.os.Folder;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.shm.region.RegionTag;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;

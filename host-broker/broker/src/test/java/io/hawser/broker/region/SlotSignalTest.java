@@ -3,10 +3,10 @@ package io.hawser.broker.region;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.Futex;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionLayout;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -1,16 +1,16 @@
 package io.hawser.broker.region;
 
 import io.hawser.broker.TestBroker;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionHeader;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.FileLocks;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionHeader;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.RingWriter;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

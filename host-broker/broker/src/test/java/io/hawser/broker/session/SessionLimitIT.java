@@ -7,7 +7,7 @@ import io.hawser.broker.TestBroker;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.Refusal;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package io.hawser.broker.store;
 
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.TokenKeys;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;

@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.admin.TokenService;
-import io.hawser.shm.TokenKeys;
+import io.hawser.shm.wire.TokenKeys;
 import java.time.Duration;
 import java.time.Instant;
 import org.junit.jupiter.api.Test;

@@ -17,7 +17,7 @@ import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuState;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.token.Token;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -6,7 +6,7 @@ import io.hawser.cuda.generated.ArrayManualCalls;
 import io.hawser.cuda.generated.CUmemorytype;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.ArrayShape;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;

@@ -3,7 +3,7 @@ package io.hawser.worker.calls;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CUDA_MEMCPY3D;
 import io.hawser.cuda.generated.CUmemorytype;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

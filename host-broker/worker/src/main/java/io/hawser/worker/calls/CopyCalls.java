@@ -1,7 +1,7 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.StreamState;

@@ -1,6 +1,6 @@
 package io.hawser.worker.channel;
 
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.util.concurrent.Executor;
 

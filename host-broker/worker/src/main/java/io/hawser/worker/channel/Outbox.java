@@ -1,7 +1,7 @@
 package io.hawser.worker.channel;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

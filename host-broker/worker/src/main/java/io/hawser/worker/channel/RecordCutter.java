@@ -1,6 +1,6 @@
 package io.hawser.worker.channel;
 
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,6 +1,6 @@
 package io.hawser.worker.channel;
 
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;

@@ -2,9 +2,9 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.CallContext;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordReader;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordReader;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.RecordHeader;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.Arena;

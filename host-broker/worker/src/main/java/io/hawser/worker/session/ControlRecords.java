@@ -1,7 +1,7 @@
 package io.hawser.worker.session;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordReader;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordReader;
 import io.hawser.worker.channel.RecordHeader;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,6 +1,6 @@
 package io.hawser.worker.session;
 
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.DataBuffers.Buffer;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CountDownLatch;

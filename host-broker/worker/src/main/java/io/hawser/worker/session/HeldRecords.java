@@ -1,6 +1,6 @@
 package io.hawser.worker.session;
 
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.RecordHeader;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.Arena;

@@ -1,7 +1,7 @@
 package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.shm.RecordLayout;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.Outbox;
 import io.hawser.worker.channel.RecordHandler;

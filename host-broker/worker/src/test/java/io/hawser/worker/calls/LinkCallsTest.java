@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaOpcodes;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;

@@ -3,7 +3,7 @@ package io.hawser.worker.calls;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.hawser.cuda.generated.CudaOpcodes;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;

@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.memory.StagingPool;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.io.ByteArrayOutputStream;

@@ -1,7 +1,7 @@
 package io.hawser.shm.ring;
 
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import java.lang.foreign.MemorySegment;
 
 /**

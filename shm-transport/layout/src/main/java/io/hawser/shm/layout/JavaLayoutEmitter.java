@@ -11,7 +11,7 @@ final class JavaLayoutEmitter {
     private final StringBuilder out = new StringBuilder();
 
     String emit(RecordDescription record) {
-        out.append("package io.hawser.shm;\n\n");
+        out.append("package io.hawser.shm.wire;\n\n");
         diagram(record);
         out.append("public final class RecordLayout {\n");
         constant("int", "PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "Version of the records.");

@@ -8,8 +8,8 @@ final class JavaRegionEmitter {
     private final StringBuilder out = new StringBuilder();
 
     String emit(RegionDescription region) {
-        out.append("package io.hawser.shm;\n\n/**\n * The shared memory of one vGPU, little-endian. Offsets count from "
-                + "the start of their block.\n */\npublic final class RegionLayout {\n");
+        out.append("package io.hawser.shm.region;\n\n/**\n * The shared memory of one vGPU, little-endian. Offsets "
+                + "count from the start of their block.\n */\npublic final class RegionLayout {\n");
         constant("int", "REGION_VERSION", Integer.toString(region.regionVersion()), "Version of this layout.");
         region.constants().forEach(constant -> {
             boolean wide = constant.value() > 0xFFFFFFFFL;

@@ -8,8 +8,8 @@ import java.nio.file.Path;
 public final class Main {
     private static final String USAGE = """
             usage: io.hawser.shm.layout.Main --language c|java --out DIR
-            Writes the layouts of record and region: DIR/hws_layout.h and DIR/hws_region.h, or RecordLayout.java and
-            RegionLayout.java in DIR/io/hawser/shm.
+            Writes the layouts of record and region: DIR/hws_layout.h and DIR/hws_region.h, or wire/RecordLayout.java
+            and region/RegionLayout.java in DIR/io/hawser/shm.
             A file that is already right keeps its time, so that nothing is compiled again for it.""";
 
     private Main() {
@@ -33,8 +33,8 @@ public final class Main {
                 write(out.resolve("hws_region.h"), new CRegionEmitter().emit(region));
             }
             case "java" -> {
-                write(out.resolve("io/hawser/shm/RecordLayout.java"), new JavaLayoutEmitter().emit(record));
-                write(out.resolve("io/hawser/shm/RegionLayout.java"), new JavaRegionEmitter().emit(region));
+                write(out.resolve("io/hawser/shm/wire/RecordLayout.java"), new JavaLayoutEmitter().emit(record));
+                write(out.resolve("io/hawser/shm/region/RegionLayout.java"), new JavaRegionEmitter().emit(region));
             }
             default -> throw new IllegalArgumentException(USAGE);
         }

@@ -24,8 +24,8 @@ final class JavaDispatchEmitter {
         String name = library.javaName();
         List<Group> manual = library.groups().stream().filter(g -> !g.only(ApiFunction::manual).isEmpty()).toList();
         out.line("package %s;", library.javaPackage()).line();
-        out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.shm.RecordLayout;");
-        out.line("import io.hawser.shm.RecordReader;").line();
+        out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.shm.wire.RecordLayout;");
+        out.line("import io.hawser.shm.wire.RecordReader;").line();
         out.line("/** Serves requests of the library %s; no guest's bytes make it throw. */",
                 library.name());
         out.open("public final class %sDispatcher", name);
@@ -73,7 +73,7 @@ final class JavaDispatchEmitter {
         if (!library.javaPackage().equals("io.hawser.cuda.generated")) {
             out.line("import io.hawser.cuda.generated.HandleKind;");
         }
-        out.line("import io.hawser.shm.RecordReader;");
+        out.line("import io.hawser.shm.wire.RecordReader;");
         out.line("import java.lang.foreign.MemorySegment;").line("import java.lang.foreign.ValueLayout;").line();
         out.line("/** Serves the requests of the group %s. */", group.name());
         out.open("final class %sDispatch", group.javaName());

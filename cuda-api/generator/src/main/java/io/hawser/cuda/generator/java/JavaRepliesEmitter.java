@@ -28,7 +28,7 @@ final class JavaRepliesEmitter {
         }
         Code out = new Code();
         out.line("package %s;", library.javaPackage()).line();
-        out.line("import io.hawser.shm.RecordWriter;").line("import java.lang.foreign.MemorySegment;").line();
+        out.line("import io.hawser.shm.wire.RecordWriter;").line("import java.lang.foreign.MemorySegment;").line();
         out.line("/** Writes the outputs of the group %s into replies after the header. */", group.name());
         out.open("public final class %sReplies", group.javaName());
         out.open("private %sReplies()", group.javaName()).close();
@@ -60,7 +60,7 @@ final class JavaRepliesEmitter {
         }
         Code out = new Code();
         out.line("package %s.client;", library.javaPackage()).line();
-        out.line("import io.hawser.shm.RecordReader;").line("import java.lang.foreign.MemorySegment;").line();
+        out.line("import io.hawser.shm.wire.RecordReader;").line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
                 /**
                  * Reads outputs from replies with status 0, as a guest does. Segments lie in the reply's memory. Each

@@ -21,7 +21,7 @@ final class JavaRequestsEmitter {
         Code out = new Code();
         String opcodes = library.javaName() + "Opcodes";
         out.line("package %s.client;", library.javaPackage()).line();
-        out.line("import io.hawser.shm.RecordLayout;").line("import io.hawser.shm.RecordWriter;");
+        out.line("import io.hawser.shm.wire.RecordLayout;").line("import io.hawser.shm.wire.RecordWriter;");
         out.line("import %s.%s;", library.javaPackage(), opcodes);
         out.line("import java.lang.foreign.MemorySegment;").line();
         out.block("""

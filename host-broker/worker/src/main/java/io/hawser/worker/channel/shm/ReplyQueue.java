@@ -1,9 +1,9 @@
 package io.hawser.worker.channel.shm;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;

@@ -1,8 +1,8 @@
 package io.hawser.worker.channel.shm;
 
-import io.hawser.shm.RegionGeometry;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.Waker;
 import java.io.IOException;
 import java.lang.System.Logger;

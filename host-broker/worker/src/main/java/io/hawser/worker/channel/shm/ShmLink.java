@@ -1,13 +1,13 @@
 package io.hawser.worker.channel.shm;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.Patience;
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.Spin;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.channel.RecordHandler;

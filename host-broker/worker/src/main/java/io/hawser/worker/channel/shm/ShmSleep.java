@@ -1,7 +1,7 @@
 package io.hawser.worker.channel.shm;
 
-import io.hawser.shm.RegionLayout;
 import io.hawser.shm.os.EventFd;
+import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.Sleeper;
 import io.hawser.shm.ring.Waker;
 import java.io.IOException;

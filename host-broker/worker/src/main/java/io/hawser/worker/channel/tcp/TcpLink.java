@@ -1,7 +1,7 @@
 package io.hawser.worker.channel.tcp;
 
-import io.hawser.shm.RecordLayout;
-import io.hawser.shm.RecordWriter;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.channel.RecordHandler;

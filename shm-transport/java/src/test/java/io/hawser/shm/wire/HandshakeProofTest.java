@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.wire;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.shm.HandshakeProof.Purpose;
+import io.hawser.shm.wire.HandshakeProof.Purpose;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;

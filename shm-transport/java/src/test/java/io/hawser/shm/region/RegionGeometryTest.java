@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.region;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;

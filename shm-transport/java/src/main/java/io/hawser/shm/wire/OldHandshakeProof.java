@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.wire;
 
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;

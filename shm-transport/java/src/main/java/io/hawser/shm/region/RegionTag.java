@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.region;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

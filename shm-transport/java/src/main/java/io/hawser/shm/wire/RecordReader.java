@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.wire;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

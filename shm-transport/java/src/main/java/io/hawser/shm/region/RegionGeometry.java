@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.region;
 
 /**
  * The places of the parts of a region of a given size. Each side computes the same numbers, so that neither needs to

@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.wire;
 
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,4 +1,4 @@
-package io.hawser.shm;
+package io.hawser.shm.wire;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
