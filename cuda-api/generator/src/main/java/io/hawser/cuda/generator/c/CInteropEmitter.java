@@ -23,7 +23,7 @@ public final class CInteropEmitter {
     private CInteropEmitter() {
     }
 
-    /** Writes {@code hws_interop_calls.c}, for the harness of shm-transport/interop-tests. */
+    /** Writes {@code hws_interop_calls.c}, for the harness of cuda-api/interop-tests. */
     public static void emit(Description description, OutputFiles files) throws IOException {
         files.write("hws_interop_calls.c", new CInteropEmitter().file(description));
     }
