@@ -59,7 +59,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     private final Quotas quotas;
     private final ToLongFunction<String> contextBytes;
     private final Map<String, Book> books = new ConcurrentHashMap<>();
-    private final Map<Worker, LedgerSlot> seats = new HashMap<>();
+    private final Map<Worker, LedgerSlot> byWorker = new HashMap<>();
 
     /**
      * Starts without ledgers.
@@ -83,9 +83,9 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
      * @throws IOException when no slot is free; the message gives the reason.
      */
     public LedgerSlot take(Worker worker, String vgpu) throws IOException {
-        LedgerSlot seat = take(vgpu);
-        seats.put(worker, seat);
-        return seat;
+        LedgerSlot slot = take(vgpu);
+        byWorker.put(worker, slot);
+        return slot;
     }
 
     LedgerSlot take(String vgpu) throws IOException {
@@ -121,18 +121,18 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
 
     /** Clears and frees the slot of an ended worker. */
     public void release(Worker worker) {
-        LedgerSlot seat = seats.remove(worker);
-        if (seat != null) {
-            release(seat);
+        LedgerSlot slot = byWorker.remove(worker);
+        if (slot != null) {
+            release(slot);
         }
     }
 
-    void release(LedgerSlot seat) {
-        Book book = books.get(seat.vgpu());
-        book.ledger.clear(seat.slot());
-        book.taken.clear(seat.slot());
+    void release(LedgerSlot slot) {
+        Book book = books.get(slot.vgpu());
+        book.ledger.clear(slot.number());
+        book.taken.clear(slot.number());
         if (book.forgotten && book.taken.isEmpty()) {
-            close(seat.vgpu(), book);
+            close(slot.vgpu(), book);
         }
     }
 
@@ -235,6 +235,6 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     @Override
     public void close() {
         books.forEach(this::close);
-        seats.clear();
+        byWorker.clear();
     }
 }

@@ -13,10 +13,10 @@ import java.util.List;
  * @param program the program's name as the guest sent it; for logs only.
  * @param images digests of the device code that the broker keeps for the vGPU.
  * @param place the guest's slot in shared memory; null when the descriptor sent with the assignment is a socket.
- * @param seat the worker's slot in the ledger of the vGPU.
+ * @param slot the worker's slot in the ledger of the vGPU.
  */
 public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
-    List<String> images, Place place, LedgerSlot seat) {
+    List<String> images, Place place, LedgerSlot slot) {
 
     /**
      * A slot of a region.

@@ -47,7 +47,7 @@ public final class LedgerSlot {
     }
 
     /** Number of the worker's slot. */
-    public int slot() {
+    public int number() {
         return slot;
     }
 

@@ -177,16 +177,16 @@ public final class Worker implements ImagePeer {
      * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
-        LedgerSlot seat = assignment.seat();
-        ObjectNode ledger = JSON.createObjectNode().put("type", "ledger").put("slots", seat.slots())
-            .put("slot", seat.slot());
-        seat.gpus().forEach(ledger.putArray("gpus")::add);
-        seat.contextBytes().forEach(ledger.putArray("contextBytes")::add);
-        sendWithDescriptor(ledger, seat.descriptor());
+        LedgerSlot slot = assignment.slot();
+        ObjectNode ledger = JSON.createObjectNode().put("type", "ledger").put("slots", slot.slots())
+            .put("slot", slot.number());
+        slot.gpus().forEach(ledger.putArray("gpus")::add);
+        slot.contextBytes().forEach(ledger.putArray("contextBytes")::add);
+        sendWithDescriptor(ledger, slot.descriptor());
         ObjectNode message = JSON.createObjectNode().put("type", "assign");
         assignment.describe(message);
         regionBytes = assignment.place() == null ? 0 : assignment.place().regionBytes();
-        setMemoryQuota(assignment.memoryBytes(), seat.gpus().size());
+        setMemoryQuota(assignment.memoryBytes(), slot.gpus().size());
         sendWithDescriptor(message, descriptor);
     }
 

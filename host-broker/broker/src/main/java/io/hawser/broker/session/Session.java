@@ -26,7 +26,7 @@ public final class Session implements WorkerRequest {
     private final Runnable freed;
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
-    private volatile LedgerSlot seat; // of the worker; null without a worker
+    private volatile LedgerSlot slot; // of the worker; null without a worker
     private Consumer<String> cancel = reason -> { };
     private boolean isEndLogged;
     private boolean lost;
@@ -54,7 +54,7 @@ public final class Session implements WorkerRequest {
     /** Returns the session to the state in which it waits for a worker. */
     final void await() {
         worker = null;
-        seat = null;
+        slot = null;
         view = new SessionView(id, guest, 0, started, SessionState.STARTING, view == null ? List.of() : view.gpus(),
             memoryBytes, WorkerStats.NONE);
     }
@@ -87,13 +87,13 @@ public final class Session implements WorkerRequest {
 
     /** The present state, with the memory that the session holds; any thread. */
     public SessionView view() {
-        LedgerSlot here = seat;
+        LedgerSlot here = slot;
         return here == null ? view : view.withDeviceBytes(here.heldBytes());
     }
 
     /** Removes the ledger's slot after the worker's end, so that the session counts no memory. */
-    void removeSeat() {
-        seat = null;
+    void removeSlot() {
+        slot = null;
     }
 
     /**
@@ -102,7 +102,7 @@ public final class Session implements WorkerRequest {
      * @param place of a guest in shared memory; null over TCP.
      */
     public Assignment assignment(Assignment.Place place) {
-        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, seat);
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, slot);
     }
 
     /**
@@ -148,7 +148,7 @@ public final class Session implements WorkerRequest {
 
     void run(Worker taken, LedgerSlot place) {
         worker = taken;
-        seat = place;
+        slot = place;
         view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, view.gpus(), memoryBytes,
             WorkerStats.NONE);
     }

@@ -298,7 +298,7 @@ public final class SessionRegistry {
         cpu.end(worker, session.vgpu());
         vgpus.leave(session.vgpu()); // first, so that a reader that finds no session finds none counted
         synchronized (this) {
-            session.removeSeat();
+            session.removeSlot();
             retired = retired.plus(session.view().statistics().retired());
             sessions.remove(session.id());
         }

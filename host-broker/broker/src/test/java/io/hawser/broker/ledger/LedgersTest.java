@@ -41,20 +41,20 @@ class LedgersTest {
         ledgers.close();
     }
 
-    /** Maps the ledger as the seat's worker does. */
-    private static MemorySegment map(LedgerSlot seat) throws IOException {
-        return SharedMemory.mapWhileReachable(seat.descriptor(), LedgerLayout.bytes(seat.slots()));
+    /** Maps the ledger as the slot's worker does. */
+    private static MemorySegment map(LedgerSlot slot) throws IOException {
+        return SharedMemory.mapWhileReachable(slot.descriptor(), LedgerLayout.bytes(slot.slots()));
     }
 
-    private static LedgerAccount account(LedgerSlot seat) throws IOException {
-        return new LedgerAccount(new Ledger(map(seat), seat.slots()), seat.slot());
+    private static LedgerAccount account(LedgerSlot slot) throws IOException {
+        return new LedgerAccount(new Ledger(map(slot), slot.slots()), slot.number());
     }
 
     @Test
     void shouldHaveOneQuotaForAllWorkersOfAVgpu() throws IOException {
         LedgerSlot first = ledgers.take("one");
         LedgerSlot second = ledgers.take("one");
-        assertNotEquals(first.slot(), second.slot());
+        assertNotEquals(first.number(), second.number());
         LedgerAccount held = account(first);
         assertTrue(held.claim(0, 500));
         LedgerAccount other = account(second);
@@ -73,24 +73,24 @@ class LedgersTest {
     @Test
     void shouldCountMemoryWhoseOwnerHasGivenItUp() throws IOException {
         WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, 500);
-        LedgerSlot seat = ledgers.take("one");
-        LedgerAccount importer = account(seat);
+        LedgerSlot slot = ledgers.take("one");
+        LedgerAccount importer = account(slot);
         ledgers.keep("one", share);
         assertEquals(500, ledgers.usedBytes("one", "a"));
         assertFalse(importer.claim(0, 101));
         assertTrue(importer.claim(0, 100));
         assertEquals(0, ledgers.usedBytes("two"));
-        importer.ledger().setHeldBytes(0, seat.slots() - 1, 0); // a hostile worker writes over the broker's slot
+        importer.ledger().setHeldBytes(0, slot.slots() - 1, 0); // a hostile worker writes over the broker's slot
         ledgers.sweep();
         assertEquals(600, ledgers.usedBytes("one"));
         ledgers.release("one", share);
-        ledgers.release(seat);
+        ledgers.release(slot);
         assertTrue(ledgers.isClear());
     }
 
     @Test
     void shouldBoundWhatHostileWorkersName() throws IOException {
-        LedgerSlot seat = ledgers.take("one");
+        LedgerSlot slot = ledgers.take("one");
         WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, Long.MAX_VALUE);
         ledgers.keep("one", share);
         ledgers.keep("one", share);
@@ -141,7 +141,7 @@ class LedgersTest {
         LedgerSlot dead = ledgers.take("one");
         LedgerSlot live = ledgers.take("one");
         MemorySegment memory = map(live);
-        long token = 5L << 16 | dead.slot() + 1;
+        long token = 5L << 16 | dead.number() + 1;
         memory.set(ValueLayout.JAVA_LONG, LOCK_OFFSET, token);
         ledgers.release(dead);
         assertEquals(0, memory.get(ValueLayout.JAVA_LONG, LOCK_OFFSET));
@@ -179,7 +179,7 @@ class LedgersTest {
         ledgers.release(first);
         assertTrue(left.claim(0, 300)); // a process that has outlived its worker
         LedgerSlot second = ledgers.take("one");
-        assertEquals(first.slot(), second.slot());
+        assertEquals(first.number(), second.number());
         assertEquals(0, second.heldBytes());
     }
 
@@ -192,7 +192,7 @@ class LedgersTest {
         }
         assertTrue(assertThrows(IOException.class, () -> small.take("one")).getMessage().contains("max=64"));
         small.release(taken.get(7));
-        assertEquals(taken.get(7).slot(), small.take("one").slot());
+        assertEquals(taken.get(7).number(), small.take("one").number());
         small.close();
     }
 
@@ -210,11 +210,11 @@ class LedgersTest {
 
     @Test
     void shouldCloseTheLedgerOfADeletedVgpuWithItsLastWorker() throws IOException {
-        LedgerSlot seat = ledgers.take("one");
-        assertTrue(account(seat).claim(0, 10));
+        LedgerSlot slot = ledgers.take("one");
+        assertTrue(account(slot).claim(0, 10));
         ledgers.forget("one");
         assertEquals(10, ledgers.usedBytes("one"), "the worker's bytes must count until its end");
-        ledgers.release(seat);
+        ledgers.release(slot);
         assertEquals(0, ledgers.usedBytes("one"));
         assertEquals(0, ledgers.usedBytes("one", "a"));
         LedgerSlot again = ledgers.take("one"); // a new vGPU of the same name
