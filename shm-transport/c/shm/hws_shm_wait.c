@@ -185,7 +185,7 @@ void hws_shm_wake_worker(hws_shm_t *shm, uint32_t *waiting) {
     if (shm->view.kind == HWS_KIND_MACHINE && shm->doorbell == NULL) {
         return; /* the worker polls */
     }
-    if (!hws_wait_is_asked(waiting)) {
+    if (!hws_waiting_take(waiting)) {
         return;
     }
     if (shm->view.kind == HWS_KIND_PROCESS) {

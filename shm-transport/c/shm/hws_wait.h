@@ -43,7 +43,7 @@ static inline void hws_fence(void) {
 /* Sleeper: announces that it is about to sleep and returns the signal's count. Look again for work after this. */
 static inline uint32_t hws_wait_prepare(uint32_t *waiting, const uint32_t *signal) {
     uint32_t seen = __atomic_load_n(signal, __ATOMIC_ACQUIRE);
-    /* The store must be visible before the following look for work: pairs with the fence in hws_wait_is_asked(). */
+    /* The store must be visible before the following look for work: pairs with the fence in hws_waiting_take(). */
     __atomic_store_n(waiting, 1, __ATOMIC_SEQ_CST);
     hws_fence();
     return seen;
@@ -55,10 +55,10 @@ static inline void hws_wait_sleep(uint32_t *signal, uint32_t seen, uint64_t time
 }
 
 /*
- * Waker, after its store: whether a thread sleeps, or is about to, so that the caller must wake it (futex or doorbell).
- * Returns true once for each announcement.
+ * Waker, after its store: resets the waiting word. Returns whether a thread sleeps or is about to sleep, so that the
+ * caller must wake it by a futex or a doorbell; true once for each announced sleep.
  */
-static inline bool hws_wait_is_asked(uint32_t *waiting) {
+static inline bool hws_waiting_take(uint32_t *waiting) {
     hws_fence(); /* pairs with the fence in hws_wait_prepare() */
     return __atomic_load_n(waiting, __ATOMIC_RELAXED) != 0 && __atomic_exchange_n(waiting, 0, __ATOMIC_ACQ_REL) != 0;
 }
@@ -68,7 +68,7 @@ void hws_wait_signal(uint32_t *signal);
 
 /* Waker, after its store: wakes the futex if a thread waits. */
 static inline void hws_wake(uint32_t *waiting, uint32_t *signal) {
-    if (hws_wait_is_asked(waiting)) {
+    if (hws_waiting_take(waiting)) {
         hws_wait_signal(signal);
     }
 }

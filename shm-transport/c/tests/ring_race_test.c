@@ -116,10 +116,10 @@ static void shouldWakeAllThatSleepByOneWord(void) {
 
 static void shouldAskForAWakeUpOnce(void) {
     uint32_t waiting = 0, signal = 7;
-    HWS_CHECK(!hws_wait_is_asked(&waiting));
+    HWS_CHECK(!hws_waiting_take(&waiting));
     HWS_CHECK(hws_wait_prepare(&waiting, &signal) == 7);
-    HWS_CHECK(hws_wait_is_asked(&waiting));
-    HWS_CHECK(!hws_wait_is_asked(&waiting));
+    HWS_CHECK(hws_waiting_take(&waiting));
+    HWS_CHECK(!hws_waiting_take(&waiting));
     hws_wait_sleep(&signal, 6, STREAM_TIMEOUT_NS); /* incremented since: does not sleep */
     hws_wait_sleep(&signal, 7, 1000);
     hws_wake(&waiting, &signal);

@@ -82,7 +82,7 @@ class TurnsSessionTest {
         long memory = guest.allocate(4L * words);
         guest.write(memory, 0, new byte[4 * words]);
         assertEquals(0, guest.synchronize(0));
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         for (int i = 0; i < words; i++) {
             guest.launch(fill, 0, fill(memory, words - i, i));
             if (i == words / 2) {
@@ -91,7 +91,7 @@ class TurnsSessionTest {
         }
         long waits = guest.send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 0);
         awaitState(TurnPage.WANTS);
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         assertEquals(0, guest.replyTo(waits).status());
         ByteBuffer expected = ByteBuffer.allocate(4 * words).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = 0; i < words - 1; i++) {
@@ -109,16 +109,16 @@ class TurnsSessionTest {
     void shouldStopAtTheEndOfATurnAndContinueInTheNext() throws IOException {
         long hold = guest.function(guest.loadImage("hold fill"), "hold");
         long memory = guest.allocate(4);
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         guest.launch(hold, 0, new byte[0]);
         assertEquals(0, guest.synchronize(guest.createStream()), "it has been served");
         assertEquals(TurnPage.BUSY, page.state());
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         long fill = guest.function(guest.loadImage("fill"), "fill");
         guest.launch(fill, 0, fill(memory, 1, 7));
         rig.gpu().release();
         awaitState(TurnPage.WANTS);
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         assertArrayEquals(new byte[] {7, 0, 0, 0}, guest.read(memory, 4, 0));
         leave();
     }
@@ -128,7 +128,7 @@ class TurnsSessionTest {
         long fill = guest.function(guest.loadImage("fill"), "fill");
         long memory = guest.allocate(4);
         long held = guest.createStream();
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         guest.send(Guest.HOST_FUNCTION, Guest.CREDITED, held, CALLBACK);
         long first = guest.as(1).send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, held);
         guest.as(2).launch(fill, held, fill(memory, 1, 9));
@@ -138,7 +138,7 @@ class TurnsSessionTest {
         awaitState(TurnPage.WANTS);
         guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK);
         assertEquals(0, guest.replyTo(first).status(), "an issued launch finishes without a turn");
-        page.permit(TurnPage.OPEN);
+        page.setPermit(TurnPage.OPEN);
         assertEquals(0, guest.replyTo(second).status());
         assertArrayEquals(new byte[] {9, 0, 0, 0}, guest.as(1).read(memory, 4, 0));
         leave();
@@ -146,7 +146,7 @@ class TurnsSessionTest {
 
     @Test
     void shouldServeOtherRecordsWithoutATurn() throws IOException {
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         long memory = guest.allocate(4);
         guest.write(memory, 0, new byte[] {1, 2, 3, 4});
         assertArrayEquals(new byte[] {1, 2, 3, 4}, guest.read(memory, 4, 0));
@@ -158,7 +158,7 @@ class TurnsSessionTest {
     void shouldEndWhileALaunchWaits() throws IOException {
         long fill = guest.function(guest.loadImage("fill"), "fill");
         long memory = guest.allocate(4);
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         guest.launch(fill, 0, fill(memory, 1, 9));
         awaitState(TurnPage.WANTS);
         leave();

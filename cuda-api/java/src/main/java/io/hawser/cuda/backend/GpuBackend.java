@@ -69,7 +69,7 @@ public interface GpuBackend extends AutoCloseable {
      * Sets whether the session thread calls {@link #poll} often, until the next call of this. While it does not, as
      * before the first call, the backend checks for completed work itself.
      */
-    default void polled(boolean polled) {
+    default void setPolled(boolean polled) {
     }
 
     /** Whether an idle session thread should continue to poll instead of sleeping. */

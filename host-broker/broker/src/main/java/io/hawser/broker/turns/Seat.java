@@ -6,5 +6,5 @@ interface Seat {
     int state();
 
     /** Sends the worker {@code FREE}, {@code OPEN}, {@code TURN}, {@code WAIT} or {@code NEXT}. */
-    void permit(int permit);
+    void setPermit(int permit);
 }

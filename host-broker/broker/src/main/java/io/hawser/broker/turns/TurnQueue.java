@@ -52,7 +52,7 @@ final class TurnQueue {
         TurnShare share = find(vgpu);
         if (share == null) {
             share = new TurnShare(vgpu, weight, shares.isEmpty() ? TurnPage.FREE : TurnPage.WAIT);
-            share.virtualNs(debts.getOrDefault(vgpu, clockNs));
+            share.setVirtualNs(debts.getOrDefault(vgpu, clockNs));
             debts.remove(vgpu);
             debts.values().removeIf(debt -> debt <= clockNs);
             if (shares.isEmpty()) {
@@ -129,13 +129,13 @@ final class TurnQueue {
             ending = false;
             lingers = false;
             for (int i = 0; i < shares.size(); i++) {
-                shares.get(i).permit(TurnPage.FREE);
+                shares.get(i).setPermit(TurnPage.FREE);
             }
             return Long.MAX_VALUE;
         }
         if (isLeftToDriver) {
             isLeftToDriver = false;
-            shares.forEach(share -> share.permit(TurnPage.WAIT)); // turns begin
+            shares.forEach(share -> share.setPermit(TurnPage.WAIT)); // turns begin
         }
         for (int i = 0; i < LOOKS; i++) {
             read(nowNs);
@@ -239,7 +239,7 @@ final class TurnQueue {
             lingers = false;
             if (holder != null && holder.permit() != TurnPage.OPEN) {
                 turnSinceNs = nowNs;
-                holder.permit(TurnPage.OPEN);
+                holder.setPermit(TurnPage.OPEN);
                 return -1;
             }
             return Long.MAX_VALUE;
@@ -259,7 +259,7 @@ final class TurnQueue {
             return nowNs >= limit ? grant(other, nowNs, "grace") : limit;
         }
         if (holder.permit() != TurnPage.TURN) {
-            holder.permit(TurnPage.TURN);
+            holder.setPermit(TurnPage.TURN);
             return -1;
         }
         long due = due(other, nowNs);
@@ -274,7 +274,7 @@ final class TurnQueue {
         }
         ending = true;
         endingSinceNs = nowNs;
-        holder.permit(TurnPage.WAIT);
+        holder.setPermit(TurnPage.WAIT);
         return -1;
     }
 
@@ -298,10 +298,10 @@ final class TurnQueue {
         }
         for (int i = 0; i < shares.size(); i++) {
             if (shares.get(i).permit() == TurnPage.NEXT) {
-                shares.get(i).permit(TurnPage.WAIT);
+                shares.get(i).setPermit(TurnPage.WAIT);
             }
         }
-        next.permit(TurnPage.NEXT);
+        next.setPermit(TurnPage.NEXT);
     }
 
     /**
@@ -315,7 +315,7 @@ final class TurnQueue {
         if (rules.lingerNs() > 0 && holder.returnsSoon() && nowNs < Math.min(limit, due)) {
             lingers = true;
             if (holder.permit() != TurnPage.TURN) {
-                holder.permit(TurnPage.TURN);
+                holder.setPermit(TurnPage.TURN);
                 return -1;
             }
             if (nowNs >= due - NOTICE_NS) {
@@ -345,13 +345,13 @@ final class TurnQueue {
         turnSinceNs = nowNs;
         for (int i = 0; i < shares.size(); i++) {
             if (shares.get(i) != next) {
-                shares.get(i).permit(TurnPage.WAIT);
+                shares.get(i).setPermit(TurnPage.WAIT);
             }
         }
         if (before != null && before != next && !before.wants()) {
             before.deactivate();
         }
-        next.permit(TurnPage.TURN);
+        next.setPermit(TurnPage.TURN);
         return -1;
     }
 }

@@ -215,7 +215,7 @@ public final class TurnScheduler implements AutoCloseable {
                 turn();
             } catch (IOException | RuntimeException e) {
                 LOG.error("the turns failed; all present sessions may now launch at any time", e);
-                members.keySet().forEach(ticket -> ticket.permit(TurnPage.FREE));
+                members.keySet().forEach(ticket -> ticket.setPermit(TurnPage.FREE));
                 queues.clear();
                 members.replaceAll((ticket, queue) -> new TurnQueue(rules, leavesEqual));
                 LockSupport.parkNanos(FAILURE_PAUSE_NS); // a repeated failure must not fill the log

@@ -54,15 +54,15 @@ final class TurnShare {
 
     void join(Seat seat) {
         seats.add(seat);
-        seat.permit(permit);
+        seat.setPermit(permit);
     }
 
     /** Sends the permit to all present and later workers. */
-    void permit(int newPermit) {
+    void setPermit(int newPermit) {
         if (newPermit != permit) {
             permit = newPermit;
             for (Seat seat : seats) {
-                seat.permit(newPermit);
+                seat.setPermit(newPermit);
             }
         }
     }
@@ -166,7 +166,7 @@ final class TurnShare {
         return virtualNs;
     }
 
-    void virtualNs(double ns) {
+    void setVirtualNs(double ns) {
         virtualNs = ns;
     }
 

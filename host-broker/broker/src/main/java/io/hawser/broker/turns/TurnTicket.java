@@ -51,8 +51,8 @@ final class TurnTicket implements Seat {
     }
 
     @Override
-    public void permit(int permit) {
-        page.permit(permit);
+    public void setPermit(int permit) {
+        page.setPermit(permit);
     }
 
     /**
@@ -75,7 +75,7 @@ final class TurnTicket implements Seat {
     }
 
     void close() {
-        page.permit(TurnPage.FREE); // in case the worker outlives the ticket
+        page.setPermit(TurnPage.FREE); // in case the worker outlives the ticket
         page.close();
         bell.close();
         Descriptors.close(pageDescriptor);

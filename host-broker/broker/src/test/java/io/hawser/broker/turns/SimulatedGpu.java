@@ -65,7 +65,7 @@ final class SimulatedGpu {
         }
 
         @Override
-        public void permit(int told) {
+        public void setPermit(int told) {
             grants += TurnPage.isWait(permit) && !TurnPage.isWait(told) ? 1 : 0;
             announced += permit == TurnPage.NEXT && !TurnPage.isWait(told) ? 1 : 0;
             if (permit == TurnPage.WAIT && told != TurnPage.WAIT) {

@@ -37,7 +37,7 @@ class TurnSchedulerTest {
         }
 
         void says(int state) throws IOException {
-            page.state(state);
+            page.setState(state);
             EventFd.of(bell).signal(); // the scheduler's descriptor, since both run in one process
         }
 

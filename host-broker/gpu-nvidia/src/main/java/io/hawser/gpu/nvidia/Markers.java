@@ -128,7 +128,7 @@ final class Markers implements AutoCloseable {
     }
 
     /** Sets whether the session thread calls {@link #poll} frequently from now on. */
-    void polled(boolean often) {
+    void setPolled(boolean often) {
         if (polled != often) {
             polled = often;
             if (!often && watched.get() != 0) {

@@ -292,8 +292,8 @@ final class NvidiaBackend implements GpuBackend {
     }
 
     @Override
-    public void polled(boolean polled) {
-        markers.polled(polled);
+    public void setPolled(boolean polled) {
+        markers.setPolled(polled);
     }
 
     @Override

@@ -80,7 +80,7 @@ class MarkersTest {
         CountDownLatch second = new CountDownLatch(1);
         List<Integer> seen = new ArrayList<>();
         try (Markers markers = new Markers(events)) {
-            markers.polled(true);
+            markers.setPolled(true);
             long first = markers.event(CONTEXT);
             markers.add(CONTEXT, 1, first, seen::add);
             assertFalse(markers.poll());
@@ -91,7 +91,7 @@ class MarkersTest {
             events.reached.remove(other);
             markers.add(CONTEXT, 1, other, status -> second.countDown());
             events.reached.put(other, 0);
-            markers.polled(false); // as before a sleep
+            markers.setPolled(false); // as before a sleep
             assertTrue(second.await(120, TimeUnit.SECONDS));
         }
     }
@@ -133,7 +133,7 @@ class MarkersTest {
             int[] lastOfStream = {-1, -1, -1, -1};
             for (int i = 0; i < count; i++) {
                 if (inTurns) {
-                    markers.polled(i % 100 < 60);
+                    markers.setPolled(i % 100 < 60);
                     markers.poll();
                     markers.pass();
                 }
@@ -161,7 +161,7 @@ class MarkersTest {
             while (reached < made.size()) {
                 events.reached.put(made.get(reached++), 0);
             }
-            markers.polled(false);
+            markers.setPolled(false);
             assertTrue(all.await(120, TimeUnit.SECONDS));
         }
         assertEquals(List.of(), wrong);

@@ -40,7 +40,7 @@ class WatchesTest {
             public void flush(long event) {
             }
         });
-        markers.polled(true); // keeps the markers' thread out of this test
+        markers.setPolled(true); // keeps the markers' thread out of this test
         watches = new Watches(new Watches.Streams() {
             @Override
             public int query(long stream) {
@@ -136,7 +136,7 @@ class WatchesTest {
 
     @Test
     void shouldQueryAtOnceWithoutPolling() {
-        markers.polled(false);
+        markers.setPolled(false);
         watch("idle", 1);
         assertEquals(List.of("idle=0"), seen);
         streams.put(1L, NOT_READY);

@@ -69,7 +69,7 @@ public interface RecordHandler {
      *
      * @param polled false before a sleep.
      */
-    default void polled(boolean polled) {
+    default void setPolled(boolean polled) {
     }
 
     /**

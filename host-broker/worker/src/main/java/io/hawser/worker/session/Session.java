@@ -190,7 +190,7 @@ public final class Session implements RecordHandler {
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
         order.use(callDispatcher);
-        backend.polled(false); // until the link polls
+        backend.setPolled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
         outbox.flush();
@@ -331,7 +331,7 @@ public final class Session implements RecordHandler {
     }
 
     @Override
-    public void polled(boolean polled) {
+    public void setPolled(boolean polled) {
         isPolled = polled;
         if (!polled) {
             if (!ended) {
@@ -340,7 +340,7 @@ public final class Session implements RecordHandler {
             }
             backend.seal(); // work that only this thread polls gets an event, which another thread polls
         }
-        backend.polled(polled);
+        backend.setPolled(polled);
     }
 
     private void settleAndFlush() {

@@ -88,7 +88,7 @@ public final class Turns {
     /** Takes turns by a page. Call it before the first launch. */
     void use(TurnPage shared) {
         page = shared;
-        page.state(TurnPage.IDLE);
+        page.setState(TurnPage.IDLE);
     }
 
     /**
@@ -106,7 +106,7 @@ public final class Turns {
         if (hasAnnounced) {
             // The permit is read again after this store; pairs with the broker, which stores WAIT and then reads the
             // state.
-            page.state(TurnPage.BUSY);
+            page.setState(TurnPage.BUSY);
             permit = page.permit();
         }
         seenPermit = permit;
@@ -145,7 +145,7 @@ public final class Turns {
         if (busy) {
             markAll();
         } else if (isNew || hasAnnounced) {
-            page.state(TurnPage.WANTS);
+            page.setState(TurnPage.WANTS);
             around.ring(); // after the store; the broker reads the page after it has read the bell
         }
     }
@@ -249,7 +249,7 @@ public final class Turns {
         busy = false;
         inFlight = 0;
         gpuTimeNs += now - busySinceNs;
-        page.state(holding ? TurnPage.WANTS : TurnPage.IDLE);
+        page.setState(holding ? TurnPage.WANTS : TurnPage.IDLE);
         int permit = page.permit(); // pairs with the broker, which stores the permit and then reads the state
         if (TurnPage.isWait(permit) || permit == TurnPage.TURN && !holding) {
             around.ring();

@@ -83,17 +83,17 @@ class TurnsTest {
 
     @Test
     void shouldHoldAndRingOnceWithoutATurn() {
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         assertFalse(launch());
         assertFalse(launch());
         assertEquals(TurnPage.WANTS, page.state());
         assertEquals(1, rings);
         nowNs += 5 * MS;
         assertEquals(5, turns.waitedMs());
-        page.permit(TurnPage.NEXT);
+        page.setPermit(TurnPage.NEXT);
         assertFalse(turns.poll());
         assertFalse(launch());
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         assertTrue(turns.poll());
         assertTrue(launch());
         nowNs += 5 * MS;
@@ -103,9 +103,9 @@ class TurnsTest {
 
     @Test
     void shouldReportEndOfWorkAfterItsTurn() {
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         assertTrue(launch());
-        page.permit(TurnPage.WAIT);
+        page.setPermit(TurnPage.WAIT);
         assertFalse(launch());
         assertEquals(TurnPage.BUSY, page.state(), "running work cannot be taken back");
         assertEquals(0, rings);
@@ -116,7 +116,7 @@ class TurnsTest {
 
     @Test
     void shouldReportEndOfWorkDuringItsTurn() {
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         assertTrue(launch());
         turns.served(true);
         finish(MS);
@@ -126,7 +126,7 @@ class TurnsTest {
 
     @Test
     void shouldSetOneMarkerAtATimeWhileLaunchesCome() {
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         for (int i = 0; i < 8; i++) { // until the window is large
             launchAll(1000);
             finish(10_000);
@@ -142,7 +142,7 @@ class TurnsTest {
 
     @Test
     void shouldNotRingWhileNoOtherWaits() {
-        page.permit(TurnPage.OPEN);
+        page.setPermit(TurnPage.OPEN);
         assertTrue(launch());
         turns.markAll();
         finish(MS);
@@ -152,7 +152,7 @@ class TurnsTest {
 
     @Test
     void shouldKeepLittleInFlightOfLongKernels() {
-        page.permit(TurnPage.OPEN);
+        page.setPermit(TurnPage.OPEN);
         int most = 0;
         for (int i = 0; i < 20; i++) {
             most = Math.max(most, launchAll(1000));
@@ -163,7 +163,7 @@ class TurnsTest {
 
     @Test
     void shouldKeepEnoughInFlightOfShortKernels() {
-        page.permit(TurnPage.OPEN);
+        page.setPermit(TurnPage.OPEN);
         int last = 0;
         for (int i = 0; i < 20; i++) {
             last = launchAll(1000);
@@ -174,7 +174,7 @@ class TurnsTest {
 
     @Test
     void shouldLaunchMoreWhenRunningWorkStalls() {
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         int first = launchAll(1000);
         assertFalse(launch());
         assertTrue(checks > 0, "it schedules a check itself");
@@ -190,7 +190,7 @@ class TurnsTest {
 
     @Test
     void shouldMarkAllLaunchesOfContextDone() {
-        page.permit(TurnPage.OPEN);
+        page.setPermit(TurnPage.OPEN);
         StreamState other = new StreamState(CONTEXT, 2);
         assertTrue(turns.mayLaunch());
         turns.issued(stream);
@@ -205,7 +205,7 @@ class TurnsTest {
 
     @Test
     void shouldNotBeBusyAfterFailedLaunch() {
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         assertTrue(turns.mayLaunch());
         turns.issued(null);
         assertEquals(TurnPage.IDLE, page.state());
@@ -214,10 +214,10 @@ class TurnsTest {
 
     @Test
     void shouldMarkRunningWorkWhenOthersBeginToWait() {
-        page.permit(TurnPage.OPEN);
+        page.setPermit(TurnPage.OPEN);
         assertTrue(launch());
         assertTrue(marks.size() <= 1);
-        page.permit(TurnPage.TURN);
+        page.setPermit(TurnPage.TURN);
         turns.poll();
         finish(MS);
         assertEquals(TurnPage.IDLE, page.state());

@@ -39,7 +39,7 @@ public final class Sleeper {
     public int prepare() {
         int seen = (int) Words.I32.getAcquire(region, signalOffset);
         Words.I32.setVolatile(region, waitingOffset, 1);
-        // The store must be visible before the following check for work: pairs with the fence in Waker.isAsked().
+        // The store must be visible before the following check for work: pairs with the fence in Waker.takeWaiting().
         VarHandle.fullFence();
         return seen;
     }

@@ -21,10 +21,12 @@ public final class Waker {
     }
 
     /**
-     * Whether a thread sleeps or is about to sleep, so that the caller must wake it (by a futex or a doorbell). Call it
-     * after the store that the thread may wait for. Returns true once for each announced sleep.
+     * Resets the waiting word. Call it after the store that a sleeping thread may wait for.
+     *
+     * @return whether a thread sleeps or is about to sleep, so that the caller must wake it by a futex or a doorbell;
+     *     true once for each announced sleep.
      */
-    public boolean isAsked() {
+    public boolean takeWaiting() {
         VarHandle.fullFence(); // pairs with the fence in Sleeper.prepare()
         return (int) Words.I32.getOpaque(region, waitingOffset) != 0
                 && (int) Words.I32.getAndSet(region, waitingOffset, 0) != 0;
@@ -40,7 +42,7 @@ public final class Waker {
 
     /** Wakes a sleeping thread by the futex. Call it after the store that the thread may wait for. */
     public void wake() {
-        if (isAsked()) {
+        if (takeWaiting()) {
             signal();
         }
     }

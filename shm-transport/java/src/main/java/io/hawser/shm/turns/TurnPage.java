@@ -101,7 +101,7 @@ public final class TurnPage implements AutoCloseable {
     }
 
     /** Sets the permit and wakes the worker if it sleeps for it. Broker. */
-    public void permit(int permit) {
+    public void setPermit(int permit) {
         I32.setVolatile(page, PERMIT_OFFSET, permit);
         waker.wake();
     }
@@ -113,7 +113,7 @@ public final class TurnPage implements AutoCloseable {
     }
 
     /** Sets the worker's state. Worker. */
-    public void state(int state) {
+    public void setState(int state) {
         I32.setVolatile(page, STATE_OFFSET, state);
     }
 

@@ -162,10 +162,10 @@ class RingThreadsTest {
     void shouldAskForAWakeUpOnce() {
         Sleeper sleeper = new Sleeper(region, BYTES_WAITING, BYTES_SIGNAL);
         Waker waker = new Waker(region, BYTES_WAITING, BYTES_SIGNAL);
-        assertFalse(waker.isAsked());
+        assertFalse(waker.takeWaiting());
         assertEquals(0, sleeper.prepare());
-        assertTrue(waker.isAsked());
-        assertFalse(waker.isAsked());
+        assertTrue(waker.takeWaiting());
+        assertFalse(waker.takeWaiting());
         waker.wake();
         assertEquals(0, sleeper.prepare());
         waker.wake();

@@ -81,7 +81,7 @@ public final class ShmLink implements Link {
                 }
             }
         } finally {
-            polled(false); // after a warm-up the device may serve another session
+            setPolled(false); // after a warm-up the device may serve another session
             closedLatch.countDown();
         }
     }
@@ -239,7 +239,7 @@ public final class ShmLink implements Link {
             if (!closed && spin()) {
                 return;
             }
-            polled(false);
+            setPolled(false);
             long waitNs = timers.isEmpty() ? Long.MAX_VALUE : timers.peek().atNs - System.nanoTime();
             sleep.prepare(replies.isWaiting());
             if (!hasWork()) {
@@ -255,7 +255,7 @@ public final class ShmLink implements Link {
             }
         } finally {
             sleep.awake();
-            polled(true);
+            setPolled(true);
         }
     }
 
@@ -285,9 +285,9 @@ public final class ShmLink implements Link {
         return granted;
     }
 
-    private void polled(boolean polled) {
+    private void setPolled(boolean polled) {
         if (handler != null) {
-            handler.polled(polled);
+            handler.setPolled(polled);
         }
     }
 

@@ -35,14 +35,14 @@ final class SpinningSelect implements SelectStrategy {
     void attend(RecordHandler recordHandler) {
         if (spins) {
             handler = recordHandler;
-            handler.polled(true);
+            handler.setPolled(true);
         }
     }
 
     /** Stops all calls to the session. */
     void leave() {
         if (handler != null) {
-            handler.polled(false);
+            handler.setPolled(false);
             handler = null;
         }
     }
@@ -52,7 +52,7 @@ final class SpinningSelect implements SelectStrategy {
         if (asleep) {
             asleep = false;
             if (handler != null) {
-                handler.polled(true);
+                handler.setPolled(true);
             }
         }
     }
@@ -89,7 +89,7 @@ final class SpinningSelect implements SelectStrategy {
         spin.end(true);
         waiting = false;
         asleep = true;
-        handler.polled(false);
+        handler.setPolled(false);
         return SELECT;
     }
 

@@ -36,7 +36,7 @@ class SpinningSelectTest {
         }
 
         @Override
-        public void polled(boolean now) {
+        public void setPolled(boolean now) {
             polled = now;
         }
 
