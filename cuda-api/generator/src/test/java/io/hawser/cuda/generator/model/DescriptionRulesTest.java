@@ -66,6 +66,25 @@ class DescriptionRulesTest {
         assertEquals(hash, read(FUNCTION.replace("sizes a buffer", "some other reason")).hash());
     }
 
+    @Test
+    void shouldHashStructureAsItsNumbers() throws IOException {
+        String location = "{ name: location, type: \"CUmemLocation *\", dir: in }";
+        String numbers = "{ name: type, type: int, dir: in }\n      - { name: id, type: %s, dir: in }";
+        String aligned = FUNCTION.replaceFirst("      - \\{ name: data.*\\n", "");
+        long hash = read(aligned).hash();
+        assertEquals(hash, read(aligned.replace(location, numbers.formatted("int"))).hash());
+        assertNotEquals(hash, read(aligned.replace(location, numbers.formatted("short"))).hash());
+    }
+
+    @Test
+    void shouldKeepHashWhenFunctionsMove() throws IOException {
+        String second = FUNCTION.substring(FUNCTION.indexOf("  - symbol")).replace("0x0001", "0x0002")
+            .replace("toyCall", "toySecond");
+        String first = FUNCTION.substring(FUNCTION.indexOf("  - symbol"));
+        String head = FUNCTION.substring(0, FUNCTION.indexOf("  - symbol"));
+        assertEquals(read(head + first + second).hash(), read(head + second + first).hash());
+    }
+
     @ParameterizedTest
     @CsvSource(delimiter = '|', value = {
         "opcode: 0x0001|context: true|a function has an opcode unless it is local",
