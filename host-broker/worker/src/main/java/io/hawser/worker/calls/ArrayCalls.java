@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.ArrayManualCalls;
 import io.hawser.cuda.generated.CUmemorytype;
@@ -22,7 +21,7 @@ import java.util.function.LongToIntFunction;
 import java.util.function.ToIntFunction;
 
 /** CUDA arrays: their quota, and copies of boxes with checked numbers. Session thread. */
-final class ArrayCalls implements ArrayManualCalls {
+final class ArrayCalls implements ArrayManualCalls<Call> {
     private static final int FIRST_HANDLE_OFFSET = 0; // in the payload of a call whose first parameter is a handle
 
     private final Session session;
@@ -42,17 +41,17 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void cuArray3DCreate_v2(CallContext call, long pHandleId, MemorySegment pAllocateArray) {
+    public void cuArray3DCreate_v2(Call call, long pHandleId, MemorySegment pAllocateArray) {
         MemorySegment descriptor = stable(pAllocateArray);
-        create(Call.of(call), HandleKind.ARRAY, pHandleId, ArrayShape.of(descriptor, 1),
+        create(call, HandleKind.ARRAY, pHandleId, ArrayShape.of(descriptor, 1),
             out -> driver.cuArray3DCreate_v2(out, descriptor), driver::cuArrayDestroy);
     }
 
     @Override
-    public void cuMipmappedArrayCreate(CallContext call, long pHandleId, MemorySegment pMipmappedArrayDesc,
+    public void cuMipmappedArrayCreate(Call call, long pHandleId, MemorySegment pMipmappedArrayDesc,
             int numMipmapLevels) {
         MemorySegment descriptor = stable(pMipmappedArrayDesc);
-        create(Call.of(call), HandleKind.MIPMAPPED_ARRAY, pHandleId, ArrayShape.of(descriptor, numMipmapLevels),
+        create(call, HandleKind.MIPMAPPED_ARRAY, pHandleId, ArrayShape.of(descriptor, numMipmapLevels),
             out -> driver.cuMipmappedArrayCreate(out, descriptor, numMipmapLevels), driver::cuMipmappedArrayDestroy);
     }
 
@@ -113,8 +112,8 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void cuMipmappedArrayGetLevel(CallContext call, long pLevelArrayId, long hMipmappedArray, int level) {
-        Handle mipmap = Call.of(call).lastObject();
+    public void cuMipmappedArrayGetLevel(Call call, long pLevelArrayId, long hMipmappedArray, int level) {
+        Handle mipmap = call.lastObject();
         ArrayShape shape = mipmap.info(ArrayShape.class);
         if (level < 0 || level >= shape.levels()) {
             call.fail(CudaResult.INVALID_VALUE);
@@ -123,15 +122,15 @@ final class ArrayCalls implements ArrayManualCalls {
         MemorySegment out = call.scratch(Long.BYTES);
         int result = driver.cuMipmappedArrayGetLevel(out, hMipmappedArray, level);
         if (result == 0) {
-            objects.register(Call.of(call), HandleKind.ARRAY, pLevelArrayId, out.get(ValueLayout.JAVA_LONG, 0), mipmap,
+            objects.register(call, HandleKind.ARRAY, pLevelArrayId, out.get(ValueLayout.JAVA_LONG, 0), mipmap,
                 shape.level(level));
         }
         call.finish(result);
     }
 
     @Override
-    public void cuArrayDestroy(CallContext call, long hArray, long hArrayId) {
-        Handle array = Call.of(call).lastObject();
+    public void cuArrayDestroy(Call call, long hArray, long hArrayId) {
+        Handle array = call.lastObject();
         if (array.owner().kind() != HandleKind.CONTEXT) {
             call.fail(CudaResult.INVALID_HANDLE); // a level ends with its mipmapped array
             return;
@@ -140,15 +139,15 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void cuMipmappedArrayDestroy(CallContext call, long hMipmappedArray, long hMipmappedArrayId) {
-        destroy(call, Call.of(call).lastObject(), driver::cuMipmappedArrayDestroy);
+    public void cuMipmappedArrayDestroy(Call call, long hMipmappedArray, long hMipmappedArrayId) {
+        destroy(call, call.lastObject(), driver::cuMipmappedArrayDestroy);
     }
 
     /**
      * Destroys an array: later copies cannot use it from now on. Its memory is freed when work that may still use it is
      * done.
      */
-    private void destroy(CallContext call, Handle array, LongToIntFunction destroyer) {
+    private void destroy(Call call, Handle array, LongToIntFunction destroyer) {
         Handle context = array.owner();
         MemoryQuota.Charge charge = objects.takeCharge(array);
         objects.drop(array.kind(), array.id());
@@ -168,7 +167,7 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     /** Whether the array contains this box; if not, this fails the call. */
-    private boolean check(CallContext call, Handle array, ArrayBox box) {
+    private boolean check(Call call, Handle array, ArrayBox box) {
         if (copy == null) {
             call.fail(CudaResult.NOT_SUPPORTED);
             return false;
@@ -182,9 +181,8 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void hwsWriteArray(CallContext context, long array, long xBytes, long y, long z, long widthBytes, long rows,
+    public void hwsWriteArray(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
             long slices, long hStream, MemorySegment data) {
-        Call call = Call.of(context);
         ArrayBox box = new ArrayBox(xBytes, y, z, widthBytes, rows, slices);
         if (!check(call, call.lastObject(), box)) {
             return;
@@ -200,9 +198,8 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void hwsReadArray(CallContext context, long array, long xBytes, long y, long z, long widthBytes, long rows,
+    public void hwsReadArray(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
             long slices, long hStream) {
-        Call call = Call.of(context);
         ArrayBox box = new ArrayBox(xBytes, y, z, widthBytes, rows, slices);
         if (!check(call, call.lastObject(), box)) {
             return;
@@ -224,16 +221,16 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void hwsWriteArrayShared(CallContext call, long array, long xBytes, long y, long z, long widthBytes,
+    public void hwsWriteArrayShared(Call call, long array, long xBytes, long y, long z, long widthBytes,
             long rows, long slices, long hStream, long regionOffset, long hostPitch, long hostSlicePitch, int chunk) {
-        copyShared(Call.of(call), true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+        copyShared(call, true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
             new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
     }
 
     @Override
-    public void hwsReadArrayShared(CallContext call, long array, long xBytes, long y, long z, long widthBytes,
+    public void hwsReadArrayShared(Call call, long array, long xBytes, long y, long z, long widthBytes,
             long rows, long slices, long hStream, long regionOffset, long hostPitch, long hostSlicePitch, int chunk) {
-        copyShared(Call.of(call), false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+        copyShared(call, false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
             new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
     }
 
@@ -247,18 +244,18 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void hwsDeviceToArray(CallContext call, long array, long xBytes, long y, long z, long widthBytes, long rows,
+    public void hwsDeviceToArray(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
             long slices, long base, long pitch, long height, long deviceXBytes, long deviceY, long deviceZ,
             long hStream) {
-        copyOnDevice(Call.of(call), true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+        copyOnDevice(call, true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
             Box.of(base, pitch, height, deviceXBytes, deviceY, deviceZ, widthBytes, rows, slices));
     }
 
     @Override
-    public void hwsArrayToDevice(CallContext call, long array, long xBytes, long y, long z, long widthBytes, long rows,
+    public void hwsArrayToDevice(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
             long slices, long base, long pitch, long height, long deviceXBytes, long deviceY, long deviceZ,
             long hStream) {
-        copyOnDevice(Call.of(call), false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
+        copyOnDevice(call, false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
             Box.of(base, pitch, height, deviceXBytes, deviceY, deviceZ, widthBytes, rows, slices));
     }
 
@@ -271,10 +268,9 @@ final class ArrayCalls implements ArrayManualCalls {
     }
 
     @Override
-    public void hwsArrayToArray(CallContext context, long dstArray, long dstXBytes, long dstY, long dstZ,
+    public void hwsArrayToArray(Call call, long dstArray, long dstXBytes, long dstY, long dstZ,
             long srcArray, long srcXBytes, long srcY, long srcZ, long widthBytes, long rows, long slices,
             long hStream) {
-        Call call = Call.of(context);
         Handle destination = objects.handles().find(HandleKind.ARRAY, call.in().i64(FIRST_HANDLE_OFFSET));
         ArrayBox to = new ArrayBox(dstXBytes, dstY, dstZ, widthBytes, rows, slices);
         ArrayBox from = new ArrayBox(srcXBytes, srcY, srcZ, widthBytes, rows, slices);

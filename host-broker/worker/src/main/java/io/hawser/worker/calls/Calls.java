@@ -14,7 +14,7 @@ public final class Calls implements CallDispatcher {
     private static final int LIBRARY_SHIFT = 16;
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
-    private final CudaDispatcher dispatcher;
+    private final CudaDispatcher<Call> dispatcher;
     private final RegionCalls region;
 
     /**
@@ -29,7 +29,7 @@ public final class Calls implements CallDispatcher {
         MemoryCalls memory = new MemoryCalls(session, pools);
         StreamCalls streams = new StreamCalls(session);
         region = new RegionCalls(session, shared);
-        dispatcher = new CudaDispatcher(session.backend().driver(), contexts, memory, memory, streams, streams,
+        dispatcher = new CudaDispatcher<>(session.backend().driver(), contexts, memory, memory, streams, streams,
             new WireCalls(session, contexts, region, pools),
             new GraphCalls(session, shared),
             new ArrayCalls(session, region),

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.ContextManualCalls;
 import io.hawser.cuda.generated.HandleKind;
@@ -16,7 +15,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** Devices and contexts. */
-final class ContextCalls implements ContextManualCalls {
+final class ContextCalls implements ContextManualCalls<Call> {
     private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
@@ -74,7 +73,7 @@ final class ContextCalls implements ContextManualCalls {
     }
 
     @Override
-    public void cuCtxSetLimit(CallContext call, int limit, long value) {
+    public void cuCtxSetLimit(Call call, int limit, long value) {
         long before = objects.claimedFor(limit);
         int result = value < 0 ? CudaResult.OUT_OF_MEMORY : objects.claimLimit(limit, value);
         if (result == 0) {
@@ -110,11 +109,7 @@ final class ContextCalls implements ContextManualCalls {
     }
 
     @Override
-    public void cuCtxSynchronize(CallContext context) {
-        cuCtxSynchronize(Call.of(context));
-    }
-
-    private void cuCtxSynchronize(Call call) {
+    public void cuCtxSynchronize(Call call) {
         Handle context = objects.currentContext();
         if (context == null) {
             call.fail(CudaResult.INVALID_CONTEXT);

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.generated.CUgraphNodeType;
@@ -29,7 +28,7 @@ import java.util.List;
  * Graph calls: mirrors of the guest's graphs, and executable graphs made from them. An error of the backend that no
  * reply could carry is reported again when the graph is instantiated. Session thread.
  */
-final class GraphCalls implements GraphManualCalls {
+final class GraphCalls implements GraphManualCalls<Call> {
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
     private static final int INSTANTIATE_ERROR = 1; // CUDA_GRAPH_INSTANTIATE_ERROR
     private static final int RESERVED_MEM_CURRENT = 2; // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
@@ -97,8 +96,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphCreate(CallContext context, long graphId, int flags) {
-        Call call = Call.of(context);
+    public void hwsGraphCreate(Call call, long graphId, int flags) {
         MemorySegment out = call.scratch(Long.BYTES);
         int result = graphs == null ? CudaResult.NOT_SUPPORTED : graphs.create(out);
         long handle = result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : 0;
@@ -111,8 +109,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphDestroy(CallContext context, long graph, long graphId) {
-        Call call = Call.of(context);
+    public void hwsGraphDestroy(Call call, long graph, long graphId) {
         GraphState state = state(call);
         int result = 0;
         if (!state.isGone() && state.outer() == null) {
@@ -124,8 +121,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphAddNodes(CallContext context, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
-        Call call = Call.of(context);
+    public void hwsGraphAddNodes(Call call, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
         GraphState state = live(call);
         if (state != null) {
             mirror.add(call, state, Integer.toUnsignedLong(nodeCount), blob);
@@ -143,8 +139,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphSetNodes(CallContext context, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
-        Call call = Call.of(context);
+    public void hwsGraphSetNodes(Call call, long graph, int nodeCount, int blobBytes, MemorySegment blob) {
         GraphState state = live(call);
         if (state != null) {
             mirror.set(call, state, Integer.toUnsignedLong(nodeCount), blob);
@@ -152,9 +147,8 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphAddAlloc(CallContext context, long graph, int index, int device, long bytesize,
+    public void hwsGraphAddAlloc(Call call, long graph, int index, int device, long bytesize,
             int dependencyCount, MemorySegment dependencies, int accessCount, MemorySegment accessDescs) {
-        Call call = Call.of(context);
         GraphState state = live(call);
         Handle owner = objects.currentContext();
         if (state == null) {
@@ -229,8 +223,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphAddEdges(CallContext context, long graph, int linkCount, MemorySegment links) {
-        Call call = Call.of(context);
+    public void hwsGraphAddEdges(Call call, long graph, int linkCount, MemorySegment links) {
         GraphState state = live(call);
         if (state != null) {
             mirror.edges(call, state, links, true);
@@ -238,8 +231,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphRemoveEdges(CallContext context, long graph, int linkCount, MemorySegment links) {
-        Call call = Call.of(context);
+    public void hwsGraphRemoveEdges(Call call, long graph, int linkCount, MemorySegment links) {
         GraphState state = live(call);
         if (state != null) {
             mirror.edges(call, state, links, false);
@@ -247,8 +239,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphRemoveNode(CallContext context, long graph, int index) {
-        Call call = Call.of(context);
+    public void hwsGraphRemoveNode(Call call, long graph, int index) {
         GraphState state = live(call);
         GraphState.Node node = state == null ? null : mirror.find(call, state, index);
         // The backend could not remove the node, so launches would still execute it without charge.
@@ -262,8 +253,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphInstantiate(CallContext context, long execId, long graph, long flags) {
-        Call call = Call.of(context);
+    public void hwsGraphInstantiate(Call call, long execId, long graph, long flags) {
         GraphState state = live(call);
         if (state == null) {
             return;
@@ -290,8 +280,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphExecUpdate(CallContext context, long exec, long graph) {
-        Call call = Call.of(context);
+    public void hwsGraphExecUpdate(Call call, long exec, long graph) {
         GraphState state = live(call);
         if (state == null) {
             return;
@@ -314,8 +303,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphExecDestroy(CallContext context, long exec, long execId) {
-        Call call = Call.of(context);
+    public void hwsGraphExecDestroy(Call call, long exec, long execId) {
         GraphExecState state = call.lastObject().info(GraphExecState.class);
         objects.drop(HandleKind.GRAPH_EXEC, execId);
         int result = graphs.destroyExec(exec);
@@ -324,8 +312,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphExecSetNode(CallContext context, long exec, long graph, int blobBytes, MemorySegment blob) {
-        Call call = Call.of(context);
+    public void hwsGraphExecSetNode(Call call, long exec, long graph, int blobBytes, MemorySegment blob) {
         GraphState state = live(call);
         if (state != null) {
             mirror.setInExec(call, exec(call), state, blob);
@@ -333,13 +320,12 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphExecSetKernel(CallContext context, long exec, long graph, int blobBytes, MemorySegment blob) {
-        hwsGraphExecSetNode(context, exec, graph, blobBytes, blob);
+    public void hwsGraphExecSetKernel(Call call, long exec, long graph, int blobBytes, MemorySegment blob) {
+        hwsGraphExecSetNode(call, exec, graph, blobBytes, blob);
     }
 
     @Override
-    public void hwsGraphEnable(CallContext context, long exec, long graph, int index, int enabled) {
-        Call call = Call.of(context);
+    public void hwsGraphEnable(Call call, long exec, long graph, int index, int enabled) {
         GraphState state = live(call);
         GraphState.Node node = state == null ? null : mirror.find(call, state, index);
         if (node == null) {
@@ -358,9 +344,8 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphNodeWrite(CallContext context, long callbackId, long offset, long byteCount,
+    public void hwsGraphNodeWrite(Call call, long callbackId, long offset, long byteCount,
             MemorySegment data) {
-        Call call = Call.of(context);
         MemorySegment staging = staging(call, callbackId, offset, data.byteSize(), true);
         if (staging != null) {
             staging.copyFrom(data);
@@ -369,8 +354,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void hwsGraphNodeRead(CallContext context, long callbackId, long offset, int byteCount) {
-        Call call = Call.of(context);
+    public void hwsGraphNodeRead(Call call, long callbackId, long offset, int byteCount) {
         MemorySegment staging = staging(call, callbackId, offset, Integer.toUnsignedLong(byteCount), false);
         if (staging != null) {
             GraphReplies.hwsGraphNodeRead(call.reply(), staging);
@@ -391,8 +375,7 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void cuGraphLaunch(CallContext context, long hGraphExec, long hStream) {
-        Call call = Call.of(context);
+    public void cuGraphLaunch(Call call, long hGraphExec, long hStream) {
         GraphExecState exec = call.lastObject().info(GraphExecState.class);
         long[] ids = exec.beginLaunch();
         // Memory that was freed since a copy's addresses were checked may belong to another session by now.
@@ -411,27 +394,27 @@ final class GraphCalls implements GraphManualCalls {
     }
 
     @Override
-    public void cuGraphUpload(CallContext context, long hGraphExec, long hStream) {
-        context.finish(graphs.upload(hGraphExec, hStream));
+    public void cuGraphUpload(Call call, long hGraphExec, long hStream) {
+        call.finish(graphs.upload(hGraphExec, hStream));
     }
 
     @Override
-    public void cuDeviceGraphMemTrim(CallContext context, int device) {
-        context.finish(graphs == null ? CudaResult.NOT_SUPPORTED : graphs.trim(device));
+    public void cuDeviceGraphMemTrim(Call call, int device) {
+        call.finish(graphs == null ? CudaResult.NOT_SUPPORTED : graphs.trim(device));
     }
 
     @Override
-    public void hwsGraphMemGetAttribute(CallContext context, int device, int attr) {
-        MemorySegment out = context.scratch(Long.BYTES);
+    public void hwsGraphMemGetAttribute(Call call, int device, int attr) {
+        MemorySegment out = call.scratch(Long.BYTES);
         int result = graphs == null ? CudaResult.NOT_SUPPORTED : graphs.memoryAttribute(device, attr, out);
         if (result == 0) {
-            GraphReplies.hwsGraphMemGetAttribute(context.reply(), out.get(ValueLayout.JAVA_LONG, 0));
+            GraphReplies.hwsGraphMemGetAttribute(call.reply(), out.get(ValueLayout.JAVA_LONG, 0));
         }
-        context.finish(result);
+        call.finish(result);
     }
 
     @Override
-    public void hwsGraphMemSetAttribute(CallContext context, int device, int attr, long value) {
-        context.finish(graphs == null ? CudaResult.NOT_SUPPORTED : graphs.setMemoryAttribute(device, attr, value));
+    public void hwsGraphMemSetAttribute(Call call, int device, int attr, long value) {
+        call.finish(graphs == null ? CudaResult.NOT_SUPPORTED : graphs.setMemoryAttribute(device, attr, value));
     }
 }

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.MemorySharing;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.HandleKind;
@@ -27,7 +26,7 @@ import java.util.Map;
  * driver's handle. Opened memory is not charged to this session: the sharing session is charged for it, and after that
  * the broker's slot in the vGPU's ledger. Session thread.
  */
-final class IpcCalls implements IpcManualCalls {
+final class IpcCalls implements IpcManualCalls<Call> {
     private static final int MAX_SHARED = 1024; // memory and events each, per session; the broker keeps no more
     private static final int MAX_OPENED = 1024; // memory of other sessions; the broker lets a session find no more
     private static final long EVENT_BYTES = 0; // length of an event in the broker's table; no memory has it
@@ -69,7 +68,7 @@ final class IpcCalls implements IpcManualCalls {
         return HexFormat.of().toHexDigits(high) + HexFormat.of().toHexDigits(low);
     }
 
-    private boolean isAbsent(CallContext call) {
+    private boolean isAbsent(Call call) {
         if (backend == null) {
             call.fail(CudaResult.NOT_SUPPORTED);
         }
@@ -77,11 +76,10 @@ final class IpcCalls implements IpcManualCalls {
     }
 
     @Override
-    public void hwsIpcShare(CallContext context, long address) {
-        if (isAbsent(context)) {
+    public void hwsIpcShare(Call call, long address) {
+        if (isAbsent(call)) {
             return;
         }
-        Call call = Call.of(context);
         long bytes = objects.allocations().lengthAt(address);
         MemoryQuota.Charge charge = objects.allocations().chargeAt(address);
         if (bytes < 0 || charge == null) {
@@ -152,11 +150,10 @@ final class IpcCalls implements IpcManualCalls {
     }
 
     @Override
-    public void hwsIpcOpen(CallContext context, long memoryId, long nameLow, long nameHigh) {
-        if (isAbsent(context)) {
+    public void hwsIpcOpen(Call call, long memoryId, long nameLow, long nameHigh) {
+        if (isAbsent(call)) {
             return;
         }
-        Call call = Call.of(context);
         Handle owner = objects.currentContext();
         if (owner == null || isOwn(shared, nameLow, nameHigh)) { // CUDA does not open memory of the same process
             call.fail(CudaResult.INVALID_CONTEXT);
@@ -237,8 +234,7 @@ final class IpcCalls implements IpcManualCalls {
     }
 
     @Override
-    public void hwsIpcClose(CallContext context, long memory, long memoryId) {
-        Call call = Call.of(context);
+    public void hwsIpcClose(Call call, long memory, long memoryId) {
         Handle owner = call.lastObject().owner();
         MemoryQuota.Charge imported = objects.takeCharge(call.lastObject());
         objects.drop(HandleKind.IPC_MEMORY, memoryId); // later copies cannot use it from now on
@@ -255,11 +251,10 @@ final class IpcCalls implements IpcManualCalls {
     }
 
     @Override
-    public void hwsIpcShareEvent(CallContext context, long event) {
-        if (isAbsent(context)) {
+    public void hwsIpcShareEvent(Call call, long event) {
+        if (isAbsent(call)) {
             return;
         }
-        Call call = Call.of(context);
         long id = call.lastObject().id();
         SharedObject before = events.get(id);
         if (before != null && before.isKept) {
@@ -292,11 +287,10 @@ final class IpcCalls implements IpcManualCalls {
     }
 
     @Override
-    public void hwsIpcOpenEvent(CallContext context, long eventId, long nameLow, long nameHigh) {
-        if (isAbsent(context)) {
+    public void hwsIpcOpenEvent(Call call, long eventId, long nameLow, long nameHigh) {
+        if (isAbsent(call)) {
             return;
         }
-        Call call = Call.of(context);
         Handle owner = objects.currentContext();
         if (owner == null || isOwn(events, nameLow, nameHigh)) { // CUDA does not open an event of the same process
             call.fail(CudaResult.INVALID_CONTEXT);

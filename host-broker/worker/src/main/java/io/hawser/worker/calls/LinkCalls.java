@@ -1,10 +1,10 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.DeviceLinker;
 import io.hawser.cuda.generated.LinkManualCalls;
 import io.hawser.cuda.generated.LinkReplies;
 import io.hawser.worker.session.BlobStore;
+import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.Session;
@@ -22,7 +22,7 @@ import java.util.Map;
 import java.util.Set;
 
 /** Links device code. The guest's inputs and the linked image stay until the guest ends the link. Session thread. */
-final class LinkCalls implements LinkManualCalls {
+final class LinkCalls implements LinkManualCalls<Call> {
     private static final Logger LOG = System.getLogger(LinkCalls.class.getName());
 
     /** Links that a guest may have at once; each costs memory. */
@@ -64,7 +64,7 @@ final class LinkCalls implements LinkManualCalls {
     }
 
     @Override
-    public void hwsLinkAdd(CallContext call, long linkId, long blobId, int type, String name, int optionBytes,
+    public void hwsLinkAdd(Call call, long linkId, long blobId, int type, String name, int optionBytes,
             MemorySegment options, int dataBytes, MemorySegment data) {
         List<DeviceLinker.Option> own = options(call, options);
         if (own == null) {
@@ -100,7 +100,7 @@ final class LinkCalls implements LinkManualCalls {
     }
 
     /** Adds an input and answers the call; returns the link, or null when it does not take the input. */
-    private LinkJob add(CallContext call, long linkId, int type, String name, List<DeviceLinker.Option> options,
+    private LinkJob add(Call call, long linkId, int type, String name, List<DeviceLinker.Option> options,
             MemorySegment data) {
         LinkJob link = links.get(linkId);
         if (link != null && link.image != null) {
@@ -132,7 +132,7 @@ final class LinkCalls implements LinkManualCalls {
     }
 
     /** The options of a record; ends the session and returns null for invalid ones. */
-    private static List<DeviceLinker.Option> options(CallContext call, MemorySegment bytes) {
+    private static List<DeviceLinker.Option> options(Call call, MemorySegment bytes) {
         if (bytes.byteSize() % OPTION_BYTES != 0) {
             call.fatal("options must be complete: bytes=" + bytes.byteSize());
             return null;
@@ -150,7 +150,7 @@ final class LinkCalls implements LinkManualCalls {
     }
 
     @Override
-    public void hwsLinkComplete(CallContext call, long linkId, int optionBytes, MemorySegment options,
+    public void hwsLinkComplete(Call call, long linkId, int optionBytes, MemorySegment options,
             int logCapacity) {
         List<DeviceLinker.Option> own = options(call, options);
         LinkJob link = links.get(linkId);
@@ -183,7 +183,7 @@ final class LinkCalls implements LinkManualCalls {
     }
 
     @Override
-    public void hwsLinkRead(CallContext call, long linkId, long offset, int byteCount) {
+    public void hwsLinkRead(Call call, long linkId, long offset, int byteCount) {
         LinkJob link = links.get(linkId);
         if (link == null || link.image == null || offset < 0 || offset > link.image.byteSize()) {
             call.fatal("a link must be complete and be read inside its image: linkId=" + linkId + " offset=" + offset);
@@ -196,7 +196,7 @@ final class LinkCalls implements LinkManualCalls {
     }
 
     @Override
-    public void hwsLinkEnd(CallContext call, long linkId) {
+    public void hwsLinkEnd(Call call, long linkId) {
         LinkJob link = links.remove(linkId);
         if (link == null) {
             call.fatal("a link that ends must have inputs: linkId=" + linkId);

@@ -1,13 +1,13 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.generated.ManagedManualCalls;
 import io.hawser.cuda.generated.ManagedReplies;
 import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Session;
 
 /** Serves the request that a guest sends before it provides managed memory. Session thread. */
-final class ManagedCalls implements ManagedManualCalls {
+final class ManagedCalls implements ManagedManualCalls<Call> {
     private final Session session;
     private final SharedRegion region;
 
@@ -22,7 +22,7 @@ final class ManagedCalls implements ManagedManualCalls {
     }
 
     @Override
-    public void hwsRegionAddress(CallContext call) {
+    public void hwsRegionAddress(Call call) {
         // The address is no secret: hwsHostMap returns it for each part that it maps.
         boolean isMappable = region != null && session.backend().canMapHost();
         ManagedReplies.hwsRegionAddress(call.reply(), isMappable ? region.memory().address() : 0);

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.MemoryManualCalls;
@@ -20,7 +19,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.function.IntSupplier;
 
 /** Device memory: the quota, and the map of the memory that the session may address. */
-final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
+final class MemoryCalls implements MemoryManualCalls<Call>, PoolManualCalls<Call> {
     private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
@@ -36,7 +35,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     @Override
-    public void cuMemAlloc_v2(CallContext call, long bytesize) {
+    public void cuMemAlloc_v2(Call call, long bytesize) {
         allocate(call, bytesize, false, (context, out) -> plain(context, bytesize, out));
     }
 
@@ -56,7 +55,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     @Override
-    public void cuMemAllocPitch_v2(CallContext call, long widthInBytes, long height, int elementSizeBytes) {
+    public void cuMemAllocPitch_v2(Call call, long widthInBytes, long height, int elementSizeBytes) {
         // The pitch determines the real length; this is a lower bound.
         long atLeast = Math.multiplyHigh(widthInBytes, height) == 0 ? widthInBytes * height : -1;
         if (widthInBytes <= 0 || height <= 0 || atLeast <= 0) {
@@ -104,7 +103,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
      * Allocates. If no memory is left but memory is about to be freed, it waits for that and tries again. CUDA's
      * cuMemFree waits for running work; here it returns at once, so that other threads need not wait.
      */
-    private void allocate(CallContext call, long bytes, boolean hasPitch, Attempt attempt) {
+    private void allocate(Call call, long bytes, boolean hasPitch, Attempt attempt) {
         Handle context = objects.currentContext();
         if (context == null || bytes <= 0) {
             call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
@@ -116,7 +115,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
             answer(call, result, out, hasPitch);
             return;
         }
-        Call.of(call).deferWithoutRecord();
+        call.deferWithoutRecord();
         Runnable again = () -> {
             int entered = objects.isLive(context) ? objects.enter(context) : CudaResult.INVALID_CONTEXT;
             answer(call, entered != 0 ? entered : attempt.allocate(context, out), out, hasPitch);
@@ -128,7 +127,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         }
     }
 
-    private static void answer(CallContext call, int result, MemorySegment out, boolean hasPitch) {
+    private static void answer(Call call, int result, MemorySegment out, boolean hasPitch) {
         if (result == 0) {
             long address = out.get(ValueLayout.JAVA_LONG, 0);
             if (hasPitch) {
@@ -141,7 +140,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     @Override
-    public void cuMemFree_v2(CallContext call, long dptr) {
+    public void cuMemFree_v2(Call call, long dptr) {
         if (dptr == 0) {
             call.finish(0);
             return;
@@ -193,7 +192,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     @Override
-    public void cuMemGetInfo_v2(CallContext call) {
+    public void cuMemGetInfo_v2(Call call) {
         objects.quota().refresh(); // before the query, because it may make a pool release memory
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = driver.cuMemGetInfo_v2(out, out.asSlice(Long.BYTES));
@@ -211,13 +210,13 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     @Override
-    public void cuMemAllocAsync(CallContext call, long bytesize, long hStream) {
+    public void cuMemAllocAsync(Call call, long bytesize, long hStream) {
         allocate(call, bytesize, false, (context, out) -> fromPool(context, objects.deviceOf(context), bytesize,
             hStream, out, () -> driver.cuMemAllocAsync(out, bytesize, hStream)));
     }
 
     @Override
-    public void cuMemAllocFromPoolAsync(CallContext call, long bytesize, long pool, long hStream) {
+    public void cuMemAllocFromPoolAsync(Call call, long bytesize, long pool, long hStream) {
         allocate(call, bytesize, false, (context, out) -> fromPool(context, pools.deviceOf(pool, context), bytesize,
             hStream, out, () -> driver.cuMemAllocFromPoolAsync(out, bytesize, pool, hStream)));
     }
@@ -243,7 +242,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
     }
 
     @Override
-    public void cuMemFreeAsync(CallContext call, long dptr, long hStream) {
+    public void cuMemFreeAsync(Call call, long dptr, long hStream) {
         GraphMemory.Block block = objects.graphMemory().at(dptr);
         if (block == null && objects.allocations().ownerAt(dptr) == null) {
             call.fail(CudaResult.INVALID_VALUE);
@@ -255,7 +254,7 @@ final class MemoryCalls implements MemoryManualCalls, PoolManualCalls {
         } else if (result == 0) {
             MemoryQuota.Charge charge = objects.allocations().chargeAt(dptr);
             objects.allocations().remove(dptr);
-            giveBackAfter(Call.of(call).lastStream(), charge);
+            giveBackAfter(call.lastStream(), charge);
         }
         call.finish(result);
     }

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.PeerManualCalls;
 import io.hawser.cuda.generated.PeerReplies;
@@ -11,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** Attributes of pairs of GPUs: the access of one GPU to another's memory. */
-final class PeerCalls implements PeerManualCalls {
+final class PeerCalls implements PeerManualCalls<Call> {
     private final GpuBackend backend;
 
     PeerCalls(Session session) {
@@ -19,8 +18,7 @@ final class PeerCalls implements PeerManualCalls {
     }
 
     @Override
-    public void hwsPeerAttribute(CallContext context, int device, int peer, int attribute) {
-        Call call = Call.of(context);
+    public void hwsPeerAttribute(Call call, int device, int peer, int attribute) {
         int devices = backend.deviceCount();
         if (device < 0 || device >= devices || peer < 0 || peer >= devices) {
             call.fail(CudaResult.INVALID_DEVICE);

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.generated.EventManualCalls;
 import io.hawser.cuda.generated.StreamManualCalls;
 import io.hawser.worker.session.Call;
@@ -10,7 +9,7 @@ import io.hawser.worker.session.Session;
  * Waits for streams and events. The calls are issued in order and answered when their work is done; they block no other
  * thread.
  */
-final class StreamCalls implements StreamManualCalls, EventManualCalls {
+final class StreamCalls implements StreamManualCalls<Call>, EventManualCalls<Call> {
     private final Session session;
 
     StreamCalls(Session session) {
@@ -18,15 +17,13 @@ final class StreamCalls implements StreamManualCalls, EventManualCalls {
     }
 
     @Override
-    public void cuStreamSynchronize(CallContext context, long hStream) {
-        Call call = Call.of(context);
+    public void cuStreamSynchronize(Call call, long hStream) {
         call.deferWithoutRecord();
         session.work().whenReached(call.lastStream(), call::finishSynchronised);
     }
 
     @Override
-    public void cuEventSynchronize(CallContext context, long hEvent) {
-        Call call = Call.of(context);
+    public void cuEventSynchronize(Call call, long hEvent) {
         call.deferWithoutRecord();
         int wait = session.backend().whenEventReached(hEvent,
             status -> session.completions().add(() -> call.finishSynchronised(status)));

@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.generated.CUstreamBatchMemOpParams;
 import io.hawser.cuda.generated.CUtensorMap;
 import io.hawser.cuda.generated.HwsTensorMap;
@@ -13,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** Stream memory operations (waits for values in memory, and writes of values), and tensor maps. Session thread. */
-final class StreamMemoryCalls implements MemopsManualCalls {
+final class StreamMemoryCalls implements MemopsManualCalls<Call> {
     // An operation of hwsStreamMemOps: u32 type, u32 flags, u64 address, u64 value.
     private static final int OP_BYTES = 24;
     private static final int OP_FLAGS_OFFSET = 4;
@@ -42,8 +41,7 @@ final class StreamMemoryCalls implements MemopsManualCalls {
     }
 
     @Override
-    public void hwsStreamMemOps(CallContext context, long stream, int opsBytes, MemorySegment ops) {
-        Call call = Call.of(context);
+    public void hwsStreamMemOps(Call call, long stream, int opsBytes, MemorySegment ops) {
         int count = (int) (ops.byteSize() / OP_BYTES);
         if (count == 0 || ops.byteSize() % OP_BYTES != 0) {
             call.fatal("operations must be complete and at least one: bytes=" + ops.byteSize());
@@ -92,7 +90,7 @@ final class StreamMemoryCalls implements MemopsManualCalls {
     }
 
     @Override
-    public void hwsTensorMapEncode(CallContext call, MemorySegment params) {
+    public void hwsTensorMapEncode(Call call, MemorySegment params) {
         int kind = params.get(ValueLayout.JAVA_INT_UNALIGNED, HwsTensorMap.KIND_OFFSET);
         int rank = params.get(ValueLayout.JAVA_INT_UNALIGNED, HwsTensorMap.RANK_OFFSET);
         if (kind < 0 || kind > 3 || rank < (kind == 3 ? 0 : 1) || rank > 5) {

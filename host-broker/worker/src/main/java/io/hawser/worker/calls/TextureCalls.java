@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.Sizes;
 import io.hawser.cuda.backend.ArrayBackend;
 import io.hawser.cuda.generated.CUDA_RESOURCE_DESC;
@@ -10,6 +9,7 @@ import io.hawser.cuda.generated.HwsResource;
 import io.hawser.cuda.generated.TextureManualCalls;
 import io.hawser.cuda.generated.TextureReplies;
 import io.hawser.worker.session.ArrayShape;
+import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -24,7 +24,7 @@ import java.util.function.LongToIntFunction;
  * Texture and surface objects. The guest gets the backend's own numbers, which belong to a context. A guest can destroy
  * only objects that its session has created. Session thread.
  */
-final class TextureCalls implements TextureManualCalls {
+final class TextureCalls implements TextureManualCalls<Call> {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
     private static final int MAX_OBJECTS = 1 << 20; // of both kinds; each costs memory here and in the backend
@@ -46,7 +46,7 @@ final class TextureCalls implements TextureManualCalls {
     }
 
     @Override
-    public void hwsTextureCreate(CallContext call, long array, long mipmappedArray, MemorySegment resource,
+    public void hwsTextureCreate(Call call, long array, long mipmappedArray, MemorySegment resource,
             MemorySegment texture, int hasView, MemorySegment view) {
         MemorySegment descriptor = call.scratch(CUDA_RESOURCE_DESC.BYTES);
         if (!canCreate(call) || !fill(call, descriptor, array, mipmappedArray, resource)) {
@@ -62,7 +62,7 @@ final class TextureCalls implements TextureManualCalls {
     }
 
     @Override
-    public void hwsSurfaceCreate(CallContext call, long array) {
+    public void hwsSurfaceCreate(Call call, long array) {
         MemorySegment descriptor = call.scratch(CUDA_RESOURCE_DESC.BYTES);
         if (!canCreate(call)) {
             return;
@@ -78,16 +78,16 @@ final class TextureCalls implements TextureManualCalls {
     }
 
     @Override
-    public void cuTexObjectDestroy(CallContext call, long texObject) {
+    public void cuTexObjectDestroy(Call call, long texObject) {
         destroy(call, new ObjectKey(Kind.TEXTURE, texObject), driver::cuTexObjectDestroy);
     }
 
     @Override
-    public void cuSurfObjectDestroy(CallContext call, long surfObject) {
+    public void cuSurfObjectDestroy(Call call, long surfObject) {
         destroy(call, new ObjectKey(Kind.SURFACE, surfObject), driver::cuSurfObjectDestroy);
     }
 
-    private void destroy(CallContext call, ObjectKey key, LongToIntFunction destroyer) {
+    private void destroy(Call call, ObjectKey key, LongToIntFunction destroyer) {
         Map<ObjectKey, Boolean> own = live.get(objects.currentContext());
         if (own == null || own.remove(key) == null) {
             call.fail(CudaResult.INVALID_VALUE);
@@ -98,7 +98,7 @@ final class TextureCalls implements TextureManualCalls {
     }
 
     /** Whether another object may be created; if not, this fails the call. */
-    private boolean canCreate(CallContext call) {
+    private boolean canCreate(Call call) {
         if (objects.currentContext() == null || backend == null) {
             call.fail(backend == null ? CudaResult.NOT_SUPPORTED : CudaResult.INVALID_CONTEXT);
             return false;
@@ -123,12 +123,12 @@ final class TextureCalls implements TextureManualCalls {
         return number;
     }
 
-    private static MemorySegment aligned(CallContext call, MemorySegment part) {
+    private static MemorySegment aligned(Call call, MemorySegment part) {
         return call.scratch(part.byteSize()).copyFrom(part);
     }
 
     /** Fills in the backend's structure from checked values; on failure it fails the call. */
-    private static boolean fill(CallContext call, MemorySegment descriptor, long array, long mipmappedArray,
+    private static boolean fill(Call call, MemorySegment descriptor, long array, long mipmappedArray,
             MemorySegment resource) {
         int type = resource.get(INT, HwsResource.RES_TYPE_OFFSET);
         descriptor.set(INT, CUDA_RESOURCE_DESC.RES_TYPE_OFFSET, type);
@@ -147,14 +147,14 @@ final class TextureCalls implements TextureManualCalls {
         };
     }
 
-    private static boolean require(CallContext call, boolean condition) {
+    private static boolean require(Call call, boolean condition) {
         if (!condition) {
             call.fail(CudaResult.INVALID_VALUE);
         }
         return condition;
     }
 
-    private static boolean fillMemory(CallContext call, MemorySegment descriptor, int type, MemorySegment resource) {
+    private static boolean fillMemory(Call call, MemorySegment descriptor, int type, MemorySegment resource) {
         int format = resource.get(INT, HwsResource.FORMAT_OFFSET);
         int channels = resource.get(INT, HwsResource.NUM_CHANNELS_OFFSET);
         long address = resource.get(LONG, HwsResource.DEV_PTR_OFFSET);

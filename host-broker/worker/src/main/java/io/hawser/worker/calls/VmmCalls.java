@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.CallContext;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.VmmManualCalls;
@@ -22,7 +21,7 @@ import java.util.TreeMap;
  * Virtual memory management. The session keeps its own tables of reservations and mappings, so a guest can neither use
  * addresses of the worker nor unmap memory of others. Session thread.
  */
-final class VmmCalls implements VmmManualCalls {
+final class VmmCalls implements VmmManualCalls<Call> {
     /** Reservations of one session; each costs an entry here and in the driver. */
     private static final int MAX_RESERVATIONS = 1 << 16;
     /** Mappings of one session; each costs an entry here and in the driver. */
@@ -57,14 +56,14 @@ final class VmmCalls implements VmmManualCalls {
         this.waits = new ContextWaits(session);
     }
 
-    private boolean isAbsent(CallContext call) {
+    private boolean isAbsent(Call call) {
         if (backend == null) {
             call.fail(CudaResult.NOT_SUPPORTED);
         }
         return backend == null;
     }
 
-    private boolean isNoDevice(CallContext call, int device) {
+    private boolean isNoDevice(Call call, int device) {
         boolean isNone = device < 0 || device >= session.backend().deviceCount();
         if (isNone) {
             call.fail(CudaResult.INVALID_DEVICE);
@@ -73,7 +72,7 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemGranularity(CallContext call, int device, int compression, int usage, int option) {
+    public void hwsMemGranularity(Call call, int device, int compression, int usage, int option) {
         if (isAbsent(call) || isNoDevice(call, device)) {
             return;
         }
@@ -84,7 +83,7 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemReserve(CallContext call, long bytes, long alignment, long wanted) {
+    public void hwsMemReserve(Call call, long bytes, long alignment, long wanted) {
         if (isAbsent(call)) {
             return;
         }
@@ -104,7 +103,7 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemUnreserve(CallContext call, long address, long bytes) {
+    public void hwsMemUnreserve(Call call, long address, long bytes) {
         if (isAbsent(call)) {
             return;
         }
@@ -115,7 +114,7 @@ final class VmmCalls implements VmmManualCalls {
         }
         reservations.remove(address);
         // Work issued before may still access the addresses, if only to fault there.
-        waits.run(Call.of(call), () -> {
+        waits.run(call, () -> {
             int result = backend.unreserve(address, bytes);
             reservedBytes -= bytes;
             call.finish(result);
@@ -123,7 +122,7 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemCreate(CallContext call, long allocationId, long bytes, int device, int compression, int usage) {
+    public void hwsMemCreate(Call call, long allocationId, long bytes, int device, int compression, int usage) {
         if (isAbsent(call) || isNoDevice(call, device)) {
             return;
         }
@@ -137,9 +136,9 @@ final class VmmCalls implements VmmManualCalls {
         if (result != 0) {
             charge.giveBack();
         } else {
-            objects.register(Call.of(call), HandleKind.MEM_ALLOCATION, allocationId,
+            objects.register(call, HandleKind.MEM_ALLOCATION, allocationId,
                 out.get(ValueLayout.JAVA_LONG, 0), null, new Allocation(bytes));
-            if (Call.of(call).isRejected()) { // the session has ended
+            if (call.isRejected()) { // the session has ended
                 charge.giveBack();
                 return;
             }
@@ -150,8 +149,8 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemRelease(CallContext call, long allocation, long allocationId) {
-        Handle handle = Call.of(call).lastObject();
+    public void hwsMemRelease(Call call, long allocation, long allocationId) {
+        Handle handle = call.lastObject();
         Allocation memory = handle.info(Allocation.class);
         if (memory.mappings != 0) {
             call.fatal("memory must be released after its last mapping: mappings=" + memory.mappings);
@@ -165,8 +164,8 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemMap(CallContext call, long address, long bytes, long offset, long allocation) {
-        Handle handle = Call.of(call).lastObject();
+    public void hwsMemMap(Call call, long address, long bytes, long offset, long allocation) {
+        Handle handle = call.lastObject();
         Allocation memory = handle.info(Allocation.class);
         if (!isReserved(address, bytes) || overlaps(address, bytes) || offset < 0 || offset > memory.bytes - bytes
             || mappings.size() >= MAX_MAPPINGS) {
@@ -214,7 +213,7 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemUnmap(CallContext call, long address, long bytes) {
+    public void hwsMemUnmap(Call call, long address, long bytes) {
         NavigableMap<Long, Mapping> gone = whole(address, bytes);
         if (gone == null) {
             call.fail(CudaResult.INVALID_VALUE);
@@ -223,7 +222,7 @@ final class VmmCalls implements VmmManualCalls {
         gone.keySet().forEach(objects.allocations()::removeMapping); // later copies cannot use it from now on
         List<Mapping> ended = List.copyOf(gone.values());
         gone.clear();
-        waits.run(Call.of(call), () -> {
+        waits.run(call, () -> {
             int result = backend.unmap(address, bytes);
             ended.forEach(mapping -> mapping.memory.info(Allocation.class).mappings--);
             call.finish(result);
@@ -231,7 +230,7 @@ final class VmmCalls implements VmmManualCalls {
     }
 
     @Override
-    public void hwsMemSetAccess(CallContext call, long address, long bytes, int device, int flags) {
+    public void hwsMemSetAccess(Call call, long address, long bytes, int device, int flags) {
         if (isAbsent(call) || isNoDevice(call, device)) {
             return;
         }

@@ -52,16 +52,6 @@ public final class Call implements CallContext {
     }
 
     /**
-     * Casts the interface that generated code uses.
-     *
-     * @param call a call that a session has made.
-     * @return the same object.
-     */
-    public static Call of(CallContext call) {
-        return (Call) call;
-    }
-
-    /**
      * Starts to serve a record.
      *
      * @param own the record's memory when it holds only this record; the receiver owns it until {@link #keepsMemory()};

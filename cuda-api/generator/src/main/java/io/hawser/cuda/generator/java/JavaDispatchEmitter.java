@@ -26,13 +26,17 @@ final class JavaDispatchEmitter {
         out.line("package %s;", library.javaPackage()).line();
         out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.shm.wire.RecordLayout;");
         out.line("import io.hawser.shm.wire.RecordReader;").line();
-        out.line("/** Serves requests of the library %s; no guest's bytes make it throw. */",
-                library.name());
-        out.open("public final class %sDispatcher", name);
+        out.block("""
+                /**
+                 * Serves requests of the library %s; no guest's bytes make it throw.
+                 *
+                 * @param <C> the calls that it serves.
+                 */""".formatted(library.name()));
+        out.open("public final class %sDispatcher<C extends CallContext>", name);
         out.line("private final %sDriver driver;", name);
-        manual.forEach(g -> out.line("private final %sManualCalls %s;", g.javaName(), field(g)));
+        manual.forEach(g -> out.line("private final %s<C> %s;", JavaManualEmitter.name(g), field(g)));
         out.line().line("/** Creates a dispatcher. */");
-        String parameters = manual.stream().map(g -> ", " + g.javaName() + "ManualCalls " + field(g))
+        String parameters = manual.stream().map(g -> ", " + JavaManualEmitter.name(g) + "<C> " + field(g))
                 .collect(Collectors.joining());
         out.open("public %sDispatcher(%sDriver driver%s)", name, name, parameters);
         out.line("this.driver = driver;");
@@ -44,7 +48,7 @@ final class JavaDispatchEmitter {
                  * guest chooses the reply flag. The description determines the credit flag, because work without
                  * credit would be unbounded.
                  */""");
-        out.open("public void dispatch(CallContext call)");
+        out.open("public void dispatch(C call)");
         out.line("RecordReader in = call.in();");
         out.line("int opcode = in.opcode();");
         out.open("if (((in.flags() & RecordLayout.FLAG_CREDITED) != 0) != %sOpcodes.isCredited(opcode))", name);
@@ -79,13 +83,18 @@ final class JavaDispatchEmitter {
         out.open("final class %sDispatch", group.javaName());
         out.open("private %sDispatch()", group.javaName()).close();
         for (ApiFunction function : group.travelling()) {
-            out.line().open("static void %s(CallContext call, %s)", function.symbol(), function.manual()
-                    ? group.javaName() + "ManualCalls manual" : library.javaName() + "Driver driver");
+            out.line();
+            if (function.manual()) {
+                out.open("static <C extends CallContext> void %s(C call, %s<C> manual)", function.symbol(),
+                        JavaManualEmitter.name(group));
+            } else {
+                out.open("static void %s(CallContext call, %sDriver driver)", function.symbol(), library.javaName());
+            }
             decode(out, function);
             resolve(out, function);
             if (function.manual()) {
                 List<String> arguments = new ArrayList<>(List.of("call"));
-                arguments.addAll(JavaDriverEmitter.manualArguments(function));
+                arguments.addAll(JavaManualEmitter.arguments(function));
                 out.line("manual.%s(%s);", function.symbol(), String.join(", ", arguments));
             } else {
                 serve(out, group, function);

@@ -43,9 +43,8 @@ public final class JavaEmitters {
             for (Structure type : library.types().all(Structure.class)) {
                 write(type.name(), JavaConstantsEmitter.structure(library, type));
             }
-            JavaDriverEmitter driver = new JavaDriverEmitter(library);
             JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
-            write(library.javaName() + "Driver", driver.driver());
+            write(library.javaName() + "Driver", new JavaDriverEmitter(library).driver());
             write(library.javaName() + "Foreign", new JavaForeignEmitter(library).emit());
             write(library.javaName() + "Dispatcher", dispatch.dispatcher());
             for (Group group : library.groups()) {
@@ -53,7 +52,7 @@ public final class JavaEmitters {
                     continue;
                 }
                 if (!group.only(ApiFunction::manual).isEmpty()) {
-                    write(group.javaName() + "ManualCalls", driver.manualCalls(group));
+                    write(JavaManualEmitter.name(group), new JavaManualEmitter(library).emit(group));
                 }
                 write(group.javaName() + "Dispatch", dispatch.group(group));
                 write(group.javaName() + "Replies", new JavaRepliesEmitter(library).writers(group));
