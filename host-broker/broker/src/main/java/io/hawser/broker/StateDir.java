@@ -1,5 +1,6 @@
 package io.hawser.broker;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import io.hawser.broker.machine.PrivateFile;
 import io.hawser.broker.model.StartException;
 import io.hawser.shm.os.FileStatus;
@@ -96,8 +97,8 @@ final class StateDir implements AutoCloseable {
 
     /** Writes the broker's addresses; readers see the old file or the new. */
     void writeEndpoints(String guest, String guestTls, String http) throws IOException {
-        PrivateFile.write(resolve("endpoints.json"),
-            "{\"guest\":\"" + guest + "\",\"guestTls\":\"" + guestTls + "\",\"http\":\"" + http + "\"}\n");
+        PrivateFile.write(resolve("endpoints.json"), JsonNodeFactory.instance.objectNode().put("guest", guest)
+            .put("guestTls", guestTls).put("http", http) + "\n");
     }
 
     @Override

@@ -1,5 +1,6 @@
 package io.hawser.worker;
 
+import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.WorkerMessage;
@@ -10,7 +11,6 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.security.SecureRandom;
@@ -28,7 +28,7 @@ final class Preload {
         ClassLoader.getSystemResource("io/hawser/worker/no-such-file");
         codec.encode(ready);
         codec.encode(new WorkerMessage.Jailed(0, ready.backend()));
-        BrokerMessage watching = codec.decode("{\"type\":\"watching\"}".getBytes(StandardCharsets.US_ASCII));
+        BrokerMessage watching = codec.decode(codec.encode(BrokerMessageType.WATCHING));
         // Loads the native code of Netty and the JVM: a worker that skipped its warm-up has not loaded it yet.
         Epoll.ensureAvailability();
         Socket.newSocketStream().close();

@@ -9,6 +9,7 @@ import io.hawser.shm.os.SocketMessages;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordReader;
 import io.hawser.shm.wire.RecordWriter;
+import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
@@ -26,8 +27,8 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 
@@ -115,8 +116,9 @@ final class WarmUp {
         return Thread.ofPlatform().daemon().name("load").start(() -> {
             try {
                 SocketMessages.load();
-                new ControlCodec().decode(assign("\"carrier\":\"tcp\""));
-                new ControlCodec().encode(new WorkerMessage.Ended("", false));
+                ControlCodec codec = new ControlCodec();
+                codec.decode(codec.encode(assign(null)));
+                codec.encode(new WorkerMessage.Ended("", false));
                 Epoll.ensureAvailability();
                 new TcpLink(io.netty.channel.unix.Socket.newSocketStream().intValue()).shutdown(END_LIMIT_MS);
             } catch (IOException | RuntimeException e) {
@@ -125,10 +127,9 @@ final class WarmUp {
         });
     }
 
-    /** The broker's message that assigns a warm-up session; {@code place} is its part about the carrier. */
-    private static byte[] assign(String place) {
-        return ("{\"type\":\"assign\",\"sessionId\":" + Session.WARM_UP + ",\"vgpu\":\"\",\"memoryBytes\":0,"
-            + "\"peer\":\"\",\"program\":\"\",\"images\":[]," + place + "}").getBytes(StandardCharsets.US_ASCII);
+    /** The broker's message that assigns a warm-up session. */
+    private static BrokerMessage.Assign assign(SharedRegion.Place place) {
+        return new BrokerMessage.Assign(Session.WARM_UP, "", 0, "", "", List.of(), place);
     }
 
     private static void overLoopback(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
@@ -142,7 +143,7 @@ final class WarmUp {
             client.setSoTimeout(TIMEOUT_MS);
             client.setTcpNoDelay(true);
             Peer peer = new SocketPeer(client, new DataInputStream(client.getInputStream()));
-            runSession(backend, "\"carrier\":\"tcp\"", listener.accept(new byte[ADDRESS_BYTES]), peer,
+            runSession(backend, null, listener.accept(new byte[ADDRESS_BYTES]), peer,
                 WarmUp::playProgram);
         } finally {
             closeListener(listener);
@@ -152,7 +153,7 @@ final class WarmUp {
     private static void overRegion(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
             TimeoutException {
         try (WarmUpRegion peer = new WarmUpRegion()) {
-            runSession(backend, peer.place(), peer.takeDescriptor(), peer, WarmUp::playBursts);
+            runSession(backend, WarmUpRegion.PLACE, peer.takeDescriptor(), peer, WarmUp::playBursts);
         }
     }
 
@@ -163,10 +164,10 @@ final class WarmUp {
     }
 
     /** Runs a session as if the broker had assigned it. */
-    private static void runSession(GpuBackend backend, String place, int descriptor, Peer peer, Requests requests)
-            throws IOException, InterruptedException, ExecutionException, TimeoutException {
+    private static void runSession(GpuBackend backend, SharedRegion.Place place, int descriptor, Peer peer,
+            Requests requests) throws IOException, InterruptedException, ExecutionException, TimeoutException {
         Worker worker = Worker.rehearsal(backend);
-        worker.adopt((BrokerMessage.Assign) new ControlCodec().decode(assign(place)), descriptor);
+        worker.receive(new ControlCodec().encode(assign(place)), descriptor);
         try {
             requests.make(new WarmUp(peer));
             peer.leave();

@@ -22,6 +22,8 @@ import java.lang.invoke.VarHandle;
 final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
     private static final long REGION_BYTES = 1 << 20;
+    /** The slot that the guest has claimed. */
+    static final SharedRegion.Place PLACE = new SharedRegion.Place(REGION_BYTES, 1, 0, RegionLayout.KIND_PROCESS, 0);
     private static final long TIMEOUT_NS = 5_000_000_000L;
     private static final long NAP_NS = 100_000_000;
 
@@ -37,8 +39,7 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     WarmUpRegion() throws IOException {
         descriptor = Descriptors.memory("hawser-warm-up", REGION_BYTES);
         try {
-            region = SharedRegion.map(descriptor,
-                new SharedRegion.Place(REGION_BYTES, 1, 0, RegionLayout.KIND_PROCESS, 0));
+            region = SharedRegion.map(descriptor, PLACE);
         } catch (IOException e) {
             Descriptors.close(descriptor);
             throw e;
@@ -55,12 +56,6 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
             guest + RegionLayout.GUEST_COMMAND_SIGNAL_OFFSET);
         sleeper = new Sleeper(memory, guest + RegionLayout.GUEST_REPLY_WAITING_OFFSET,
             host + RegionLayout.HOST_REPLY_SIGNAL_OFFSET);
-    }
-
-    /** The part of the broker's assign message that describes the worker's end. */
-    String place() {
-        return "\"carrier\":\"shm\",\"regionBytes\":" + REGION_BYTES + ",\"slotCount\":1,\"slot\":0,\"kind\":"
-            + RegionLayout.KIND_PROCESS + ",\"mapAddress\":0,\"epoch\":1";
     }
 
     /** The memory's descriptor, once; the caller closes it. */

@@ -2,6 +2,7 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.Description;
+import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerAccount;
 import io.hawser.shm.ledger.LedgerLayout;
@@ -32,7 +33,6 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -55,6 +55,7 @@ public final class Worker {
     private final ControlSocket control; // null in a rehearsal: messages are dropped
     private final GpuBackend backend;
     private final ControlCodec codec = new ControlCodec();
+    private final Messages messages = new Messages();
     private final CountDownLatch over = new CountDownLatch(1);
     private final AtomicReference<WorkerMessage.Ended> end = new AtomicReference<>();
     private List<String> devices = List.of(); // UUIDs; set before the control thread starts
@@ -93,15 +94,10 @@ public final class Worker {
         worker.devices = Collections.nCopies(backend.deviceCount(), "any");
         int ledger = Descriptors.memory("hawser-rehearsal", LedgerLayout.bytes(1));
         new Ledger(SharedMemory.mapWhileReachable(ledger, LedgerLayout.bytes(1)), 1).limit(0, NO_LIMIT, NO_LIMIT);
-        worker.takeLedger((BrokerMessage.Ledger) worker.decode("""
-            {"type":"ledger","slots":1,"slot":0,"gpus":["any"]}"""), ledger);
-        worker.takeTurns(worker.decode("{\"type\":\"turns\"}"), TurnPage.create());
-        worker.takeTurns(worker.decode("{\"type\":\"turnbell\"}"), EventFd.create().fd());
+        worker.receive(worker.codec.encode(new BrokerMessage.Ledger(1, 0, List.of("any"), List.of())), ledger);
+        worker.receive(worker.codec.encode(BrokerMessageType.TURNS), TurnPage.create());
+        worker.receive(worker.codec.encode(BrokerMessageType.TURN_BELL), EventFd.create().fd());
         return worker;
-    }
-
-    private BrokerMessage decode(String json) throws IOException {
-        return codec.decode(json.getBytes(StandardCharsets.US_ASCII));
     }
 
     /**
@@ -139,32 +135,7 @@ public final class Worker {
     private void readControl() {
         try {
             for (ControlSocket.Frame frame = control.read(); frame != null; frame = control.read()) {
-                BrokerMessage message = codec.decode(frame.json());
-                if (message instanceof BrokerMessage.Assign assign) {
-                    adopt(assign, frame.descriptor());
-                } else if (message instanceof BrokerMessage.Ledger ledger) {
-                    takeLedger(ledger, frame.descriptor());
-                } else if (message instanceof BrokerMessage.Doorbell) {
-                    takeDoorbell(frame.descriptor());
-                } else if (message instanceof BrokerMessage.Turns || message instanceof BrokerMessage.TurnBell) {
-                    takeTurns(message, frame.descriptor());
-                } else if (message instanceof BrokerMessage.Store store) {
-                    images(frame).store(store.sha256(), frame.descriptor(), session.objects().blobs());
-                } else if (message instanceof BrokerMessage.Image image) {
-                    images(frame).arrived(image.sha256(), image.bytes(), frame.descriptor());
-                } else if (message instanceof BrokerMessage.NoImage none) {
-                    images.missing(none.sha256());
-                } else if (message instanceof BrokerMessage.Shared shared) {
-                    names.shared(shared.name(), shared.kept());
-                } else if (message instanceof BrokerMessage.Unshared unshared) {
-                    names.unshared(unshared.name());
-                } else if (message instanceof BrokerMessage.Found found) {
-                    names.found(found.name(), found.handle(), found.bytes());
-                } else if (message instanceof BrokerMessage.NotFound none) {
-                    names.notFound(none.name());
-                } else if (message instanceof BrokerMessage.End ending) {
-                    endSession(ending.reason(), false);
-                }
+                receive(frame.json(), frame.descriptor());
             }
             endSession("the broker has closed the control socket", false);
         } catch (IOException | RuntimeException e) {
@@ -173,17 +144,20 @@ public final class Worker {
         }
     }
 
-    /** The images, for a message that must carry a descriptor of memory. */
-    private SharedImages images(ControlSocket.Frame frame) throws IOException {
-        if (session == null || frame.descriptor() < 0) {
-            throw new IOException("an image message must follow its session and carry a descriptor: descriptor="
-                + frame.descriptor());
+    /**
+     * Acts on a message of the broker. Control thread.
+     *
+     * @param json the message; one of an unknown type has no effect.
+     * @param descriptor the message's descriptor, this worker's from now on; -1 for none.
+     */
+    void receive(byte[] json, int descriptor) throws IOException {
+        BrokerMessage message = codec.decode(json);
+        if (message != null) {
+            message.accept(messages, descriptor);
         }
-        return images;
     }
 
-    /** Starts a session. This worker owns the descriptor from now on. */
-    void adopt(BrokerMessage.Assign assign, int descriptor) throws IOException {
+    private void adopt(BrokerMessage.Assign assign, int descriptor) throws IOException {
         if (session != null || descriptor < 0) {
             throw new IOException("a worker must get only one session, with a descriptor: sessionId="
                 + assign.sessionId() + " descriptor=" + descriptor + " busy=" + (session != null));
@@ -287,8 +261,7 @@ public final class Worker {
         doorbell = EventFd.of(descriptor);
     }
 
-    private void takeTurns(BrokerMessage message, int descriptor) throws IOException {
-        boolean isPage = message instanceof BrokerMessage.Turns;
+    private void takeTurns(boolean isPage, int descriptor) throws IOException {
         if (session != null || seat != null || descriptor < 0 || isPage != turnPage < 0) {
             throw new IOException("turns must come once before their session, the page and then its bell: page="
                 + isPage + " descriptor=" + descriptor);
@@ -451,5 +424,87 @@ public final class Worker {
             LOG.log(Level.ERROR, "the session could not be freed", e.getCause());
         }
         return false;
+    }
+
+    /** Acts on the broker's messages. Control thread. */
+    private final class Messages implements BrokerMessage.Handler {
+        @Override
+        public void handle(BrokerMessage.Assign assign, int descriptor) throws IOException {
+            adopt(assign, descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.Ledger ledger, int descriptor) throws IOException {
+            takeLedger(ledger, descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.Turns turns, int descriptor) throws IOException {
+            takeTurns(true, descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.TurnBell bell, int descriptor) throws IOException {
+            takeTurns(false, descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.Doorbell bell, int descriptor) throws IOException {
+            takeDoorbell(descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.Watching watching, int descriptor) {
+            LOG.log(Level.DEBUG, "the broker watches the jail already");
+        }
+
+        @Override
+        public void handle(BrokerMessage.Store store, int descriptor) throws IOException {
+            images(descriptor).store(store.sha256(), descriptor, session.objects().blobs());
+        }
+
+        @Override
+        public void handle(BrokerMessage.Image image, int descriptor) throws IOException {
+            images(descriptor).arrived(image.sha256(), image.bytes(), descriptor);
+        }
+
+        /** The images, for a message that must carry a descriptor of memory. */
+        private SharedImages images(int descriptor) throws IOException {
+            if (session == null || descriptor < 0) {
+                throw new IOException("an image message must follow its session and carry a descriptor: descriptor="
+                    + descriptor);
+            }
+            return images;
+        }
+
+        @Override
+        public void handle(BrokerMessage.NoImage none, int descriptor) throws IOException {
+            images.missing(none.sha256());
+        }
+
+        @Override
+        public void handle(BrokerMessage.Shared shared, int descriptor) {
+            names.shared(shared.name(), shared.kept());
+        }
+
+        @Override
+        public void handle(BrokerMessage.Unshared unshared, int descriptor) {
+            names.unshared(unshared.name());
+        }
+
+        @Override
+        public void handle(BrokerMessage.Found found, int descriptor) throws IOException {
+            names.found(found.name(), found.handle(), found.bytes());
+        }
+
+        @Override
+        public void handle(BrokerMessage.NotFound none, int descriptor) {
+            names.notFound(none.name());
+        }
+
+        @Override
+        public void handle(BrokerMessage.End end, int descriptor) {
+            endSession(end.reason(), false);
+        }
     }
 }

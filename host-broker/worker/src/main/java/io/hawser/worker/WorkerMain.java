@@ -2,13 +2,13 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.BackendOptions;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
 import java.io.File;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.jar.JarEntry;
@@ -60,7 +60,7 @@ public final class WorkerMain {
         new Worker(new ControlSocket(options.controlFd()), backend).warmUp();
         ControlCodec codec = new ControlCodec();
         codec.encode(DeviceList.ready(backend, ""));
-        codec.decode("{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0}".getBytes(StandardCharsets.US_ASCII));
+        codec.decode(codec.encode(new BrokerMessage.Assign(1, "", 0, "", "", List.of(), null)));
         System.exit(0);
     }
 

@@ -7,7 +7,8 @@ class FloorsTest {
     @Test
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.shm")
-            .floor("wire", "region", "ledger", "os", "layout") // layout writes this module's constants at build time
+            // layout writes this module's constants at build time.
+            .floor("control", "layout", "ledger", "os", "region", "wire")
             .floor("ring")
             .floor("turns")
             .check();

@@ -3,6 +3,7 @@ package io.hawser.broker.image;
 import io.hawser.broker.pool.ImagePeer;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.posix.PosixException;
+import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.SealedMemory;
 import java.io.IOException;
@@ -123,7 +124,7 @@ public final class ImageStore implements AutoCloseable {
         Image image = new Image(descriptor, offer.bytes());
         writing.put(worker, new Writing(vgpu, offer.sha256(), image, waiting));
         try {
-            worker.giveImage("store", offer.sha256(), offer.bytes(), descriptor);
+            worker.giveImage(BrokerMessageType.STORE, offer.sha256(), offer.bytes(), descriptor);
         } catch (PosixException e) {
             LOG.debugf("worker %d did not receive memory for an image: %s", worker.id(), e.getMessage());
             workerEnded(worker);
@@ -227,7 +228,7 @@ public final class ImageStore implements AutoCloseable {
             if (image == null) {
                 worker.sendImageDropped(sha256);
             } else {
-                worker.giveImage("image", sha256, image.bytes, image.descriptor);
+                worker.giveImage(BrokerMessageType.IMAGE, sha256, image.bytes, image.descriptor);
             }
         } catch (PosixException e) {
             LOG.debugf("worker %d did not receive an image: %s", worker.id(), e.getMessage());

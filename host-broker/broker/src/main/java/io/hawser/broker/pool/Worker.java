@@ -9,6 +9,7 @@ import io.hawser.broker.posix.ChildProcess;
 import io.hawser.broker.posix.ExitStatus;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
+import io.hawser.shm.control.BrokerMessageType;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
@@ -156,7 +157,7 @@ public final class Worker implements ImagePeer {
      * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void giveDoorbell(int descriptor) throws PosixException {
-        sendWithDescriptor(JSON.createObjectNode().put("type", "doorbell"), descriptor);
+        sendWithDescriptor(message(BrokerMessageType.DOORBELL), descriptor);
     }
 
     /**
@@ -166,8 +167,8 @@ public final class Worker implements ImagePeer {
      * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void giveTurns(int pageDescriptor, int bellDescriptor) throws PosixException {
-        sendWithDescriptor(JSON.createObjectNode().put("type", "turns"), pageDescriptor);
-        sendWithDescriptor(JSON.createObjectNode().put("type", "turnbell"), bellDescriptor);
+        sendWithDescriptor(message(BrokerMessageType.TURNS), pageDescriptor);
+        sendWithDescriptor(message(BrokerMessageType.TURN_BELL), bellDescriptor);
     }
 
     /**
@@ -178,12 +179,12 @@ public final class Worker implements ImagePeer {
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
         LedgerSlot slot = assignment.slot();
-        ObjectNode ledger = JSON.createObjectNode().put("type", "ledger").put("slots", slot.slots())
+        ObjectNode ledger = message(BrokerMessageType.LEDGER).put("slots", slot.slots())
             .put("slot", slot.number());
         slot.gpus().forEach(ledger.putArray("gpus")::add);
         slot.contextBytes().forEach(ledger.putArray("contextBytes")::add);
         sendWithDescriptor(ledger, slot.descriptor());
-        ObjectNode message = JSON.createObjectNode().put("type", "assign");
+        ObjectNode message = message(BrokerMessageType.ASSIGN);
         assignment.describe(message);
         regionBytes = assignment.place() == null ? 0 : assignment.place().regionBytes();
         setMemoryQuota(assignment.memoryBytes(), slot.gpus().size());
@@ -206,35 +207,34 @@ public final class Worker implements ImagePeer {
     }
 
     @Override
-    public void giveImage(String type, String sha256, long bytes, int descriptor) throws PosixException {
-        sendWithDescriptor(JSON.createObjectNode().put("type", type).put("sha256", sha256).put("bytes", bytes),
-            descriptor);
+    public void giveImage(BrokerMessageType type, String sha256, long bytes, int descriptor) throws PosixException {
+        sendWithDescriptor(message(type).put("sha256", sha256).put("bytes", bytes), descriptor);
     }
 
     @Override
     public void sendImageDropped(String sha256) {
-        send(JSON.createObjectNode().put("type", "noimage").put("sha256", sha256));
+        send(message(BrokerMessageType.NO_IMAGE).put("sha256", sha256));
     }
 
     /** Answers a share message: {@code kept} is whether other sessions can find the memory. */
     public void sendShared(String name, boolean kept) {
-        send(JSON.createObjectNode().put("type", "shared").put("name", name).put("kept", kept));
+        send(message(BrokerMessageType.SHARED).put("name", name).put("kept", kept));
     }
 
     /** Answers an unshare message: the broker now counts the memory that other sessions have open. */
     public void sendUnshared(String name) {
-        send(JSON.createObjectNode().put("type", "unshared").put("name", name));
+        send(message(BrokerMessageType.UNSHARED).put("name", name));
     }
 
     /** Answers a find message with the memory that another worker has shared. */
     public void sendFound(WorkerMessage.Share shared) {
-        send(JSON.createObjectNode().put("type", "found").put("name", shared.name()).put("handle", shared.handle())
+        send(message(BrokerMessageType.FOUND).put("name", shared.name()).put("handle", shared.handle())
             .put("bytes", shared.bytes()));
     }
 
     /** Answers a find message for a name under which no memory is shared. */
     public void sendNotFound(String name) {
-        send(JSON.createObjectNode().put("type", "notfound").put("name", name));
+        send(message(BrokerMessageType.NOT_FOUND).put("name", name));
     }
 
     private void send(ObjectNode message) {
@@ -259,7 +259,7 @@ public final class Worker implements ImagePeer {
             return;
         }
         cause = reason;
-        control.writeAndFlush(Unpooled.wrappedBuffer(frame(JSON.createObjectNode().put("type", "end")
+        control.writeAndFlush(Unpooled.wrappedBuffer(frame(message(BrokerMessageType.END)
             .put("reason", reason))));
         killAfterTimeout();
     }
@@ -283,6 +283,10 @@ public final class Worker implements ImagePeer {
                 child.kill(Posix.SIGKILL);
             }, endTimeout.toMillis(), TimeUnit.MILLISECONDS);
         }
+    }
+
+    private static ObjectNode message(BrokerMessageType type) {
+        return JSON.createObjectNode().put("type", type.wireName());
     }
 
     private static byte[] frame(ObjectNode message) {
@@ -334,7 +338,7 @@ public final class Worker implements ImagePeer {
         isWatched = true;
         try {
             confinement.watch(id, pid(), jailed.listener(), reason -> loop.execute(() -> kill(reason)));
-            send(JSON.createObjectNode().put("type", "watching"));
+            send(message(BrokerMessageType.WATCHING));
         } catch (PosixException e) {
             kill("the broker cannot watch its jail: " + e.getMessage());
         }

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.WorkerStats;
+import io.hawser.shm.control.WorkerMessageType;
 import io.hawser.shm.ledger.LedgerLayout;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -130,22 +131,25 @@ public sealed interface WorkerMessage {
             if (message == null || !message.isObject()) {
                 throw new MalformedException("a message must be a JSON object: bytes=" + json.length);
             }
-            String type = text(message, "type");
+            String name = text(message, "type");
+            WorkerMessageType type = WorkerMessageType.of(name);
+            if (type == null) {
+                throw new MalformedException("a message must have a known type: type=" + name);
+            }
             return switch (type) {
-                case "ready" -> ready(message);
-                case "jailed" -> jailed(message);
-                case "stats" -> new Stats(stats(message));
-                case "lost" -> new Lost(number(message, "result"));
-                case "ended" -> ended(message);
-                case "image" -> new Image(digest(message), size(message));
-                case "stored" -> new Stored(message.path("sha256").asText().isEmpty() ? "" : digest(message));
-                case "want" -> new Want(digest(message));
-                case "unfit" -> new Unfit(digest(message));
-                case "share" -> share(message);
-                case "unshare" -> new Unshare(digits(message, "name", NAME));
-                case "release" -> new Release(digits(message, "name", NAME));
-                case "find" -> new Find(digits(message, "name", NAME));
-                default -> throw new MalformedException("a message must have a known type: type=" + type);
+                case READY -> ready(message);
+                case JAILED -> jailed(message);
+                case STATS -> new Stats(stats(message));
+                case LOST -> new Lost(number(message, "result"));
+                case ENDED -> ended(message);
+                case IMAGE -> new Image(digest(message), size(message));
+                case STORED -> new Stored(message.path("sha256").asText().isEmpty() ? "" : digest(message));
+                case WANT -> new Want(digest(message));
+                case UNFIT -> new Unfit(digest(message));
+                case SHARE -> share(message);
+                case UNSHARE -> new Unshare(digits(message, "name", NAME));
+                case RELEASE -> new Release(digits(message, "name", NAME));
+                case FIND -> new Find(digits(message, "name", NAME));
             };
         }
 

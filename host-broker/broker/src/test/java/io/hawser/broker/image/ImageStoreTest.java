@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.pool.ImagePeer;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.shm.os.SealedMemory;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -52,10 +53,10 @@ class ImageStoreTest {
         }
 
         @Override
-        public void giveImage(String type, String sha256, long bytes, int descriptor) {
-            told.add(type + " " + sha256);
+        public void giveImage(BrokerMessageType type, String sha256, long bytes, int descriptor) {
+            told.add(type.wireName() + " " + sha256);
             given = descriptor;
-            if (type.equals("store")) {
+            if (type == BrokerMessageType.STORE) {
                 try (Arena arena = Arena.ofConfined()) {
                     SealedMemory.write(descriptor, arena.allocate(bytes));
                 } catch (IOException e) {

@@ -6,9 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.WorkerStats;
+import io.hawser.shm.control.WorkerMessageType;
 import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 class WorkerMessageTest {
@@ -30,6 +33,20 @@ class WorkerMessageTest {
             parse("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
                 + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,\"gpuTimeMs\":9,\"waitedMs\":10}"),
             "the ledger counts memory, not the statistics");
+    }
+
+    @Test
+    void shouldReadEachTypeThatWorkersSend() throws Exception {
+        String fields = READY.substring(READY.indexOf(',')).replace("}]}", "}],\"calls\":1,\"replies\":2,"
+            + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
+            + "\"waitedMs\":10,\"listener\":1,\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
+            + "\"chargedBytes\":5,\"sha256\":\"" + "ab".repeat(32) + "\",\"name\":\"" + "ab".repeat(16)
+            + "\",\"handle\":\"" + "ab".repeat(64) + "\"}");
+        Set<Class<?>> read = new HashSet<>();
+        for (WorkerMessageType type : WorkerMessageType.values()) {
+            read.add(parse("{\"type\":\"" + type.wireName() + "\"" + fields).getClass());
+        }
+        assertEquals(WorkerMessageType.values().length, read.size());
     }
 
     @Test

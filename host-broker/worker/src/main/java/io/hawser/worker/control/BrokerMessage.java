@@ -1,10 +1,37 @@
 package io.hawser.worker.control;
 
 import io.hawser.worker.channel.shm.SharedRegion;
+import java.io.IOException;
 import java.util.List;
 
-/** A message from the broker to a worker. */
+/**
+ * A message from the broker to a worker. A message that needs a descriptor says so; another message's descriptor is -1.
+ */
 public sealed interface BrokerMessage {
+    /** Passes this message to the method of its type. */
+    void accept(Handler handler, int descriptor) throws IOException;
+
+    /**
+     * Acts on messages, with one method a type, so that a new message does not compile unhandled. A switch over the
+     * types would do the same, but the JVM would link it in the jail, at the first message of a session.
+     */
+    interface Handler {
+        void handle(Assign message, int descriptor) throws IOException;
+        void handle(Ledger message, int descriptor) throws IOException;
+        void handle(Turns message, int descriptor) throws IOException;
+        void handle(TurnBell message, int descriptor) throws IOException;
+        void handle(Doorbell message, int descriptor) throws IOException;
+        void handle(Watching message, int descriptor) throws IOException;
+        void handle(Store message, int descriptor) throws IOException;
+        void handle(Image message, int descriptor) throws IOException;
+        void handle(NoImage message, int descriptor) throws IOException;
+        void handle(Shared message, int descriptor) throws IOException;
+        void handle(Unshared message, int descriptor) throws IOException;
+        void handle(Found message, int descriptor) throws IOException;
+        void handle(NotFound message, int descriptor) throws IOException;
+        void handle(End message, int descriptor) throws IOException;
+    }
+
     /**
      * Serve this session. The message carries the descriptor of the guest's connected socket, or of its region.
      *
@@ -17,14 +44,24 @@ public sealed interface BrokerMessage {
      * @param place the guest's place in its region; null when the descriptor is a socket.
      */
     record Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
-        SharedRegion.Place place) implements BrokerMessage { }
+        SharedRegion.Place place) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * Write the offered image to memory. The message carries the memory's descriptor.
      *
      * @param sha256 the image's digest.
      */
-    record Store(String sha256) implements BrokerMessage { }
+    record Store(String sha256) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * The image that the worker asked for. The message carries the descriptor of the memory that holds it.
@@ -32,14 +69,24 @@ public sealed interface BrokerMessage {
      * @param sha256 the image's digest.
      * @param bytes its length.
      */
-    record Image(String sha256, long bytes) implements BrokerMessage { }
+    record Image(String sha256, long bytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * The broker no longer keeps the image that the worker asked for.
      *
      * @param sha256 the image's digest.
      */
-    record NoImage(String sha256) implements BrokerMessage { }
+    record NoImage(String sha256) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * The reply to {@link WorkerMessage.Share}.
@@ -47,14 +94,24 @@ public sealed interface BrokerMessage {
      * @param name the name of the shared memory.
      * @param kept whether other sessions can find it.
      */
-    record Shared(String name, boolean kept) implements BrokerMessage { }
+    record Shared(String name, boolean kept) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * The reply to {@link WorkerMessage.Unshare}: the broker now counts the memory that other sessions still have open.
      *
      * @param name the name of the shared memory.
      */
-    record Unshared(String name) implements BrokerMessage { }
+    record Unshared(String name) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * Memory that another session of the vGPU has shared, as that session's worker described it.
@@ -63,14 +120,24 @@ public sealed interface BrokerMessage {
      * @param handle the driver's handle, in hexadecimal.
      * @param bytes its length.
      */
-    record Found(String name, String handle, long bytes) implements BrokerMessage { }
+    record Found(String name, String handle, long bytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * No other session of the vGPU has shared memory by this name.
      *
      * @param name the name that this worker searched for.
      */
-    record NotFound(String name) implements BrokerMessage { }
+    record NotFound(String name) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * Carries the descriptor of the vGPU's ledger, which counts the memory of the session that follows.
@@ -80,24 +147,54 @@ public sealed interface BrokerMessage {
      * @param gpus UUIDs of the columns' GPUs.
      * @param contextBytes memory that a context costs on each GPU; shorter where the broker does not know it.
      */
-    record Ledger(int slots, int slot, List<String> gpus, List<Long> contextBytes) implements BrokerMessage { }
+    record Ledger(int slots, int slot, List<String> gpus, List<Long> contextBytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /** Carries the descriptor of the page with the turns on the GPU; {@link TurnBell} follows. */
-    record Turns() implements BrokerMessage { }
+    record Turns() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /** Carries the eventfd by which the worker wakes the broker to read the page of turns. */
-    record TurnBell() implements BrokerMessage { }
+    record TurnBell() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /** The broker has its own copy of the jail's listener, and now answers the worker's system calls. */
-    record Watching() implements BrokerMessage { }
+    record Watching() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /** Carries the eventfd that the guest rings; the guest's region follows with {@link Assign}. */
-    record Doorbell() implements BrokerMessage { }
+    record Doorbell() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 
     /**
      * End the session, or the idle worker.
      *
      * @param reason for the guest and the log.
      */
-    record End(String reason) implements BrokerMessage { }
+    record End(String reason) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
 }

@@ -3,12 +3,13 @@ package io.hawser.worker.control;
 import com.fasterxml.jackson.core.JacksonException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.worker.channel.shm.SharedRegion;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 
 /** Converts control messages to and from JSON text. Any thread. */
 public final class ControlCodec {
@@ -32,27 +33,34 @@ public final class ControlCodec {
         if (node == null || !node.isObject()) {
             throw new IOException("control message must be a JSON object");
         }
-        return switch (node.path("type").asText("")) {
-            case "assign" -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
+        String name = node.path("type").asText("");
+        if (name.isEmpty()) {
+            throw new IOException("control message must have a type");
+        }
+        BrokerMessageType type = BrokerMessageType.of(name);
+        return type == null ? null : decode(type, node);
+    }
+
+    private static BrokerMessage decode(BrokerMessageType type, JsonNode node) throws IOException {
+        return switch (type) {
+            case ASSIGN -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
                 number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
                 texts(node, "images"), place(node));
-            case "ledger" -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"),
+            case LEDGER -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"),
                 numbers(node, "contextBytes"));
-            case "store" -> new BrokerMessage.Store(node.path("sha256").asText(""));
-            case "image" -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
-            case "noimage" -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
-            case "shared" -> new BrokerMessage.Shared(node.path("name").asText(""), node.path("kept").asBoolean());
-            case "unshared" -> new BrokerMessage.Unshared(node.path("name").asText(""));
-            case "found" -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
+            case STORE -> new BrokerMessage.Store(node.path("sha256").asText(""));
+            case IMAGE -> new BrokerMessage.Image(node.path("sha256").asText(""), number(node, "bytes"));
+            case NO_IMAGE -> new BrokerMessage.NoImage(node.path("sha256").asText(""));
+            case SHARED -> new BrokerMessage.Shared(node.path("name").asText(""), node.path("kept").asBoolean());
+            case UNSHARED -> new BrokerMessage.Unshared(node.path("name").asText(""));
+            case FOUND -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
                 number(node, "bytes"));
-            case "notfound" -> new BrokerMessage.NotFound(node.path("name").asText(""));
-            case "turns" -> new BrokerMessage.Turns();
-            case "turnbell" -> new BrokerMessage.TurnBell();
-            case "watching" -> new BrokerMessage.Watching();
-            case "doorbell" -> new BrokerMessage.Doorbell();
-            case "end" -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
-            case "" -> throw new IOException("control message must have a type");
-            default -> null;
+            case NOT_FOUND -> new BrokerMessage.NotFound(node.path("name").asText(""));
+            case TURNS -> new BrokerMessage.Turns();
+            case TURN_BELL -> new BrokerMessage.TurnBell();
+            case WATCHING -> new BrokerMessage.Watching();
+            case DOORBELL -> new BrokerMessage.Doorbell();
+            case END -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
         };
     }
 
@@ -102,11 +110,56 @@ public final class ControlCodec {
      * @return its JSON.
      */
     public byte[] encode(WorkerMessage message) {
-        ObjectNode node = mapper.createObjectNode();
-        node.put("type", message.getClass().getSimpleName().toLowerCase(Locale.ROOT));
+        ObjectNode node = message(message.type().wireName());
         node.setAll((ObjectNode) mapper.valueToTree(message));
+        return bytes(node);
+    }
+
+    /** Writes an assignment as the broker does, for a worker that rehearses a session. */
+    public byte[] encode(BrokerMessage.Assign assign) {
+        ObjectNode node = message(BrokerMessageType.ASSIGN.wireName()).put("sessionId", assign.sessionId())
+            .put("vgpu", assign.vgpu()).put("memoryBytes", assign.memoryBytes()).put("peer", assign.peer())
+            .put("program", assign.program()).put("carrier", assign.place() == null ? "tcp" : "shm");
+        putTexts(node, "images", assign.images());
+        SharedRegion.Place place = assign.place();
+        if (place != null) {
+            node.put("regionBytes", place.regionBytes()).put("slotCount", place.slotCount()).put("slot", place.slot())
+                .put("kind", place.kind()).put("mapAddress", place.mapAddress());
+        }
+        return bytes(node);
+    }
+
+    /** Writes a ledger's message as the broker does, for a worker that rehearses a session. */
+    public byte[] encode(BrokerMessage.Ledger ledger) {
+        ObjectNode node = message(BrokerMessageType.LEDGER.wireName()).put("slots", ledger.slots())
+            .put("slot", ledger.slot());
+        putTexts(node, "gpus", ledger.gpus());
+        ArrayNode contextBytes = node.putArray("contextBytes");
+        for (long bytes : ledger.contextBytes()) {
+            contextBytes.add(bytes);
+        }
+        return bytes(node);
+    }
+
+    /** Writes a message without fields as the broker does, for a worker that rehearses a session. */
+    public byte[] encode(BrokerMessageType type) {
+        return bytes(message(type.wireName()));
+    }
+
+    private ObjectNode message(String name) {
+        return mapper.createObjectNode().put("type", name);
+    }
+
+    private static void putTexts(ObjectNode node, String field, List<String> texts) {
+        ArrayNode array = node.putArray(field);
+        for (String text : texts) {
+            array.add(text);
+        }
+    }
+
+    private byte[] bytes(ObjectNode message) {
         try {
-            return mapper.writeValueAsBytes(node);
+            return mapper.writeValueAsBytes(message);
         } catch (JacksonException e) {
             throw new IllegalStateException("a control message is plain data: " + message, e);
         }

@@ -1,9 +1,13 @@
 package io.hawser.worker.control;
 
+import io.hawser.shm.control.WorkerMessageType;
 import java.util.List;
 
 /** A message from a worker to the broker; each is one JSON object with a {@code type}. */
 public sealed interface WorkerMessage {
+    /** The message's type, whose name is in the JSON. */
+    WorkerMessageType type();
+
     /**
      * The worker's devices are open, and it waits for a session.
      *
@@ -12,7 +16,12 @@ public sealed interface WorkerMessage {
      * @param jail description of the worker's jail, one line for people.
      * @param devices the GPUs, in the backend's order.
      */
-    record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage { }
+    record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.READY;
+        }
+    }
 
     /**
      * The worker is in its jail. It sends this before {@link Ready}, and only where the broker watches its system
@@ -21,7 +30,12 @@ public sealed interface WorkerMessage {
      * @param listener the listener's descriptor in the worker.
      * @param backend name of the backend in use.
      */
-    record Jailed(int listener, String backend) implements WorkerMessage { }
+    record Jailed(int listener, String backend) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.JAILED;
+        }
+    }
 
     /**
      * One GPU.
@@ -49,7 +63,12 @@ public sealed interface WorkerMessage {
      * @param waitedMs time during which kernels were held until the vGPU's turn.
      */
     record Stats(long calls, long replies, long roundTrips, long bytesIn, long bytesOut, long refusedRecords,
-        long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) implements WorkerMessage { }
+        long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.STATS;
+        }
+    }
 
     /**
      * The guest has sent device code that the broker does not keep. The broker may reply with {@link
@@ -58,28 +77,48 @@ public sealed interface WorkerMessage {
      * @param sha256 its digest, in lower-case hexadecimal.
      * @param bytes its length.
      */
-    record Image(String sha256, long bytes) implements WorkerMessage { }
+    record Image(String sha256, long bytes) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.IMAGE;
+        }
+    }
 
     /**
      * The worker has written the image to the memory of {@code store}, and has closed that memory.
      *
      * @param sha256 the image's digest; empty when the worker could not write it.
      */
-    record Stored(String sha256) implements WorkerMessage { }
+    record Stored(String sha256) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.STORED;
+        }
+    }
 
     /**
      * The guest is about to send device code that the broker keeps.
      *
      * @param sha256 its digest.
      */
-    record Want(String sha256) implements WorkerMessage { }
+    record Want(String sha256) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.WANT;
+        }
+    }
 
     /**
      * The image that the broker keeps under this digest has a different digest.
      *
      * @param sha256 the digest.
      */
-    record Unfit(String sha256) implements WorkerMessage { }
+    record Unfit(String sha256) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.UNFIT;
+        }
+    }
 
     /**
      * The guest wants to share this memory with other sessions of its vGPU. The broker replies {@link
@@ -91,7 +130,12 @@ public sealed interface WorkerMessage {
      * @param column of its GPU in the vGPU's ledger.
      * @param chargedBytes bytes that the session has claimed for it.
      */
-    record Share(String name, String handle, long bytes, int column, long chargedBytes) implements WorkerMessage { }
+    record Share(String name, String handle, long bytes, int column, long chargedBytes) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.SHARE;
+        }
+    }
 
     /**
      * Shared memory no longer exists. The broker replies {@link BrokerMessage.Unshared}. The session is charged for the
@@ -99,7 +143,12 @@ public sealed interface WorkerMessage {
      *
      * @param name the name from {@link Share}.
      */
-    record Unshare(String name) implements WorkerMessage { }
+    record Unshare(String name) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.UNSHARE;
+        }
+    }
 
     /**
      * The guest has closed memory of another session, or could not open it. The worker sends one for each
@@ -107,7 +156,12 @@ public sealed interface WorkerMessage {
      *
      * @param name the name in {@link Find}.
      */
-    record Release(String name) implements WorkerMessage { }
+    record Release(String name) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.RELEASE;
+        }
+    }
 
     /**
      * The guest wants memory that another session has shared. The broker replies {@link BrokerMessage.Found} or {@link
@@ -115,7 +169,12 @@ public sealed interface WorkerMessage {
      *
      * @param name the name that the guest gave.
      */
-    record Find(String name) implements WorkerMessage { }
+    record Find(String name) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.FIND;
+        }
+    }
 
     /**
      * A fault has destroyed the session's state on its GPU; each of the guest's calls returns the error. Sent at most
@@ -123,7 +182,12 @@ public sealed interface WorkerMessage {
      *
      * @param result CUresult of the call that reported the fault.
      */
-    record Lost(int result) implements WorkerMessage { }
+    record Lost(int result) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.LOST;
+        }
+    }
 
     /**
      * The session is over, and the worker exits.
@@ -131,5 +195,10 @@ public sealed interface WorkerMessage {
      * @param reason one line.
      * @param error true after a failure; false when the guest left or the broker ended the session.
      */
-    record Ended(String reason, boolean error) implements WorkerMessage { }
+    record Ended(String reason, boolean error) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.ENDED;
+        }
+    }
 }

@@ -1,13 +1,19 @@
 package io.hawser.worker.control;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.shm.control.BrokerMessageType;
+import io.hawser.shm.control.WorkerMessageType;
 import io.hawser.worker.channel.shm.SharedRegion;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 class ControlCodecTest {
@@ -72,5 +78,41 @@ class ControlCodecTest {
             + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,"
             + "\"gpuTimeMs\":9,\"waitedMs\":10}",
             new String(codec.encode(new WorkerMessage.Stats(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)), StandardCharsets.UTF_8));
+    }
+
+    @Test
+    void shouldReadEachTypeThatTheBrokerSends() throws IOException {
+        for (BrokerMessageType type : BrokerMessageType.values()) {
+            assertNotNull(decode("{\"type\":\"" + type.wireName() + "\",\"sessionId\":1,\"memoryBytes\":0,"
+                + "\"bytes\":1,\"slots\":1,\"slot\":0}"), type.wireName());
+        }
+    }
+
+    @Test
+    void shouldWriteEachTypeThatTheBrokerReads() throws IOException {
+        List<WorkerMessage> all = List.of(new WorkerMessage.Ready(5, "b", "j", List.of()),
+            new WorkerMessage.Jailed(3, "b"), new WorkerMessage.Stats(1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+            new WorkerMessage.Lost(700), new WorkerMessage.Ended("r", true), new WorkerMessage.Image("ab", 1),
+            new WorkerMessage.Stored("ab"), new WorkerMessage.Want("ab"), new WorkerMessage.Unfit("ab"),
+            new WorkerMessage.Share("n", "h", 1, 0, 1), new WorkerMessage.Unshare("n"), new WorkerMessage.Find("n"),
+            new WorkerMessage.Release("n"));
+        List<String> written = new ArrayList<>();
+        for (WorkerMessage message : all) {
+            written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());
+        }
+        assertEquals(Stream.of(WorkerMessageType.values()).map(WorkerMessageType::wireName).toList(), written);
+        assertEquals(WorkerMessage.class.getPermittedSubclasses().length, all.size());
+    }
+
+    @Test
+    void shouldReadTheMessagesOfARehearsal() throws IOException {
+        SharedRegion.Place slot = new SharedRegion.Place(1 << 20, 4, 3, 1, 4096);
+        for (SharedRegion.Place place : new SharedRegion.Place[] {null, slot}) {
+            BrokerMessage.Assign assign = new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of("ab"), place);
+            assertEquals(assign, codec.decode(codec.encode(assign)));
+        }
+        BrokerMessage.Ledger ledger = new BrokerMessage.Ledger(2, 1, List.of("a", "b"), List.of(5L, 6L));
+        assertEquals(ledger, codec.decode(codec.encode(ledger)));
+        assertEquals(new BrokerMessage.Watching(), codec.decode(codec.encode(BrokerMessageType.WATCHING)));
     }
 }

@@ -4,9 +4,11 @@ import io.hawser.ctl.ApiClient;
 import io.hawser.ctl.CtlException;
 import io.hawser.ctl.EventReader;
 import io.hawser.ctl.ExitCode;
+import io.hawser.ctl.Json;
 import io.hawser.ctl.LivePicture;
 import io.hawser.ctl.Terminal;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -54,7 +56,7 @@ public final class TopCommand extends ApiCommand {
                 continue;
             }
             if (json()) {
-                out().println("{\"" + event.name() + "\":" + event.text().strip() + "}");
+                out().println(Json.line(Map.of(event.name(), event.json().fields())));
             } else if (window) {
                 draw(picture.lines());
             } else {

@@ -1,0 +1,32 @@
+package io.hawser.shm.control;
+
+/**
+ * The messages from the broker to a worker. A name is the value of the JSON field {@code type}. Names are
+ * permanent, because the two processes can come from different builds.
+ */
+public enum BrokerMessageType {
+    ASSIGN("assign"), LEDGER("ledger"), TURNS("turns"), TURN_BELL("turnbell"), DOORBELL("doorbell"),
+    WATCHING("watching"), STORE("store"), IMAGE("image"), NO_IMAGE("noimage"), SHARED("shared"),
+    UNSHARED("unshared"), FOUND("found"), NOT_FOUND("notfound"), END("end");
+
+    private final String wireName;
+
+    BrokerMessageType(String wireName) {
+        this.wireName = wireName;
+    }
+
+    /** The name in JSON. */
+    public String wireName() {
+        return wireName;
+    }
+
+    /** The type of this name; null when no type has it. */
+    public static BrokerMessageType of(String wireName) {
+        for (BrokerMessageType type : values()) {
+            if (type.wireName.equals(wireName)) {
+                return type;
+            }
+        }
+        return null;
+    }
+}
