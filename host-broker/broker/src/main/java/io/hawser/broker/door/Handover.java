@@ -3,25 +3,22 @@ package io.hawser.broker.door;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.pool.Worker;
-import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.session.Session;
+import io.hawser.broker.session.SessionStart;
 import io.netty.channel.epoll.EpollSocketChannel;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
 
 /**
- * Hands a guest's socket over to a worker. It takes a worker and removes the channel from the event loop without
- * closing the socket. Then it sends the descriptor to the worker and closes the broker's copy. The worker receives all
- * further data of the guest. Event loop only.
+ * Hands a guest's socket over to a worker. It removes the channel from the event loop without closing the socket. Then
+ * it sends the descriptor to the worker and closes the broker's copy. The worker receives all further data of the
+ * guest. Event loop only.
  */
-final class Handover {
+final class Handover implements SessionStart.Door {
     private static final Logger LOG = Logger.getLogger(Handover.class);
-    /** Workers to try: a ready worker can die before it is taken. The limit stops endless retries. */
-    private static final int MAX_WORKERS = 3;
 
     /** Receives the result: at most one of the last three methods is called, and only once. */
     interface Outcome {
@@ -43,8 +40,7 @@ final class Handover {
     private final Session session;
     private final long connectedNs;
     private final Outcome outcome;
-    private CompletableFuture<Worker> taking;
-    private int tried;
+    private final SessionStart start;
 
     Handover(DoorContext door, EpollSocketChannel channel, Session session, long connectedNs, Outcome outcome) {
         this.door = door;
@@ -52,26 +48,20 @@ final class Handover {
         this.session = session;
         this.connectedNs = connectedNs;
         this.outcome = outcome;
+        start = new SessionStart(door.sessions(), door.pools(), session, this);
     }
 
     void start() {
-        tried++;
-        taking = door.pools().take(session);
-        taking.whenComplete((worker, failure) -> {
-            if (worker != null) {
-                detach(worker);
-            } else if (failure instanceof WorkerPool.NoWorkerException none) {
-                outcome.failed(Refusal.CAPACITY, none.getMessage());
-            }
-        });
+        start.take();
     }
 
     /** Cancels the handover, because the guest has left. */
     void cancel() {
-        taking.cancel(false);
+        start.cancel();
     }
 
-    private void detach(Worker worker) {
+    @Override
+    public void prepare(Worker worker) {
         if (!channel.isRegistered()) {
             assign(worker);
             return;
@@ -92,31 +82,30 @@ final class Handover {
             // it.
             worker.kill("its guest has left");
             outcome.guestLeft();
-            return;
-        }
-        if (!outcome.isReady()) {
+        } else if (!outcome.isReady()) {
             worker.kill("its guest has left");
             outcome.failed(Refusal.PROTOCOL, "the guest must send nothing between PROOF and WELCOME");
-            return;
+        } else {
+            start.assign(worker);
         }
-        try {
-            door.sessions().attach(session, worker);
-            worker.assign(session.assignment(null), channel.fd().intValue());
-        } catch (IOException e) {
-            door.sessions().detach(session, worker);
-            LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
-            if (tried < MAX_WORKERS) {
-                start();
-            } else {
-                outcome.failed(Refusal.INTERNAL, "no worker took the session: tried=" + tried);
-            }
-            return;
-        }
+    }
+
+    @Override
+    public void send(Worker worker) throws IOException {
+        worker.assign(session.assignment(null), channel.fd().intValue());
         outcome.handedOver();
-        door.sessions().run(session, worker);
+    }
+
+    @Override
+    public void started() {
         door.listener().sessionStarted(Carrier.TCP, Duration.ofNanos(System.nanoTime() - connectedNs));
         // Closes only the broker's descriptor: the worker's copy keeps the connection open.
         channel.close();
+    }
+
+    @Override
+    public void failed(Refusal refusal, String reason) {
+        outcome.failed(refusal, reason);
     }
 
     /** Rejects a guest whose socket is no longer on the event loop. */

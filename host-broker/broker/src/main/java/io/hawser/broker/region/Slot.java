@@ -6,25 +6,19 @@ import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.Worker;
-import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.session.Session;
+import io.hawser.broker.session.SessionStart;
 import io.hawser.shm.region.RegionLayout;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
 
 /**
  * One slot of a region, from a guest process's claim until the slot is free again. Event loop only. An access to the
  * region's memory throws InternalError when its file was truncated; {@link Region#guarded} then ends the region.
  */
-final class Slot {
+final class Slot implements SessionStart.Door {
     private static final Logger LOG = Logger.getLogger(Slot.class);
-    /**
-     * Workers to try for one session, as at the front door. A worker can die before it takes its session; the limit
-     * stops an endless sequence.
-     */
-    private static final int MAX_WORKERS = 3;
 
     private enum Phase {
         /** No guest has the slot. */
@@ -49,8 +43,7 @@ final class Slot {
     private long beatNs;
     private boolean leaving;
     private Session session;
-    private CompletableFuture<Worker> taking;
-    private int tried;
+    private SessionStart start;
 
     Slot(Region region, RegionContext context, SlotMemory memory, int number) {
         this.region = region;
@@ -136,7 +129,6 @@ final class Slot {
         beat = memory.guestBeat();
         beatNs = claimedNs;
         leaving = false;
-        tried = 0;
         phase = Phase.STARTING;
         Claim.Problem problem = claim.problem(region.epoch(), context.descriptionHash());
         if (problem != null) {
@@ -158,63 +150,62 @@ final class Slot {
         memory.start(session.id(), locked ? RegionLayout.LIVENESS_LOCK : RegionLayout.LIVENESS_BEAT);
         wake();
         region.changed();
-        take();
+        start = new SessionStart(context.sessions(), context.pools(), session, this);
+        start.take();
     }
 
     private String peer() {
         return "region " + region.settings().name() + " slot " + number;
     }
 
-    private void take() {
-        tried++;
-        taking = context.pools().take(session);
-        taking.whenComplete((worker, failure) -> {
-            if (worker != null) {
-                region.guarded(() -> assign(worker));
-                if (phase != Phase.SERVING && worker.isUsable()) {
-                    worker.kill("the region of its guest is gone");
-                }
-            } else if (failure instanceof WorkerPool.NoWorkerException none) {
-                region.guarded(() -> refuse(Refusal.CAPACITY, none.getMessage()));
-            }
-        });
+    @Override
+    public void prepare(Worker worker) {
+        region.guarded(() -> assign(worker));
+        if (phase != Phase.SERVING && worker.isUsable()) {
+            worker.kill("the region of its guest is gone");
+        }
     }
 
-    private void assign(Worker worker) throws IOException {
-        if (phase != Phase.STARTING || memory.guestState() != RegionLayout.GUEST_CLAIMED) {
-            worker.kill("its guest has left");
-            if (phase == Phase.STARTING) {
-                free("the guest has left");
-            }
+    private void assign(Worker worker) {
+        if (phase == Phase.STARTING && memory.guestState() == RegionLayout.GUEST_CLAIMED) {
+            start.assign(worker);
             return;
         }
-        try {
-            context.sessions().attach(session, worker);
-            phase = Phase.SERVING;
-            // Before the worker gets the session: a guest that reads WELCOME in any other host state counts its session
-            // as lost.
-            memory.hostState(RegionLayout.HOST_SERVING);
-            if (region.doorbell(number) >= 0) {
-                worker.giveDoorbell(region.doorbell(number));
-            }
-            worker.assign(session.assignment(new Assignment.Place(region.geometry().regionBytes(),
-                region.geometry().slotCount(), number, claim.kind(), claim.mapAddress(), region.epoch())),
-                region.descriptor());
-        } catch (IOException e) {
-            context.sessions().detach(session, worker);
-            LOG.warnf("worker %d did not take session %d: %s", worker.id(), session.id(), e.getMessage());
-            phase = Phase.STARTING;
-            memory.hostState(RegionLayout.HOST_STARTING);
-            if (tried < MAX_WORKERS) {
-                take();
-            } else {
-                refuse(Refusal.INTERNAL, "no worker took the session: tried=" + tried);
-            }
-            return;
+        worker.kill("its guest has left");
+        if (phase == Phase.STARTING) {
+            free("the guest has left");
         }
-        context.sessions().run(session, worker);
+    }
+
+    @Override
+    public void send(Worker worker) throws IOException {
+        phase = Phase.SERVING;
+        // Before the worker gets the session: a guest that reads WELCOME in any other host state counts its session as
+        // lost.
+        memory.hostState(RegionLayout.HOST_SERVING);
+        if (region.doorbell(number) >= 0) {
+            worker.giveDoorbell(region.doorbell(number));
+        }
+        worker.assign(session.assignment(new Assignment.Place(region.geometry().regionBytes(),
+            region.geometry().slotCount(), number, claim.kind(), claim.mapAddress(), region.epoch())),
+            region.descriptor());
+    }
+
+    @Override
+    public void takeBack() {
+        phase = Phase.STARTING;
+        memory.hostState(RegionLayout.HOST_STARTING);
+    }
+
+    @Override
+    public void started() {
         context.listener().sessionStarted(Carrier.SHM, Duration.ofNanos(System.nanoTime() - claimedNs));
         wake();
+    }
+
+    @Override
+    public void failed(Refusal refusal, String reason) {
+        region.guarded(() -> refuse(refusal, reason));
     }
 
     private void refuse(Refusal refusal, String reason) {
@@ -235,9 +226,9 @@ final class Slot {
     }
 
     private void abandon() {
-        if (taking != null) {
-            taking.cancel(false);
-            taking = null;
+        if (start != null) {
+            start.cancel();
+            start = null;
         }
         if (session != null) {
             Session waiting = session;
