@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables of the sourcing script
-# Shell functions of appliance/demo, appliance/benchmark and images/vm-test: building missing parts, starting a broker. Sourced by
-# bash; the sourcing script sets `root` and `me`.
+# Shell functions of appliance/demo, appliance/benchmark, the build and the lanes: building missing parts, starting a broker. Sourced by
+# bash; the sourcing script sets `root` and `me`. They read JSON without jq, because build and demo do not need it.
 
-# shellcheck disable=SC1091 # path known only at run time
-. "$root/appliance/defects.sh"
+# shellcheck source=appliance/lanes/inside.sh
+. "$root/appliance/lanes/inside.sh"
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$me: $*"; exit 1; }
@@ -13,6 +13,9 @@ broker_jar=$root/host-broker/broker/target/quarkus-app/quarkus-run.jar
 worker_dir=$root/host-broker/worker/target/app
 libraries=$root/guest-agent/interposer/target/lib
 bin=$root/appliance/programs/target/bin
+hawserd_app=$root/appliance/libvirt/hawserd/target/app
+hawserd=$root/appliance/libvirt/hawserd/src/main/sh/hawserd
+hawserctl=$root/appliance/libvirt/hawserctl/src/main/sh/hawserctl
 stamp=$root/appliance/target/built-from
 
 # Identifies the sources by the commit and all differences from it; without git by the newest source file.
@@ -55,28 +58,27 @@ ensure_built() {
 
 is_built() {
     [ -e "$broker_jar" ] && [ -d "$worker_dir" ] && [ -e "$libraries/libcuda.so.1" ] && [ -x "$bin/hawser_benchmark" ] &&
-        [ -d "$root/appliance/check/target/app" ] && [ -d "$root/appliance/libvirt/hawserd/target/app" ]
+        [ -d "$root/appliance/check/target/app" ] && [ -d "$hawserd_app" ]
 }
 
 # Starts a broker with its state in folder $1 and the further arguments as JVM flags; sets broker_pid, guest and http. Its log is
 # $1.log, which must report no defect of an earlier broker.
 start_broker() {
-    local state_dir=$1 deadline
+    local state_dir=$1 result=''
     shift
     [ ! -e "$state_dir.log" ] || no_defects "$state_dir.log" >&2 || die "the broker's log reports a defect"
     "$launcher" -Dhawser.listen.port=0 -Dhawser.http.port=0 -Dhawser.state-dir="$state_dir" \
         -Dhawser.worker.start-timeout=240s "$@" \
         > "$state_dir.log" 2>&1 < /dev/null &
     broker_pid=$!
-    deadline=$((SECONDS + 300))
-    until [ -s "$state_dir/endpoints.json" ]; do
-        kill -0 "$broker_pid" 2>/dev/null || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start"; }
-        [ $SECONDS -lt $deadline ] || { tail -n 20 "$state_dir.log" >&2; die "the broker did not start within 300 s"; }
-        sleep 0.1 # the shell cannot wait for a file otherwise
-    done
-    guest=$(sed -n 's/.*"guest":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")
-    http=$(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' "$state_dir/endpoints.json")
+    await_while "$broker_pid" 300 test -s "$state_dir/endpoints.json" ||
+        { tail -n 20 "$state_dir.log" >&2; die "the broker did not start: $result"; }
+    guest=$(endpoint guest "$state_dir")
+    http=$(endpoint http "$state_dir")
 }
+
+# Prints the address of kind $1 (guest, guestTls, http) of the broker with the state folder $2.
+endpoint() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" "$2/endpoints.json"; }
 
 stop_broker() {
     [ -n "${broker_pid:-}" ] || return 0

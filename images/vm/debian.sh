@@ -1,49 +1,53 @@
-# shellcheck shell=bash disable=SC2154
-# Shell functions for tests in Debian guests under libvirt: their image, a second disk with the tested files, domains, and commands
-# through QEMU's guest agent. Sourced by bash after libvirt.sh; the sourcing script sets `root`, `work` and `me`, and defines `say`, `die`, `skip`.
+# shellcheck shell=bash disable=SC2154 # variables of the sourcing script
+# Debian guests under libvirt: their image, a second disk with the tested files, domains, and commands through QEMU's guest agent. Sourced by
+# bash after lane.sh and libvirt.sh.
 
-agent_limit=${agent_limit:-3000}
+agent_limit=3000
 
-# Skips with a reason if a requirement is missing that libvirt_check does not check.
-debian_check() {
-    local program
-    for program in qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils curl:curl jq:jq; do
-        command -v "${program%:*}" > /dev/null || skip "${program%:*} is missing: install ${program#*:}"
-    done
+# Makes the image $1 by the recipe $2 with the further options, unless its file exists, and deletes earlier ones of this recipe.
+recipe_image() {
+    local image=$1 recipe=$2
+    [ ! -e "$image" ] || [ ! -e "$image.whole" ] || return 0
+    need mmdebstrap mke2fs:e2fsprogs
+    rm -f "$root/images/target/$recipe"-*.img*
+    "$root/images/$recipe/make" --out "$image" "${@:3}" || die "the image $image could not be made"
+    touch "$image.whole"
 }
 
-# Makes the guest's image unless one of this recipe and this week exists; sets `guest_image`. Needs the network, so it runs before
-# libvirt_private.
-debian_image() {
-    local key
-    key=$(cat "$root/images/recipe.sh" "$root/images/guest/make" "$root"/images/guest/tree/etc/*/*/* <(date +%G-%V) | sha256sum | cut -c 1-12)
-    guest_image=$root/images/target/guest-$key.img
-    if [ -e "$guest_image" ] && [ -e "$guest_image.whole" ]; then
-        return
-    fi
-    for program in mmdebstrap mke2fs:e2fsprogs; do
-        command -v "${program%:*}" > /dev/null || skip "${program%:*} is missing: install ${program#*:}"
-    done
-    rm -f "$root"/images/target/guest-*.img*
-    "$root/images/guest/make" --out "$guest_image" || die "the guest's image could not be made"
-    touch "$guest_image.whole"
+# Prints a key for an image of recipe $1 from its files, and from the contents of the further files.
+recipe_key() {
+    local files
+    mapfile -t files < <(find "$root/images/$1/tree" -type f | LC_ALL=C sort)
+    cat "$root/images/recipe.sh" "$root/images/$1/make" "${files[@]}" "${@:2}" | sha256sum | cut -c 1-12
 }
 
-# Makes the folder $work/tree with the guests' files (the package $1, programs with their PTX) and the list $work/programs.
-debian_tree() {
-    local name programs=(drv_vector_add drv_large_copies drv_threads)
-    mkdir -p "$work/tree/bin"
-    cp "$1" "$work/tree/hawser-guest.deb"
-    cp -r "$bin/ptx" "$work/tree/bin/ptx"
+# Prepares the guests' image, made once a week, and their second disk $work/test.img: the package hawser-guest and test programs. Needs the
+# network, so it runs before lane_enter. debian_prepared reads in the namespaces what it has prepared.
+debian_prepare() {
+    local name programs=(drv_vector_add drv_large_copies drv_threads) tree=$work/tree
+    need qemu-img:qemu-utils mke2fs:e2fsprogs
+    package_file 'hawser-guest_*_amd64.deb'
+    guest_image=$root/images/target/guest-$(recipe_key guest <(date +%G-%V)).img
+    recipe_image "$guest_image" guest
+    mkdir -p "$tree/bin"
+    cp "$package_file" "$tree/hawser-guest.deb"
+    cp "$root/appliance/lanes/inside.sh" "$tree/"
+    cp -r "$bin/ptx" "$tree/bin/ptx"
     for name in vector_add matrix_mul pinned_copies streams_events; do
         [ ! -x "$bin/$name" ] || programs+=("$name")
     done
     [ -x "$bin/vector_add" ] || say "$me: nvcc not found when building: only programs of the Driver API run"
     for name in "${programs[@]}" hold drv_fill_memory drv_matrix_mul hawser_benchmark; do
-        cp "$bin/$name" "$work/tree/bin/"
+        cp "$bin/$name" "$tree/bin/"
     done
     printf '%s\n' "${programs[@]}" > "$work/programs"
     printf '%s\n' "$guest_image" > "$work/image"
+    debian_disk "$work/test.img" "$tree"
+}
+
+debian_prepared() {
+    guest_image=$(cat "$work/image")
+    mapfile -t programs < "$work/programs"
 }
 
 # Makes the disk image $1 of the folder $2, which guests mount read-only.
@@ -96,98 +100,63 @@ debian_show() {
     tail -n 15 "$work/$1.console" >&2 || true
 }
 
-# Waits until the agent of guest $1 answers, within $2 seconds.
-debian_await() {
-    local name=$1 limit=${2:-$agent_limit} end=$((SECONDS + ${2:-$agent_limit}))
-    until v qemu-agent-command "$name" --timeout 60 '{"execute":"guest-ping"}' > "$work/$name.agent" 2>&1; do
-        [ $SECONDS -lt $end ] || { debian_show "$name"; die "the guest $name did not boot within $limit s: $(tail -n 1 "$work/$name.agent")"; }
-        sleep 0.3 # virsh cannot wait for an agent
-    done
+debian_die() {
+    debian_show "$1"
+    die "the guest $1 $2"
 }
 
-# Runs a command line in guest $1, within $2 seconds; its output goes to the file $work/answer.$1. Returns its status.
+# Sends the agent of guest $1 the command $2 in JSON, within $3 seconds, and prints the answer.
+debian_agent() { v qemu-agent-command "$1" --timeout "$3" "$2" 2>&1; }
+
+# Waits until the agent of guest $1 answers, within $2 seconds.
+debian_await() { await "${2:-$agent_limit}" debian_answers "$1" || debian_die "$1" "did not boot: $result"; }
+debian_answers() { result=$(debian_agent "$1" '{"execute":"guest-ping"}' 60 | tail -n 1) && jq -e .return <<< "$result" > /dev/null 2>&1 && result=''; }
+
+# Runs a command line in guest $1, within $2 seconds, with the functions of inside.sh and the test programs. Its output goes to the file
+# $work/answer.$1. Returns its status.
 debian_run() {
-    local name=$1 limit=$2 end=$((SECONDS + $2)) pid answer
+    local name=$1 limit=$2 command debian_process debian_status
     shift 2
     : > "$work/answer.$name"
-    # In base64, which needs no quoting in JSON.
-    answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec\",\"arguments\":{\"path\":\"/bin/sh\",\"arg\":[\"-c\",\
-\"echo $(printf '%s' "$*" | base64 -w 0) | base64 -d > /run/command.\$\$; exec sh /run/command.\$\$ 2>&1 < /dev/null\"],\
-\"capture-output\":true,\"env\":[\"PATH=/usr/sbin:/usr/bin:/sbin:/bin\",\"HOME=/root\"]}}" 2>&1) ||
-        { debian_show "$name"; die "the guest $name rejects a command: $answer"; }
-    pid=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' <<< "$answer")
-    [ -n "$pid" ] || die "unexpected answer of the guest $name: $answer"
-    while true; do
-        answer=$(v qemu-agent-command "$name" --timeout 300 "{\"execute\":\"guest-exec-status\",\"arguments\":{\"pid\":$pid}}" 2>&1) ||
-            { debian_show "$name"; die "the guest $name does not answer: $answer"; }
-        [[ $answer != *'"exited":true'* ]] || break
-        [ $SECONDS -lt $end ] || { debian_show "$name"; die "not done within $limit s in the guest $name: $*"; }
-        sleep 0.2 # the agent cannot wait for a process
-    done
-    sed -n 's/.*"out-data":"\([^"]*\)".*/\1/p' <<< "$answer" | base64 -d > "$work/answer.$name"
-    if [[ $answer = *'"signal":'* ]]; then
-        echo "ended by signal $(sed -n 's/.*"signal":\([0-9]*\).*/\1/p' <<< "$answer")" >> "$work/answer.$name"
+    command=$(jq -nc --arg line "exec 2>&1 < /dev/null; [ ! -e /mnt/test/inside.sh ] || . /mnt/test/inside.sh; $*" '{execute: "guest-exec",
+        arguments: {path: "/bin/sh", arg: ["-c", $line], "capture-output": true, env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin:/mnt/test/bin",
+        "HOME=/root", "HAWSER_CONNECT_TIMEOUT_MS=600000"]}}')
+    debian_process=$(debian_agent "$name" "$command" 300) || debian_die "$name" "rejects a command: $debian_process"
+    command=$(jq -c '{execute: "guest-exec-status", arguments: {pid: .return.pid}}' <<< "$debian_process") ||
+        die "unexpected answer of the guest $name: $debian_process"
+    await "$limit" debian_has_ended "$name" "$command" || debian_die "$name" "$result"
+    jq -r '.return["out-data"] // empty' <<< "$debian_status" | base64 -d > "$work/answer.$name"
+    if jq -e '.return | has("signal")' <<< "$debian_status" > /dev/null; then
+        jq -r '"ended by signal \(.return.signal)"' <<< "$debian_status" >> "$work/answer.$name"
         return 128
     fi
-    return "$(sed -n 's/.*"exitcode":\([0-9]*\).*/\1/p' <<< "$answer")"
+    return "$(jq .return.exitcode <<< "$debian_status")"
 }
+debian_has_ended() {
+    debian_status=$(debian_agent "$1" "$2" 300) || debian_die "$1" "does not answer: $debian_status"
+    jq -e .return.exited <<< "$debian_status" > /dev/null
+}
+
+# As debian_run; the command must succeed.
+debian_expect() { debian_run "$@" || { result="in $1: $(tail -n 20 "$work/answer.$1")"; return 1; }; }
 
 # Gives guest $1 the address $2 on its one network card. There is no DHCP server on the bridge, and systemd-networkd would remove an
 # address that it does not know. The setting is in /run, so that the guest's files stay unchanged.
 debian_address() {
-    debian_run "$1" 900 "mkdir -p /run/systemd/network && printf '[Match]\nName=en*\n[Network]\nAddress=$2/24\n' > /run/systemd/network/10-test.network && networkctl reload && \
-        for i in \$(seq 6000); do ip addr | grep -q 'inet $2/' && exit 0; sleep 0.1; done; ip addr; exit 1"
+    debian_expect "$1" 900 "mkdir -p /run/systemd/network && printf '[Match]\nName=en*\n[Network]\nAddress=$2/24\n' > /run/systemd/network/10-test.network && networkctl reload && has_address() { ip addr | grep -q 'inet $2/'; } && \
+        { await 600 has_address || { ip addr; exit 1; }; }"
 }
 
-# --- Steps
-
-steps=0
-# Runs the function or command $3... as step $2 of guest $1, and prints its result in one line.
-step() {
-    local who=$1 what=$2 start result="" status=0
-    shift 2
-    start=$(date +%s.%N)
-    "$@" || status=$?
-    [ $status = 0 ] || die "$who: $what: failed${result:+: $result}"
-    steps=$((steps + 1))
-    printf '%-6s %-72s %6s s  %s\n' "$who" "$what" "$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')" "$result"
-}
-
-# Waits within $1 seconds until the command $2... succeeds.
-await() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $end ] || { result="did not happen in time: $*: ${result:-}"; return 1; }
-        sleep 0.2 # there is no event for the broker's state
-    done
-}
-
-metadata() { printf "<vgpu xmlns='urn:hawser:vgpu:1' %s/>" "$*"; }
-shmem() {
-    printf "<shmem name='hawser-%s'><model type='ivshmem-plain'/><size unit='M'>%s</size><alias name='ua-hawser'/></shmem>" "$1" "$2"
-}
-network() { printf "<interface type='bridge'><mac address='52:54:00:6a:77:%s'/><source bridge='hawser0'/><model type='virtio'/></interface>" "$1"; }
-
-define() {
-    v define --validate "$1" > "$work/define.out" 2>&1 || { result=$(cat "$work/define.out"); return 1; }
-}
-
+# Starts domain $1 and waits for its boot within $2 seconds.
 boot() {
-    v start "$1" > "$work/start.out" 2>&1 || { result=$(cat "$work/start.out"); return 1; }
+    v start "$1" > "$work/start.$1" 2>&1 || { result=$(cat "$work/start.$1"); return 1; }
     debian_await "$1" "${2:-$agent_limit}"
-    debian_run "$1" 600 "mkdir -p /mnt/test && mount -o ro /dev/vdb /mnt/test" || { result=$(cat "$work/answer.$1"); return 1; }
+    debian_expect "$1" 600 "mkdir -p /mnt/test && mount -o ro /dev/vdb /mnt/test"
 }
 
 # Runs program $3 in guest $1; it must pass, over carrier $2. Only the installed package gives it the vGPU's place.
 run_program() {
-    local guest=$1 carrier=$2 name=$3 status=0
-    shift 3
-    debian_run "$guest" "${program_limit:-900}" "rm -f /tmp/stats; HAWSER_STATS=/tmp/stats HAWSER_CONNECT_TIMEOUT_MS=600000 /mnt/test/bin/$name $*; \
-        status=\$?; cat /tmp/stats; exit \$status" || status=$?
-    if [ $status != 0 ] || ! grep -q "\"carrier\":\"$carrier\"" "$work/answer.$guest"; then
-        result="status $status: $(cat "$work/answer.$guest")"
-        return 1
-    fi
-    result=$(sed -n "s/^PASS $name: //p" "$work/answer.$guest")
+    local status=0
+    debian_run "$1" "${program_limit:-900}" "counted $3" || status=$?
+    program_passed "$work/answer.$1" "$3" "$2" "$status"
 }

@@ -3,10 +3,9 @@
 
 # Prints the duration of the command "$@" in seconds.
 seconds_of() {
-    local start
-    start=$(date +%s.%N)
+    local start=$EPOCHREALTIME
     "$@" > "$work/timed.out" 2>&1 || die "$*: ${result:-} $(cat "$work/timed.out")"
-    awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f\n", b - a }'
+    awk -v us=$((${EPOCHREALTIME/./} - ${start/./})) 'BEGIN { printf "%.3f\n", us / 1000000 }'
 }
 
 # Prints median, minimum and maximum of the numbers on standard input, one per line, times $1.
@@ -48,21 +47,20 @@ hot_plugs() {
     done
 }
 
-# Figures of hawser_benchmark as lines `NAME UNIT VALUE` in the file $1, from its output on standard input.
-figures() {
-    sed -n 's/.*"name": "\([^"]*\)", "unit": "\([^"]*\)", "value": \([^,}]*\).*/\1 \2 \3/p' > "$1"
-    [ -s "$1" ] || die "hawser_benchmark printed nothing for $1"
-}
-
 parts="calls copies rates --max 8 --budget 250 --warm-up 500"
+# Writes the figures of the output in file $1 to the file $2.
+figures_of() {
+    figures < "$1" > "$2"
+    [ -s "$2" ] || die "hawser_benchmark printed nothing for $2: $(tail -n 3 "$1")"
+}
 in_guest() {
-    debian_run "$1" 400 "HAWSER_CONNECT_TIMEOUT_MS=30000 HAWSER_CARRIER=$2 /mnt/test/bin/hawser_benchmark $parts" || die "$1: $(tail -n 3 "$work/answer.$1")"
-    figures "$3" < "$work/answer.$1"
+    debian_expect "$1" 400 "HAWSER_CONNECT_TIMEOUT_MS=30000 HAWSER_CARRIER=$2 hawser_benchmark $parts" || die "$result"
+    figures_of "$work/answer.$1" "$3"
 }
 on_host() {
     # shellcheck disable=SC2086 # words
     as_guest "$1" "$work/state" "$work/statistics" "$bin/hawser_benchmark" $parts > "$work/host.out" 2>&1 || die "host: $(tail -n 3 "$work/host.out")"
-    figures "$2" < "$work/host.out"
+    figures_of "$work/host.out" "$2"
 }
 
 measure() {
@@ -71,10 +69,10 @@ measure() {
     # shellcheck disable=SC2034 # common.sh's
     guest=127.0.0.1:7654
     debian_domain alpha "$alpha" q35 "$(metadata "name='alpha' memory='256M' region='64M'")" "$(shmem "$alpha" 64)" > "$work/alpha.xml"
-    debian_domain beta "$beta" pc "" "$(network 0b)" > "$work/beta.xml"
+    debian_domain beta "$beta" pc "" "$(network)" > "$work/beta.xml"
     define "$work/alpha.xml" || die "$result"
     define "$work/beta.xml" || die "$result"
-    say "guest-test: booting two guests, installing the package"
+    say "$me: booting two guests, installing the package"
     boot_both || die "$result"
     both install_package || die "$result"
     printf '%-46s %s\n' measurement "median (least to most, repetitions)"

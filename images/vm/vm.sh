@@ -1,15 +1,19 @@
-# shellcheck shell=bash disable=SC1007,SC2015,SC2154 # variables of the sourcing script
-# Shell functions of images/vm/bare-test: a kernel that is not installed, an initramfs with the guest's files, and a virtual machine under
-# QEMU's software emulation that takes commands from a serial port. Sourced by bash; the sourcing script sets `root`, `work` and
-# `kernel_dir`, and defines `say`, `die` and `skip`.
+# shellcheck shell=bash disable=SC2015,SC2154 # variables of the sourcing script
+# A kernel that is not installed, an initramfs with a guest's files, and a virtual machine under QEMU's software emulation. Sourced by bash
+# after lane.sh.
+
+# shellcheck source=images/vm/serial.sh
+. "$root/images/vm/serial.sh"
 
 qemu=${HAWSER_QEMU:-qemu-system-x86_64}
-vm_pid= vm_name= vm_count=0 vm_rest=
+kernel_dir=$root/images/target/kernel
+kernel='' modules=''
+vm_pid='' vm_name=''
 
 # Sets `kernel` and `modules` (the folder of its modules): from --kernel, from an earlier run, or from a Debian package that is unpacked
 # into this build's folder without installing it.
 find_kernel() {
-    if [ -n "${kernel:-}" ]; then
+    if [ -n "$kernel" ]; then
         [ -r "$kernel" ] || die "the kernel cannot be read: $kernel"
         return
     fi
@@ -73,82 +77,52 @@ make_initramfs() {
     (cd "$2" && find . | cpio --quiet -o -H newc -R 0:0) > "$1"
 }
 
-# Starts a virtual machine with the name $1 and the further arguments for QEMU, and waits for its HELLO. Its console goes to
-# $work/$1.console.
-vm_start() {
+# Puts busybox, the first process $2, Hawser's libraries and the programs $3... with their PTX into the guest's tree $1.
+put_guest() {
+    local tree=$1 file
+    mkdir -p "$tree/bin"
+    install "$(command -v busybox)" "$tree/bin/busybox"
+    install "$2" "$tree/init"
+    install -m 644 "$root/appliance/lanes/inside.sh" "$tree/inside.sh"
+    shift 2
+    for file in libcuda.so.1 libcudart.so.12 libcudart.so.13; do
+        put_with_libraries "$tree" "$libraries/$file" "/usr/lib/hawser/$file"
+    done
+    for file in "$@"; do
+        put_with_libraries "$tree" "$bin/$file" "/opt/bin/$file"
+    done
+    cp -r "$bin/ptx" "$tree/opt/bin/ptx"
+}
+
+# Starts QEMU as the machine $1 with the further arguments, and waits $2 seconds at most for its boot.
+vm_boot() {
+    local limit=$2
     vm_name=$1
-    shift
-    mkfifo "$work/$vm_name.in" "$work/$vm_name.out"
-    # This process keeps both ends open, so that neither side waits for the other and a reboot does not close a pipe.
-    exec 5<> "$work/$vm_name.in" 6<> "$work/$vm_name.out"
-    timeout -k 5 "$vm_limit" "$qemu" -nodefaults -no-user-config -display none -machine q35 -accel tcg,thread=multi -smp 2 -m 512 \
-        -kernel "$kernel" -initrd "$work/initramfs" \
-        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on rdinit=/init hawser.machine=$vm_name" \
-        -serial "file:$work/$vm_name.console" -chardev "pipe,id=control,path=$work/$vm_name" -serial chardev:control "$@" \
-        < /dev/null > "$work/$vm_name.qemu" 2>&1 5<&- 6<&- &
+    shift 2
+    serial_open "$vm_name"
+    timeout -k 5 "${vm_limit:-3600}" "$qemu" -nodefaults -no-user-config -display none -accel tcg,thread=multi -smp 2 \
+        -serial "file:$work/$vm_name.console" -chardev "pipe,id=control,path=$work/$vm_name.control" -serial chardev:control "$@" \
+        < /dev/null > "$work/$vm_name.qemu" 2>&1 &
     vm_pid=$!
-    vm_rest=
-    vm_await_boot
+    serial_pid[$vm_name]=$vm_pid
+    serial_await_boot "$vm_name" "$limit"
 }
 
-vm_show() {
-    tail -n 15 "$work/$vm_name.console" "$work/$vm_name.qemu" >&2 || true
+# Starts the machine $1 with `kernel`, the file $work/initramfs and the further arguments of QEMU.
+vm_start() {
+    vm_boot "$1" 600 -machine q35 -m 512 -kernel "$kernel" -initrd "$work/initramfs" \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on rdinit=/init hawser.machine=$1" "${@:2}"
 }
 
-# Reads a line from the guest into `line`, within $1 seconds.
-vm_line() {
-    local end=$((SECONDS + $1)) part
-    while true; do
-        if IFS= read -r -t 1 -u 6 part; then
-            line=${vm_rest}${part%$'\r'} vm_rest=
-            return 0
-        fi
-        vm_rest+=$part
-        kill -0 "$vm_pid" 2> /dev/null || { vm_show; die "the virtual machine $vm_name has ended"; }
-        [ $SECONDS -lt $end ] || return 1
-    done
-}
+vm_run() { serial_run "$vm_name" "$@"; }
+vm_expect() { serial_expect "$vm_name" "$@"; }
 
-vm_await_boot() {
-    local line=
-    until [ "$line" = HELLO ]; do
-        vm_line "$boot_limit" || { vm_show; die "the virtual machine $vm_name did not boot within $boot_limit s"; }
-    done
-}
-
-# Runs a command in the guest, within $1 seconds; its output goes to the file $work/answer. Returns its status.
-vm_run() {
-    local limit=$1 end=$((SECONDS + $1)) line tag
-    shift
-    vm_count=$((vm_count + 1))
-    tag=answer-$$-$vm_count
-    printf '%s %s\n' "$tag" "$*" >&5
-    : > "$work/answer"
-    while true; do
-        vm_line $((end - SECONDS)) || { cat "$work/answer" >&2; vm_show; die "not done within $limit s in the guest: $*"; }
-        case $line in
-            "$tag "*) return "${line#"$tag "}" ;;
-            HELLO) vm_show; die "the virtual machine $vm_name rebooted during: $*" ;;
-            ?*) printf '%s\n' "$line" >> "$work/answer" ;;
-        esac
-    done
-}
-
-# Sends a command that ends the guest, so that there is no answer.
-vm_send() {
-    printf 'nobody %s\n' "$*" >&5
-}
-
-# Waits for QEMU's end, within $1 seconds.
-vm_await_end() {
-    local end=$((SECONDS + $1))
-    while kill -0 "$vm_pid" 2> /dev/null; do
-        [ $SECONDS -lt $end ] || { vm_show; die "the virtual machine $vm_name did not end within $1 s"; }
-        sleep 0.1 # `wait` has no limit
-    done
-    wait "$vm_pid" || { vm_show; die "QEMU ended with $?"; }
-    vm_pid=
-    exec 5>&- 6<&-
+# Powers the machine off and waits $1 seconds at most for QEMU's end.
+vm_power_off() {
+    serial_send "$vm_name" poweroff -f
+    await "$1" not kill -0 "$vm_pid" 2> /dev/null
+    wait "$vm_pid" || { serial_show "$vm_name"; die "QEMU ended with $?"; }
+    vm_pid=''
 }
 
 # Kills QEMU without a shutdown of the guest.
@@ -156,6 +130,5 @@ vm_kill() {
     [ -n "$vm_pid" ] || return 0
     kill -KILL "$(child_of "$vm_pid")" 2> /dev/null || kill "$vm_pid" 2> /dev/null || true
     wait "$vm_pid" 2> /dev/null || true
-    vm_pid=
-    exec 5>&- 6<&-
+    vm_pid=''
 }
