@@ -20,7 +20,7 @@
 # namespaces end with the lane.
 #
 # In inside.sh: `await SECONDS COMMAND`, `await_while PID SECONDS COMMAND`, `no_defects LOG`. In ../common.sh: the build, a broker.
-# In images/vm: machines (serial.sh, vm.sh, libvirt.sh, debian.sh).
+# In network.sh: machines in namespaces, certificates. In images/vm: virtual machines (serial.sh, vm.sh, libvirt.sh, debian.sh).
 #
 # The lanes `packages`, `remote` and `ansible` are shell scripts and no JUnit tests. Nearly each of their lines runs a program in another
 # root folder or namespace, so Java would wrap each one in a ProcessBuilder. Their Java parts have JUnit tests (DistributionIT, TlsIT).
@@ -183,6 +183,12 @@ quietly() {
     "$@" > "$work/output" 2>&1 < /dev/null || { result="$*: $(tail -n 20 "$work/output")"; return 1; }
 }
 
+# As quietly, but in a separate process, which ends with the first failing command of a function.
+in_order() {
+    ("$@") > "$work/output" 2>&1 < /dev/null &
+    wait $! || { result="$*: $(tail -n 20 "$work/output")"; return 1; }
+}
+
 # Runs $2..., which must succeed; $1 says what its success means.
 expect() {
     "${@:2}" || { result="not so: $1: ${*:2}${result:+: $result}"; return 1; }
@@ -203,6 +209,23 @@ program_passed() {
 
 # Reads the output of hawser_benchmark and prints its figures as lines `NAME UNIT VALUE`.
 figures() { jq -Rr 'fromjson? | objects | select(has("value")) | "\(.name) \(.unit) \(.value)"'; }
+
+# --- Files of a machine.
+
+# Copies into the folder $1 the libraries of the file $2, except Hawser's in the folder `libraries`.
+put_libraries() {
+    local tree=$1 file=$2 library
+    while read -r library; do
+        [ -e "$tree$library" ] || install -D "$library" "$tree$library"
+    done < <(LD_LIBRARY_PATH=$libraries ldd "$file" 2> /dev/null |
+        sed -n -e 's/^[[:space:]]*\(\/[^ ]*\) (0x.*/\1/p' -e 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | grep -v -e libcuda -e libcudart)
+}
+
+# Copies the file $2 to $3 in the folder $1, with its libraries except Hawser's.
+put_with_libraries() {
+    install -D "$2" "$1$3"
+    put_libraries "$1" "$2"
+}
 
 # --- The lane's broker.
 

@@ -51,16 +51,6 @@ fetch_kernel() {
     rm -rf "$kernel_dir/new" "$work/kernel"
 }
 
-# Copies a program or library to the same path in the guest's tree $1, with the shared libraries that it needs.
-put_with_libraries() {
-    local tree=$1 file=$2 target=$3 library
-    install -D "$file" "$tree$target"
-    while read -r library; do
-        [ -e "$tree$library" ] || install -D "$library" "$tree$library"
-    done < <(LD_LIBRARY_PATH=$libraries ldd "$file" 2> /dev/null |
-        sed -n -e 's/^[[:space:]]*\(\/[^ ]*\) (0x.*/\1/p' -e 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | grep -v -e libcuda -e libcudart)
-}
-
 # Lists the modules for the network in the order in which they must be loaded, and copies them into the tree $1.
 put_modules() {
     local tree=$1 name file
