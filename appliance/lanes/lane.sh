@@ -61,6 +61,7 @@ lane_begin() {
 # Ends the lane as skipped, because of $*.
 skip() {
     printf '%s: SKIPPED: %s\n' "$me" "$*"
+    lane_result 0 0 "$*"
     exit 77
 }
 
@@ -163,7 +164,10 @@ step_skipped() {
     lane_line "$1" "$2" SKIPPED "$3"
 }
 
-# Ends the lane after its last step. HAWSER_LANE_RESULT names the file for its numbers: passed, skipped, names of the skipped steps.
+# Writes the numbers of passed steps $1 and skipped steps $2, and the text $3, to the file that HAWSER_LANE_RESULT names, for .ci/lanes.
+lane_result() { [ -z "${HAWSER_LANE_RESULT:-}" ] || printf '%d\t%d\t%s\n' "$@" > "$HAWSER_LANE_RESULT"; }
+
+# Ends the lane after its last step.
 lane_end() {
     local names
     [ "$lane_steps" -gt 0 ] || die "no step ran"
@@ -172,8 +176,7 @@ lane_end() {
     lane_complete=1
     printf '%s: %d steps passed in %d s%s\n' "$me" "$lane_steps" "$SECONDS" \
         "${lane_skipped[0]+, ${#lane_skipped[@]} SKIPPED: $names}"
-    [ -z "${HAWSER_LANE_RESULT:-}" ] ||
-        printf '%d\t%d\t%s\n' "$lane_steps" "${#lane_skipped[@]}" "${names:--}" > "$HAWSER_LANE_RESULT"
+    lane_result "$lane_steps" "${#lane_skipped[@]}" "${names:--}"
 }
 
 # --- Commands and answers.

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The search in a folder like Linux' folder of PCI devices. images/vm-test repeats it with devices of QEMU. */
+/** The search in a folder like Linux' folder of PCI devices. The lane gpu-domain repeats it with devices of QEMU. */
 class IvshmemDevicesTest {
     private static final String TEXT = "0123456789abcdef0123456789abcdef";
 
