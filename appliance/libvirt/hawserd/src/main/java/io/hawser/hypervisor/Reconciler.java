@@ -41,6 +41,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     private final GpuDomain gpuDomain;
     private final Patience patience;
     private final ExecutorService slow;
+    private final StatusWriter statuses;
     private final Map<UUID, Tenant> tenants = new ConcurrentHashMap<>();
     private final Thread thread = new Thread(this::run, "reconciler");
     private volatile boolean wanted = true;
@@ -87,6 +88,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             gpuDomain, patience.abandoned());
         this.patience = patience;
         this.slow = slow;
+        statuses = new StatusWriter(hypervisor, slow);
         thread.setDaemon(true);
     }
 
@@ -540,7 +542,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 tenant.logged = status;
             }
             if (xml != null && (status == null ? xml.hasStatus() : !status.isSameAs(writtenStatus()))) {
-                StatusWriter.write(hypervisor, slow, tenant, status);
+                statuses.write(tenant.uuid, nameOf(tenant), status);
             }
             tenant.conclude(wish, status, busy);
         }

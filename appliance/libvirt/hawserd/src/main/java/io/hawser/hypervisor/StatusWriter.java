@@ -1,47 +1,54 @@
 package io.hawser.hypervisor;
 
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 
 /** Writes statuses into the metadata of running domains, in threads of its own: libvirt may block the call. */
 final class StatusWriter {
-    private StatusWriter() {
+    private final Hypervisor hypervisor;
+    private final ExecutorService threads;
+    /** The latest status of each domain that a thread writes for. */
+    private final Map<UUID, Optional<VgpuStatus>> latest = new ConcurrentHashMap<>();
+
+    StatusWriter(Hypervisor hypervisor, ExecutorService threads) {
+        this.hypervisor = hypervisor;
+        this.threads = threads;
     }
 
-    /** Writes the latest wanted status, one at a time for a domain; null removes it. */
-    static void write(Hypervisor hypervisor, ExecutorService threads, Tenant tenant, VgpuStatus status) {
-        synchronized (tenant) {
-            tenant.wanted = status;
-            if (tenant.writing) {
-                return; // the writing thread writes this status next
-            }
-            tenant.writing = true;
-        }
-        threads.execute(() -> {
-            VgpuStatus next = status;
-            while (true) {
-                set(hypervisor, tenant, next);
-                synchronized (tenant) {
-                    if (next == tenant.wanted) {
-                        tenant.writing = false;
-                        return;
-                    }
-                    next = tenant.wanted;
-                }
-            }
-        });
+    /**
+     * Writes a domain's status, one thread at a time for a domain. A later status replaces one that waits.
+     *
+     * @param name of the domain, for the log.
+     * @param status null removes the status from the metadata.
+     */
+    void write(UUID domain, String name, VgpuStatus status) {
+        if (latest.put(domain, Optional.ofNullable(status)) == null) {
+            threads.execute(() -> writeAll(domain, name));
+        } // otherwise the writing thread writes this status next
     }
 
-    private static void set(Hypervisor hypervisor, Tenant tenant, VgpuStatus status) {
+    private void writeAll(UUID domain, String name) {
+        Optional<VgpuStatus> next;
+        do {
+            next = latest.get(domain);
+            set(domain, name, next);
+        } while (!latest.remove(domain, next));
+    }
+
+    private void set(UUID domain, String name, Optional<VgpuStatus> status) {
         try {
-            hypervisor.setMetadata(tenant.uuid, VgpuStatus.NAMESPACE, VgpuStatus.PREFIX,
-                status == null ? null : DomainXml.element("status", status.attributes()), Scope.LIVE);
+            hypervisor.setMetadata(domain, VgpuStatus.NAMESPACE, VgpuStatus.PREFIX,
+                status.map(known -> DomainXml.element("status", known.attributes())).orElse(null), Scope.LIVE);
         } catch (HypervisorException e) {
             // The next pass finds a missing status and writes it again; a domain that is gone has none.
             if (e.reason() == HypervisorException.Reason.REFUSED) {
-                Log.warn(Reconciler.nameOf(tenant), "its status cannot be written: " + e.getMessage());
+                Log.warn(name, "its status cannot be written: " + e.getMessage());
             }
         } catch (RuntimeException e) {
-            Log.fault(Reconciler.nameOf(tenant), e);
+            Log.fault(name, e);
         }
     }
 }

@@ -45,9 +45,6 @@ final class Tenant {
     java.time.Duration plugTimeout;
     /** The status that was last logged, so that the log has each status once. */
     VgpuStatus logged;
-    /** The status to write to the domain's metadata; guarded by this object. */
-    VgpuStatus wanted;
-    boolean writing;
     /** The outcome of the last pass since a command began; guarded by this object, which is notified. */
     Outcome outcome;
     /** When the metadata's wish last changed, until a step takes it up; guarded by this object. */
