@@ -21,12 +21,17 @@ final class Commands {
     private final Hypervisor hypervisor;
     private final HotPlug hotPlug;
     private final Shares shares;
+    private final Provision provision;
+    private final Tenants tenants;
     private final Reconciler reconciler;
 
-    Commands(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Reconciler reconciler) {
+    Commands(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Provision provision, Tenants tenants,
+        Reconciler reconciler) {
         this.hypervisor = hypervisor;
         this.hotPlug = hotPlug;
         this.shares = shares;
+        this.provision = provision;
+        this.tenants = tenants;
         this.reconciler = reconciler;
     }
 
@@ -127,7 +132,7 @@ final class Commands {
      *     command ends.
      */
     private Tenant begin(DomainView domain, Duration timeout, boolean in) {
-        Tenant tenant = reconciler.hold(domain.uuid(), domain.name(), BESIDE);
+        Tenant tenant = tenants.hold(domain.uuid(), domain.name(), BESIDE);
         if (tenant == null) {
             throw stillBusy(domain);
         }
@@ -215,9 +220,9 @@ final class Commands {
 
     /** Gives a running guest its settings for TCP through its guest agent. Without an agent the note names the file. */
     private String putGuestSettings(DomainView domain) {
-        GuestSettings settings = reconciler.provision().settings(domain.uuid()).orElseThrow(() ->
+        GuestSettings settings = provision.settings(domain.uuid()).orElseThrow(() ->
             new CommandException(CommandException.Kind.REFUSED, "the guest's settings have been removed"));
-        String path = reconciler.provision().settingsPath(domain.uuid());
+        String path = provision.settingsPath(domain.uuid());
         boolean caWritten = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(),
             GUEST_FOLDER + "ca.pem", settings.ca().getBytes(java.nio.charset.StandardCharsets.UTF_8));
         String text = "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \""
@@ -234,7 +239,7 @@ final class Commands {
         DomainXml xml = DomainXml.parse(domain.inactiveXml());
         xml.setWish(wish);
         xml.setGuestFile(wish != null && wish.transport() == Wish.Transport.TCP && domain.driver() == Driver.QEMU
-            ? reconciler.provision().settingsPath(domain.uuid()) : null);
+            ? provision.settingsPath(domain.uuid()) : null);
         String text = xml.write();
         hypervisor.defineXml(wish != null && wish.transport() == Wish.Transport.SHM
             ? hotPlug.withDevice(text, domain.uuid(), wish.regionBytes()) : hotPlug.withoutDevice(text));
@@ -351,7 +356,7 @@ final class Commands {
                 text = "<!-- virsh attach-device " + domain.name() + scope + " FILE -->\n" + device + "\n" + text;
             } else if (domain.driver() == Driver.QEMU) {
                 device = "<sysinfo type='fwcfg'>\n  <entry name='" + DomainXml.FWCFG_NAME + "' file='"
-                    + reconciler.provision().settingsPath(domain.uuid()) + "'/>\n</sysinfo>";
+                    + provision.settingsPath(domain.uuid()) + "'/>\n</sysinfo>";
                 text += "<!-- virsh edit " + domain.name() + ", under <domain> -->\n" + device + "\n";
             }
             Map<String, Object> answer = new LinkedHashMap<>();

@@ -16,6 +16,7 @@ final class Daemon implements AutoCloseable {
     private static final Duration BEFORE_HOOK = Duration.ofSeconds(7);
     private static final int CLOSE_LIMIT_S = 5;
 
+    private final Tenants tenants;
     private final Reconciler reconciler;
     private final Hypervisor hypervisor;
     private final Shares shares;
@@ -47,12 +48,16 @@ final class Daemon implements AutoCloseable {
             thread.setDaemon(true);
             return thread;
         });
-        reconciler = new Reconciler(new Reconciler.Tools(hypervisor, parts.hotPlug(), shares, files, guests,
-            config.network(), parts.xen(), new HostFile(config.stateDir().resolve("host-uuid")),
-            config.gpuDomain().map(name -> new GpuDomain(name, parts.hotPlug(), config.hookTimeout())).orElse(null)),
-            patience, threads);
-        Hooks hooks = new Hooks(reconciler, shares, files, parts.xen(), config.hookTimeout());
-        Commands commands = new Commands(hypervisor, parts.hotPlug(), shares, reconciler);
+        HostId host = new HostId(config.stateDir().resolve("host-uuid"));
+        GpuDomain gpuDomain = config.gpuDomain()
+            .map(name -> new GpuDomain(name, parts.hotPlug(), config.hookTimeout())).orElse(null);
+        Provision provision = new Provision(shares, files, guests, config.network(), host::uuid, gpuDomain,
+            patience.abandoned());
+        tenants = new Tenants();
+        reconciler = new Reconciler(new Reconciler.Tools(hypervisor, parts.hotPlug(), shares, provision, parts.xen(),
+            host, tenants), patience, threads);
+        Hooks hooks = new Hooks(reconciler, tenants, shares, provision, parts.xen(), config.hookTimeout());
+        Commands commands = new Commands(hypervisor, parts.hotPlug(), shares, provision, tenants, reconciler);
         door = Door.open(config.socket(), config.socketGroup(), new Api(hooks, commands, threads, config.hookTimeout(),
             uid), threads);
         hypervisor.listen(reconciler);
@@ -70,6 +75,11 @@ final class Daemon implements AutoCloseable {
     /** For tests: a test runs a pass in its own thread. */
     Reconciler reconciler() {
         return reconciler;
+    }
+
+    /** For tests. */
+    Tenants tenants() {
+        return tenants;
     }
 
     /** Stops hawserd; domains and their vGPUs stay as they are. */

@@ -18,17 +18,20 @@ final class Hooks {
     private static final Duration ASK_AGAIN = Duration.ofMillis(500);
 
     private final Reconciler reconciler;
+    private final Tenants tenants;
     private final Shares shares;
-    private final RegionFiles files;
+    private final Provision provision;
     private final XenGuestSettings xen;
     private final Duration stepLimit;
     private final Duration notYetLimit;
 
     /** @param timeout the longest time until a hook gets its answer. */
-    Hooks(Reconciler reconciler, Shares shares, RegionFiles files, XenGuestSettings xen, Duration timeout) {
+    Hooks(Reconciler reconciler, Tenants tenants, Shares shares, Provision provision, XenGuestSettings xen,
+        Duration timeout) {
         this.reconciler = reconciler;
+        this.tenants = tenants;
         this.shares = shares;
-        this.files = files;
+        this.provision = provision;
         this.xen = xen;
         stepLimit = timeout.minus(STEP_BEFORE);
         notYetLimit = timeout.minus(NOT_YET_BEFORE);
@@ -111,7 +114,7 @@ final class Hooks {
         long end = System.nanoTime() + notYetLimit.toNanos();
         while (true) {
             try {
-                return reconciler.provision().provide(tenant, wish, arrival, shares.readPicture());
+                return provision.provide(tenant, wish, arrival, shares.readPicture());
             } catch (ShareException e) {
                 if (!e.isNotYet() || !wish.required() || end - System.nanoTime() < 0) {
                     throw e;
@@ -133,11 +136,8 @@ final class Hooks {
         }
         if (wish.transport() == Wish.Transport.SHM) {
             try {
-                // Without a file QEMU would make one that the broker cannot open.
-                if (!files.hasLength(tenant.uuid, wish.regionBytes())) {
-                    files.make(tenant.uuid, wish.regionBytes());
-                }
-            } catch (java.io.IOException e) {
+                provision.provideFile(tenant.uuid, wish);
+            } catch (ShareException e) {
                 return Optional.of(e.getMessage());
             }
         }
@@ -158,7 +158,7 @@ final class Hooks {
     /** A Xen guest already runs and waits for its settings. XenStore takes them without a call of libvirt. */
     private Optional<String> started(DomainXml xml, Driver driver) throws WishException {
         if (driver == Driver.XEN && xml.id() >= 0 && xml.wish(driver).isPresent()) {
-            Optional<GuestSettings> settings = reconciler.provision().settings(xml.uuid());
+            Optional<GuestSettings> settings = provision.settings(xml.uuid());
             try {
                 settings.ifPresent(known -> xen.put(xml.id(), known));
             } catch (HypervisorException e) {
@@ -199,7 +199,7 @@ final class Hooks {
             } catch (ShareException e) {
                 away = e.getMessage();
             }
-            boolean any = reconciler.provision().withdraw(tenant, picture, Provision.FileFate.GOES);
+            boolean any = provision.withdraw(tenant, picture, Provision.FileFate.GOES);
             if (!away.isEmpty()) {
                 Log.warn(tenant.name, "has stopped; its vGPU is released when the broker answers: " + away);
             } else if (any) {
@@ -215,6 +215,6 @@ final class Hooks {
     }
 
     private Tenant hold(DomainXml xml) {
-        return reconciler.hold(xml.uuid(), xml.name(), stepLimit);
+        return tenants.hold(xml.uuid(), xml.name(), stepLimit);
     }
 }

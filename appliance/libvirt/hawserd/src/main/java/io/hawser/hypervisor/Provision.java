@@ -2,6 +2,7 @@ package io.hawser.hypervisor;
 
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.Objects;
 import java.util.Optional;
@@ -156,6 +157,14 @@ final class Provision {
     }
 
     /**
+     * Makes the region's file of a domain that starts without its vGPU. Otherwise QEMU would make one that the broker
+     * cannot open.
+     */
+    void provideFile(UUID domain, Wish wish) throws ShareException {
+        prepareFile(domain, wish, Arrival.PLUG);
+    }
+
+    /**
      * Called before any request to the broker, so that a domain that does not require its vGPU has its file in any
      * case.
      */
@@ -291,6 +300,45 @@ final class Provision {
         if (region != null && !ended.contains(region.vgpu()) && !ofOthers && Objects.equals(region.path(), place)) {
             shares.endRegion(region.name());
         }
+    }
+
+    /**
+     * Whether anything of a domain is left: a region's file, a guest's settings, a vGPU.
+     *
+     * @param picture null if the broker is away.
+     */
+    boolean hasRemains(UUID domain, Shares.Picture picture) {
+        return files.exists(domain) || guests.read(domain).isPresent() || isHeld(domain, picture);
+    }
+
+    /** Whether the picture shows a vGPU of a domain that this host owns. */
+    boolean isHeld(UUID domain, Shares.Picture picture) {
+        return picture != null && !picture.held(domain, host.get()).isEmpty();
+    }
+
+    /** The domains that have a region's file or a guest's settings. */
+    Set<UUID> tenantsOfFiles() {
+        Set<UUID> found = new HashSet<>();
+        try {
+            found.addAll(guests.list());
+            found.addAll(files.list());
+        } catch (IOException e) {
+            Log.error("", "the folder of regions or settings cannot be listed: " + e.getMessage());
+        }
+        return found;
+    }
+
+    /** The domains whose regions the GPU's domain has, if it is one of these. */
+    Set<UUID> tenantsOfLentRegions(Collection<DomainView> running) {
+        Set<UUID> found = new HashSet<>();
+        running.stream().filter(domain -> gpuDomain != null && gpuDomain.describes(domain))
+            .forEach(domain -> found.addAll(GpuDomain.tenants(domain)));
+        return found;
+    }
+
+    /** Whether a file exists that may be in use: another hawserd's, or a young one. */
+    boolean hasRecentFile(UUID domain) throws ShareException {
+        return files.exists(domain) && !isUnused(domain, false);
     }
 
     private boolean isUnused(UUID domain, boolean ours) throws ShareException {

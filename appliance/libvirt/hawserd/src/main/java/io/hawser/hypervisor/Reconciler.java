@@ -1,6 +1,5 @@
 package io.hawser.hypervisor;
 
-import java.io.IOException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.HashMap;
@@ -10,10 +9,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * Brings the actual state (broker, files, devices) to the wanted state (the live metadata of running domains). A pass
@@ -27,27 +23,19 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
      */
     private static final Duration KEPT_FIRST = Duration.ofMillis(200);
     private static final Duration KEPT_LONGEST = Duration.ofSeconds(10);
-    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
     static final Duration PLUG_TIMEOUT = Duration.ofSeconds(30);
 
     private final Hypervisor hypervisor;
     private final HotPlug hotPlug;
     private final Shares shares;
     private final Provision provision;
-    private final RegionFiles files;
-    private final GuestFiles guests;
     private final XenGuestSettings xen;
-    private final HostFile hostFile;
-    private final GpuDomain gpuDomain;
+    private final HostId host;
+    private final Tenants tenants;
     private final Patience patience;
     private final ExecutorService slow;
     private final StatusWriter statuses;
-    private final Map<UUID, Tenant> tenants = new ConcurrentHashMap<>();
-    private final Thread thread = new Thread(this::run, "reconciler");
-    private volatile boolean wanted = true;
-    private volatile long dueNs; // System.nanoTime() of the next pass without a request
-    private volatile boolean closed;
-    private volatile String host = "";
+    private final Passes passes;
     private String libvirtProblem = "";
     private String brokerProblem = "";
 
@@ -66,8 +54,8 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     }
 
     /** The objects that the reconciler uses. */
-    record Tools(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, RegionFiles files, GuestFiles guests,
-        GuestNetwork network, XenGuestSettings xen, HostFile hostFile, GpuDomain gpuDomain) { }
+    record Tools(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Provision provision, XenGuestSettings xen,
+        HostId host, Tenants tenants) { }
 
     /**
      * Runs no pass before {@link #start()}.
@@ -78,123 +66,24 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         hypervisor = tools.hypervisor;
         hotPlug = tools.hotPlug;
         shares = tools.shares;
-        files = tools.files;
-        guests = tools.guests;
+        provision = tools.provision;
         xen = tools.xen;
-        hostFile = tools.hostFile;
-        host = hostFile.read();
-        gpuDomain = tools.gpuDomain;
-        provision = new Provision(shares, files, guests, tools.network, this::host,
-            gpuDomain, patience.abandoned());
+        host = tools.host;
+        tenants = tools.tenants;
         this.patience = patience;
         this.slow = slow;
         statuses = new StatusWriter(hypervisor, slow);
-        thread.setDaemon(true);
+        passes = new Passes(this::reconcile, patience.betweenPasses());
     }
 
     /** Starts the passes. */
     void start() {
-        thread.start();
+        passes.start();
     }
 
     /** Requests a pass as soon as possible. */
     void request() {
-        wanted = true;
-        LockSupport.unpark(thread);
-    }
-
-    /** Requests a pass within this time. */
-    private void request(Duration pause) {
-        runBy(System.nanoTime() + pause.toNanos(), false);
-        LockSupport.unpark(thread);
-    }
-
-    private synchronized void runBy(long ns, boolean replace) {
-        if (replace || ns - dueNs < 0) {
-            dueNs = ns;
-        }
-    }
-
-    /** The tenant of a domain, made if necessary. */
-    Tenant tenant(UUID uuid, String name) {
-        Tenant tenant = tenants.computeIfAbsent(uuid, u -> new Tenant(u, name));
-        if (!name.isEmpty()) {
-            tenant.name = name;
-        }
-        return tenant;
-    }
-
-    /**
-     * The tenant of a domain, with its steps locked. It stays the domain's tenant until the caller unlocks them.
-     *
-     * @return null if another step did not end within the limit, or the thread was interrupted.
-     */
-    Tenant hold(UUID uuid, String name, Duration limit) {
-        long end = System.nanoTime() + limit.toNanos();
-        while (true) {
-            Tenant tenant = tenant(uuid, name);
-            try {
-                if (!tenant.steps.tryLock(end - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-                    return null;
-                }
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                return null;
-            }
-            if (!tenant.forgotten) {
-                return tenant;
-            }
-            tenant.steps.unlock(); // a pass removed this tenant while the thread waited
-        }
-    }
-
-    /** The caller holds the tenant's steps. */
-    private void forget(Tenant tenant) {
-        tenants.remove(tenant.uuid, tenant);
-        tenant.forget();
-    }
-
-    /**
-     * The host's UUID. A file keeps the last one, because libvirtd calls hooks for starting domains before it accepts
-     * connections.
-     *
-     * @throws HypervisorException if libvirt has never answered.
-     */
-    private String host() {
-        String known = host;
-        if (known.isEmpty()) {
-            throw new HypervisorException(HypervisorException.Reason.DISCONNECTED,
-                "hawserd has not connected to libvirt yet");
-        }
-        return known;
-    }
-
-    private void learnHost() {
-        String reported = hypervisor.hostUuid();
-        if (!reported.equals(host)) {
-            host = reported;
-            hostFile.write(reported);
-        }
-    }
-
-    Provision provision() {
-        return provision;
-    }
-
-    private void run() {
-        while (!closed) {
-            while (!wanted && !closed && dueNs - System.nanoTime() > 0) {
-                LockSupport.parkNanos(this, dueNs - System.nanoTime());
-            }
-            wanted = false;
-            // First, because the pass may request an earlier next pass.
-            runBy(System.nanoTime() + patience.betweenPasses().toNanos(), true);
-            try {
-                reconcile();
-            } catch (RuntimeException e) {
-                Log.fault("", e); // the cause may be gone in the next pass
-            }
-        }
+        passes.request();
     }
 
     /** Runs one pass over all domains, files and claims. */
@@ -202,7 +91,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         long seenNs = System.nanoTime();
         List<DomainView> domains;
         try {
-            learnHost();
+            host.learn(hypervisor.hostUuid());
             domains = hypervisor.domains();
             reportLibvirt("");
         } catch (HypervisorException e) {
@@ -211,52 +100,29 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         }
         Shares.Picture picture = picture();
         Map<UUID, DomainView> running = new HashMap<>();
-        Set<UUID> known = new HashSet<>(tenants.keySet());
-        Set<UUID> lent = new HashSet<>();
+        Set<UUID> known = new HashSet<>(tenants.domains());
         for (DomainView domain : domains) {
             if (domain.running()) {
                 running.put(domain.uuid(), domain);
-                if (gpuDomain != null && gpuDomain.describes(domain)) {
-                    lent.addAll(GpuDomain.tenants(domain));
-                }
             }
             known.add(domain.uuid());
         }
-        if (picture != null) {
-            picture.claims().stream().filter(c -> c.owner().concerns(host)).forEach(c -> known.add(c.owner().domain()));
-        }
-        known.addAll(listTenantsOfFiles());
+        Set<UUID> lent = provision.tenantsOfLentRegions(running.values());
         known.addAll(lent);
+        known.addAll(provision.tenantsOfFiles());
+        if (picture != null) {
+            picture.claims().stream().filter(c -> c.owner().concerns(host.uuid()))
+                .forEach(c -> known.add(c.owner().domain()));
+        }
         for (UUID uuid : known) {
-            if (closed) {
+            if (passes.isClosed()) {
                 return; // two hawserds must not work at the same time
             }
             DomainView domain = running.get(uuid);
-            if (domain == null && !tenants.containsKey(uuid) && !isConcerned(uuid, picture) && !lent.contains(uuid)) {
-                continue;
+            if (domain != null || tenants.has(uuid) || provision.hasRemains(uuid, picture) || lent.contains(uuid)) {
+                settle(uuid, domain, picture, seenNs);
             }
-            settle(uuid, domain, picture, seenNs);
         }
-    }
-
-    private boolean isConcerned(UUID uuid, Shares.Picture picture) {
-        return files.exists(uuid) || guests.read(uuid).isPresent()
-            || isHeld(uuid, picture);
-    }
-
-    private boolean isHeld(UUID uuid, Shares.Picture picture) {
-        return picture != null && !picture.held(uuid, host).isEmpty();
-    }
-
-    private Set<UUID> listTenantsOfFiles() {
-        Set<UUID> found = new HashSet<>();
-        try {
-            found.addAll(guests.list());
-            found.addAll(files.list());
-        } catch (IOException e) {
-            Log.error("", "the folder of regions or settings cannot be listed: " + e.getMessage());
-        }
-        return found;
     }
 
     private Shares.Picture picture() {
@@ -288,7 +154,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     }
 
     private void settle(UUID uuid, DomainView domain, Shares.Picture picture, long seenNs) {
-        Tenant tenant = tenant(uuid, domain == null ? "" : domain.name());
+        Tenant tenant = tenants.of(uuid, domain == null ? "" : domain.name());
         tenant.steps.lock();
         try {
             tenant.takeUpRequest();
@@ -314,9 +180,8 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             return;
         }
         try {
-            boolean ours = tenant.touched || isHeld(tenant.uuid, picture);
-            if (!ours && files.exists(tenant.uuid) && !files.isAbandoned(tenant.uuid, patience.abandoned())) {
-                forget(tenant);
+            if (!tenant.touched && !provision.isHeld(tenant.uuid, picture) && provision.hasRecentFile(tenant.uuid)) {
+                tenants.forget(tenant);
                 return; // a file of another hawserd, or too young to tell
             }
             if (provision.withdraw(tenant, picture, Provision.FileFate.GOES)) {
@@ -324,12 +189,10 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             }
             tenant.starting = false;
             if (picture != null) {
-                forget(tenant);
+                tenants.forget(tenant);
             }
         } catch (ShareException e) {
             Log.warn(nameOf(tenant), "its vGPU cannot be released yet: " + e.getMessage());
-        } catch (IOException e) {
-            Log.warn(nameOf(tenant), "its region's file cannot be examined: " + e.getMessage());
         }
     }
 
@@ -357,8 +220,8 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
         void settle() {
             if (!domain.liveXml().contains("urn:hawser:") && !domain.liveXml().contains(Shmem.PREFIX)
-                && !tenant.touched && tenant.applied == null && !isConcerned(tenant.uuid, picture)) {
-                forget(tenant);
+                && !tenant.touched && tenant.applied == null && !provision.hasRemains(tenant.uuid, picture)) {
+                tenants.forget(tenant);
                 return;
             }
             try {
@@ -399,7 +262,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 Log.info(domain.name(), "has no vGPU any more");
             }
             if (unplugged && tenant.fileKept) {
-                request(untilNextPass()); // there is no event for the end of a mapping
+                passes.request(untilNextPass()); // there is no event for the end of a mapping
             }
             if (picture == null) {
                 throw new ShareException(ShareException.Reason.AWAY, brokerProblem);
@@ -413,7 +276,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
         /** Removes the device: the metadata has been removed, the device is still there. */
         private void takeOut() throws ShareException {
-            Claim claim = require().claim(tenant.uuid, host).orElse(null);
+            Claim claim = require().claim(tenant.uuid, host.uuid()).orElse(null);
             if (claim != null && claim.sessions() > 0) {
                 publish(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), "shm", Instant.now(),
                     "the metadata has been removed; hawserd removes the device when the guest's " + claim.sessions()
@@ -576,7 +439,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     @Override
     public void metadataChanged(UUID domain, String namespace) {
         if (Wish.NAMESPACE.equals(namespace)) {
-            tenant(domain, "").noteRequest(System.nanoTime());
+            tenants.of(domain, "").noteRequest(System.nanoTime());
             request();
         }
     }
@@ -584,12 +447,6 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     /** Stops the passes. Waits for the present one, up to a limit. */
     @Override
     public void close() {
-        closed = true;
-        LockSupport.unpark(thread);
-        try {
-            thread.join(CLOSE_LIMIT);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        passes.close();
     }
 }

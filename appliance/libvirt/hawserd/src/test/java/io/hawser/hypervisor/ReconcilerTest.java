@@ -69,7 +69,7 @@ class ReconcilerTest {
     @Test
     void shouldKeepATenantThatAHookWaitsFor() throws Exception {
         Reconciler reconciler = daemon.reconciler();
-        Tenant before = reconciler.hold(DOMAIN, "nomad", Duration.ofSeconds(Bench.LIMIT_S));
+        Tenant before = daemon.tenants().hold(DOMAIN, "nomad", Duration.ofSeconds(Bench.LIMIT_S));
         try (ExecutorService libvirt = Executors.newSingleThreadExecutor()) {
             Future<?> hook;
             try {
@@ -88,7 +88,7 @@ class ReconcilerTest {
             }
             hook.get(Bench.LIMIT_S, TimeUnit.SECONDS);
         }
-        Tenant now = reconciler.tenant(DOMAIN, "");
+        Tenant now = daemon.tenants().of(DOMAIN, "");
         assertNotSame(before, now);
         assertTrue(now.incoming, "it comes from another host");
         assertEquals("nomad", now.name);
