@@ -163,7 +163,7 @@ final class Api {
 
     private static Duration timeout(Item body) {
         if (!body.has("timeoutS")) {
-            return Reconciler.PLUG_TIMEOUT;
+            return Tenant.PLUG_TIMEOUT;
         }
         long seconds = body.number("timeoutS");
         if (seconds < 1 || seconds > LONGEST_TIMEOUT.toSeconds()) {

@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
 /**
@@ -16,6 +17,8 @@ import java.util.function.Consumer;
 final class Commands {
     /** The time that libvirt, the broker and the reconciler may take in addition to the guest's. */
     private static final Duration BESIDE = Duration.ofSeconds(60);
+    /** Interval of the requests to the broker, which reports no end of a vGPU. */
+    private static final Duration ASK_AGAIN = Duration.ofMillis(200);
     private static final String GUEST_FOLDER = "/run/hawser/";
 
     private final Hypervisor hypervisor;
@@ -53,14 +56,14 @@ final class Commands {
 
     private static boolean isLive(DomainView domain, Boolean wanted) {
         if (Boolean.TRUE.equals(wanted) && !domain.running()) {
-            throw new CommandException(CommandException.Kind.REFUSED, "the domain does not run: " + domain.name());
+            throw refused("the domain does not run: " + domain.name());
         }
         return wanted == null ? domain.running() : wanted;
     }
 
     private static boolean isConfig(DomainView domain, Boolean wanted) {
         if (Boolean.TRUE.equals(wanted) && domain.inactiveXml() == null) {
-            throw new CommandException(CommandException.Kind.REFUSED, "the domain is transient and has no definition" 
+            throw refused("the domain is transient and has no definition" 
                 + ": " + domain.name());
         }
         return wanted == null ? domain.inactiveXml() != null : wanted;
@@ -87,7 +90,7 @@ final class Commands {
             answer.put("notes", notes);
             return answer;
         } catch (WishException e) {
-            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+            throw refused(e.getMessage());
         }
     }
 
@@ -104,10 +107,12 @@ final class Commands {
         if (shm && before.device().isEmpty()) {
             Optional<String> refusal = hotPlug.refusal(domain, wish.regionBytes());
             if (refusal.isPresent()) {
-                throw new CommandException(CommandException.Kind.REFUSED, refusal.get());
+                throw refused(refusal.get());
             }
         }
-        Tenant tenant = begin(domain, timeout, true);
+        Tenant tenant = hold(domain);
+        tenant.plugCommandBegan(timeout, System.nanoTime());
+        tenant.release();
         hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX,
             DomainXml.element("vgpu", wish.attributes()), Scope.LIVE);
         reconciler.request();
@@ -126,84 +131,42 @@ final class Commands {
     }
 
     /**
-     * Begins a command: the outcome of every later pass counts for it.
+     * Holds the domain's tenant, to begin a command.
      *
-     * @param in whether a pass shall put the device in. For a removal, passes leave the domain alone until the
-     *     command ends.
+     * @throws CommandException if another command or operation works on its device.
      */
-    private Tenant begin(DomainView domain, Duration timeout, boolean in) {
+    private Tenant hold(DomainView domain) {
         Tenant tenant = tenants.hold(domain.uuid(), domain.name(), BESIDE);
-        if (tenant == null) {
-            throw stillBusy(domain);
-        }
-        try {
-            if (tenant.busy) {
-                throw stillBusy(domain);
-            }
-            tenant.plugTimeout = timeout;
-            tenant.plugWanted = in;
-            tenant.busy = !in;
-            tenant.plugFailed = null;
-            tenant.touch(System.nanoTime());
-            synchronized (tenant) {
-                tenant.progress = "";
-                tenant.outcome = null;
-            }
+        if (tenant != null && !tenant.isBusy()) {
             return tenant;
-        } finally {
-            tenant.steps.unlock();
         }
+        if (tenant != null) {
+            tenant.release();
+        }
+        throw refused("another change of this domain's vGPU is in progress: " + domain.name());
     }
 
-    private static CommandException stillBusy(DomainView domain) {
-        return new CommandException(CommandException.Kind.REFUSED, "another change of this domain's vGPU is in "
-            + "progress: " + domain.name());
+    private static CommandException refused(String sentence) {
+        return new CommandException(CommandException.Kind.REFUSED, sentence);
     }
 
-    private VgpuStatus await(Tenant tenant, Wish wish, Duration limit, Consumer<String> progress) {
-        long end = System.nanoTime() + limit.toNanos();
-        String reported = "";
-        while (true) {
-            String sentence;
-            VgpuStatus status = null;
-            synchronized (tenant) {
-                long left = (end - System.nanoTime()) / 1_000_000;
-                if (left <= 0) {
-                    throw new CommandException(CommandException.Kind.REFUSED, "the change did not finish in time: "
-                        + "limit=" + limit.toSeconds() + " s");
-                }
-                if (tenant.forgotten) {
-                    throw new CommandException(CommandException.Kind.REFUSED, "the domain has stopped in the meantime: "
-                        + tenant.name);
-                }
-                Tenant.Outcome outcome = tenant.outcome;
-                boolean ours = outcome != null && wish.equals(outcome.wish());
-                sentence = ours && outcome.busy() && tenant.progress.isEmpty() ? outcome.status().reason()
-                    : tenant.progress;
-                if (ours && !outcome.busy()) {
-                    status = outcome.status();
-                } else if (sentence.isEmpty() || sentence.equals(reported)) {
-                    try {
-                        tenant.wait(Math.min(left, 1000));
-                    } catch (InterruptedException e) {
-                        Thread.currentThread().interrupt();
-                        throw new CommandException(CommandException.Kind.REFUSED, "hawserd is stopping");
-                    }
-                }
-            }
-            // Reported before the return, too: the last stage may have ended before this thread saw it.
-            if (!sentence.isEmpty() && !sentence.equals(reported)) {
-                reported = sentence;
-                progress.accept(sentence);
-            }
-            if (status != null) {
-                if (status.state() == VgpuStatus.State.READY
-                    || status.state() == VgpuStatus.State.WAITING && !wish.required()) {
-                    return status;
-                }
-                throw new CommandException(CommandException.Kind.REFUSED, status.reason());
-            }
+    /** Waits until the passes have given the domain its vGPU. */
+    private static VgpuStatus await(Tenant tenant, Wish wish, Duration limit, Consumer<String> progress) {
+        VgpuStatus status;
+        try {
+            status = tenant.feedback().await(wish, limit, progress).orElseThrow(() ->
+                refused("the domain has stopped in the meantime: " + tenant.name()));
+        } catch (TimeoutException e) {
+            throw refused(e.getMessage());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw refused("hawserd is stopping");
         }
+        if (status.state() != VgpuStatus.State.READY
+            && (status.state() != VgpuStatus.State.WAITING || wish.required())) {
+            throw refused(status.reason());
+        }
+        return status;
     }
 
     /** Restores the metadata from before a failed attach. */
@@ -221,7 +184,7 @@ final class Commands {
     /** Gives a running guest its settings for TCP through its guest agent. Without an agent the note names the file. */
     private String putGuestSettings(DomainView domain) {
         GuestSettings settings = provision.settings(domain.uuid()).orElseThrow(() ->
-            new CommandException(CommandException.Kind.REFUSED, "the guest's settings have been removed"));
+            refused("the guest's settings have been removed"));
         String path = provision.settingsPath(domain.uuid());
         boolean caWritten = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(),
             GUEST_FOLDER + "ca.pem", settings.ca().getBytes(java.nio.charset.StandardCharsets.UTF_8));
@@ -259,9 +222,9 @@ final class Commands {
             }
             return view(find(name), picture().orElse(null));
         } catch (WishException e) {
-            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+            throw refused(e.getMessage());
         } catch (ShareException e) {
-            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+            throw refused(e.getMessage());
         }
     }
 
@@ -271,11 +234,13 @@ final class Commands {
         if (!xml.hasMetadata() && xml.device().isEmpty()) {
             return;
         }
-        Tenant tenant = begin(domain, wanted.timeout(), false);
+        Tenant tenant = hold(domain);
+        tenant.unplugCommandBegan(wanted.timeout(), System.nanoTime());
+        tenant.release();
         try {
             Claim claim = shares.readPicture().claim(domain.uuid(), hypervisor.hostUuid()).orElse(null);
             if (claim != null && claim.sessions() > 0 && !wanted.force()) {
-                throw new CommandException(CommandException.Kind.REFUSED, "the guest has " + claim.sessions()
+                throw refused("the guest has " + claim.sessions()
                     + " sessions on the vGPU " + claim.vgpu() + ": end its programs first, or use --force to end them");
             }
             if (xml.device().isPresent()) {
@@ -285,10 +250,9 @@ final class Commands {
             hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX, null, Scope.LIVE);
             hypervisor.setMetadata(domain.uuid(), VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
         } finally {
-            tenant.steps.lock();
-            tenant.busy = false;
-            tenant.touch(System.nanoTime());
-            tenant.steps.unlock();
+            tenant.hold();
+            tenant.unplugCommandEnded(System.nanoTime());
+            tenant.release();
             reconciler.request();
         }
         awaitRelease(tenant, domain, progress);
@@ -306,13 +270,11 @@ final class Commands {
             if (picture.get().claim(domain.uuid(), hypervisor.hostUuid()).isEmpty()) {
                 return;
             }
-            synchronized (tenant) {
-                try {
-                    tenant.wait(200);
-                } catch (InterruptedException e) {
-                    Thread.currentThread().interrupt();
-                    return;
-                }
+            try {
+                tenant.feedback().awaitReport(ASK_AGAIN);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                return;
             }
         }
         progress.accept("the broker is still releasing the vGPU");
@@ -323,7 +285,7 @@ final class Commands {
         DomainView domain = find(name);
         isConfig(domain, true); // refuses a domain without a definition
         if (domain.driver() == Driver.XEN) {
-            throw new CommandException(CommandException.Kind.REFUSED, "a Xen domain uses TCP and needs no "
+            throw refused("a Xen domain uses TCP and needs no "
                 + "preparation: " + name);
         }
         String prepared = hotPlug.prepared(domain.inactiveXml(), regionBytes);
@@ -365,7 +327,7 @@ final class Commands {
             answer.put("text", text);
             return answer;
         } catch (WishException e) {
-            throw new CommandException(CommandException.Kind.REFUSED, e.getMessage());
+            throw refused(e.getMessage());
         }
     }
 

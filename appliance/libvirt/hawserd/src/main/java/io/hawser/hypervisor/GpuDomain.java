@@ -102,13 +102,13 @@ final class GpuDomain {
      * waiting for that domain's own hook.
      */
     void takeBack(Tenant tenant) {
-        if (tenant.name.equals(domain) || tenant.uuid.toString().equals(domain)) {
+        if (tenant.name().equals(domain) || tenant.uuid().toString().equals(domain)) {
             return;
         }
         try {
-            hotPlug.takeBack(domain, tenant.uuid);
+            hotPlug.takeBack(domain, tenant.uuid());
         } catch (HypervisorException e) {
-            Log.warn(domain, "the region of " + Reconciler.nameOf(tenant) + " could not be removed from the "
+            Log.warn(domain, "the region of " + tenant.label() + " could not be removed from the "
                 + "broker's domain: " + e.getMessage());
         }
     }

@@ -8,9 +8,6 @@ import java.util.Optional;
  * hook contains the domain's wish. Any thread.
  */
 final class Hooks {
-    /** How long an announced migration stays valid before the domain starts. */
-    static final Duration INCOMING = Duration.ofMinutes(10);
-
     /** Another step of the domain must end this long before the hook's limit. */
     private static final Duration STEP_BEFORE = Duration.ofSeconds(7);
     /** The last attempt at a broker that is not ready begins this long before the hook's limit. */
@@ -75,7 +72,7 @@ final class Hooks {
         }
         Wish wish = null;
         try {
-            resetForStart(tenant, driver);
+            boolean migrates = tenant.startRequested(driver, System.nanoTime());
             wish = xml.wish(driver).orElse(null);
             if (wish == null) {
                 return Optional.empty();
@@ -90,20 +87,17 @@ final class Hooks {
                 throw new WishException("the metadata asks for a vGPU by shm, but there is no device <shmem name='"
                     + xml.regionName() + "'>: hawserctl attach --config adds it");
             }
-            boolean migrates = tenant.incoming && System.nanoTime() - tenant.incomingSinceNs < INCOMING.toNanos();
-            tenant.incoming = false;
             Claim claim = provide(tenant, wish, migrates ? Provision.Arrival.MIGRATION : Provision.Arrival.START);
-            Log.info(tenant.name, (migrates ? "comes from another host" : "starts") + ": vGPU " + claim.vgpu());
+            Log.info(tenant.name(), (migrates ? "comes from another host" : "starts") + ": vGPU " + claim.vgpu());
             return Optional.empty();
         } catch (WishException e) {
-            Log.warn(tenant.name, "may not start: " + e.getMessage());
+            Log.warn(tenant.name(), "may not start: " + e.getMessage());
             throw e;
         } catch (ShareException e) {
             return startWithout(tenant, wish, e);
         } finally {
-            tenant.startingSinceNs = System.nanoTime();
-            tenant.touch(tenant.startingSinceNs);
-            tenant.steps.unlock();
+            tenant.startAnswered(System.nanoTime());
+            tenant.release();
         }
     }
 
@@ -131,28 +125,18 @@ final class Hooks {
 
     private Optional<String> startWithout(Tenant tenant, Wish wish, ShareException failure) {
         if (wish.required()) {
-            Log.warn(tenant.name, "may not start: " + failure.getMessage());
+            Log.warn(tenant.name(), "may not start: " + failure.getMessage());
             return Optional.of(failure.getMessage());
         }
         if (wish.transport() == Wish.Transport.SHM) {
             try {
-                provision.provideFile(tenant.uuid, wish);
+                provision.provideFile(tenant.uuid(), wish);
             } catch (ShareException e) {
                 return Optional.of(e.getMessage());
             }
         }
-        Log.warn(tenant.name, "starts without its vGPU, which is not required: " + failure.getMessage());
+        Log.warn(tenant.name(), "starts without its vGPU, which is not required: " + failure.getMessage());
         return Optional.empty();
-    }
-
-    private void resetForStart(Tenant tenant, Driver driver) {
-        tenant.touch(System.nanoTime());
-        tenant.starting = true;
-        tenant.startingSinceNs = System.nanoTime();
-        tenant.xen = driver == Driver.XEN;
-        tenant.plugFailed = null;
-        tenant.plugWanted = false;
-        tenant.logged = null;
     }
 
     /** A Xen guest already runs and waits for its settings. XenStore takes them without a call of libvirt. */
@@ -171,13 +155,8 @@ final class Hooks {
     private Optional<String> incoming(DomainXml xml) {
         Tenant tenant = hold(xml);
         if (tenant != null) {
-            tenant.incoming = true;
-            tenant.incomingSinceNs = System.nanoTime();
-            tenant.touch(tenant.incomingSinceNs);
-            // Without this the next pass finds no trace of the domain here, and forgets the migration.
-            tenant.starting = true;
-            tenant.startingSinceNs = tenant.incomingSinceNs;
-            tenant.steps.unlock();
+            tenant.migrationAnnounced(System.nanoTime());
+            tenant.release();
         }
         return Optional.empty();
     }
@@ -189,9 +168,6 @@ final class Hooks {
             return Optional.empty();
         }
         try {
-            tenant.touch(System.nanoTime());
-            tenant.starting = false;
-            tenant.logged = null;
             Shares.Picture picture = null;
             String away = "";
             try {
@@ -201,15 +177,15 @@ final class Hooks {
             }
             boolean any = provision.withdraw(tenant, picture, Provision.FileFate.GOES);
             if (!away.isEmpty()) {
-                Log.warn(tenant.name, "has stopped; its vGPU is released when the broker answers: " + away);
+                Log.warn(tenant.name(), "has stopped; its vGPU is released when the broker answers: " + away);
             } else if (any) {
-                Log.info(tenant.name, "has stopped; its vGPU is released");
+                Log.info(tenant.name(), "has stopped; its vGPU is released");
             }
         } catch (ShareException e) {
-            Log.warn(tenant.name, "has stopped; its vGPU is released later: " + e.getMessage());
+            Log.warn(tenant.name(), "has stopped; its vGPU is released later: " + e.getMessage());
         } finally {
-            tenant.touch(System.nanoTime());
-            tenant.steps.unlock();
+            tenant.stopped(System.nanoTime());
+            tenant.release();
         }
         return Optional.empty();
     }

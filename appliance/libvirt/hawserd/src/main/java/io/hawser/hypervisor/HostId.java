@@ -7,8 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The host's UUID as libvirt last reported it. A file keeps it, because libvirtd calls hooks for starting domains before
- * it accepts connections. Any thread.
+ * The host's UUID as libvirt last reported it. A file keeps it, because libvirtd calls hooks for starting domains
+ * before it accepts connections. Any thread.
  */
 final class HostId {
     private final Path file;

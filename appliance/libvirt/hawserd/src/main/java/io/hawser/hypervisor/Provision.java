@@ -12,8 +12,8 @@ import java.util.function.Supplier;
 
 /**
  * Obtains a domain's share and releases it: the vGPU, the region with its file, the settings of a guest that uses TCP.
- * Never calls libvirt. Each operation can be repeated, and continues where it stopped. One thread at a time for a
- * domain.
+ * Never calls libvirt. Each operation can be repeated, and continues where it stopped. The caller holds
+ * the tenant.
  */
 final class Provision {
     /**
@@ -93,22 +93,22 @@ final class Provision {
         throws ShareException {
         boolean fresh = arrival == Arrival.START || arrival == Arrival.MIGRATION;
         if (wish.transport() == Wish.Transport.SHM) {
-            prepareFile(tenant.uuid, wish, arrival);
+            prepareFile(tenant.uuid(), wish, arrival);
         }
         Claim claim = claim(tenant, wish, arrival, picture);
         if (!claim.owner().host().equals(host.get())) {
             return claim; // the domain is migrating to another host and still runs here
         }
         for (Claim other : picture.claims()) {
-            if (other.owner().domain().equals(tenant.uuid) && other.owner().host().equals(host.get())
+            if (other.owner().domain().equals(tenant.uuid()) && other.owner().host().equals(host.get())
                 && !other.vgpu().equals(claim.vgpu()) && arrival != Arrival.START) {
                 shares.end(other); // left over from a request whose answer was lost
             }
         }
         if (wish.transport() == Wish.Transport.SHM) {
-            provideRegion(tenant.uuid, claim, wish, picture, fresh);
+            provideRegion(tenant.uuid(), claim, wish, picture, fresh);
         } else {
-            provideSettings(tenant.uuid, claim);
+            provideSettings(tenant.uuid(), claim);
         }
         return claim;
     }
@@ -117,34 +117,34 @@ final class Provision {
         String here = host.get();
         if (arrival == Arrival.START) {
             for (Claim old : picture.claims()) {
-                if (old.owner().domain().equals(tenant.uuid)) {
+                if (old.owner().domain().equals(tenant.uuid())) {
                     requireOurs(old);
                     shares.end(old);
                 }
             }
-            Claim made = shares.make(tenant.uuid, tenant.name, here, wish, shares.readPicture());
-            tenant.applied = wish;
+            Claim made = shares.make(tenant.uuid(), tenant.name(), here, wish, shares.readPicture());
+            tenant.shareProvided(wish);
             return made;
         }
-        Optional<Claim> found = picture.claim(tenant.uuid, here);
+        Optional<Claim> found = picture.claim(tenant.uuid(), here);
         if (found.isEmpty()) {
-            Claim made = shares.make(tenant.uuid, tenant.name, here, wish, picture);
-            tenant.applied = wish;
+            Claim made = shares.make(tenant.uuid(), tenant.name(), here, wish, picture);
+            tenant.shareProvided(wish);
             return made;
         }
         Claim claim = found.get();
         Claim.Owner owner = claim.owner();
         if (arrival == Arrival.MIGRATION && !owner.host().equals(here)) {
-            claim = shares.give(claim, new Claim.Owner(tenant.uuid, here, owner.host()));
+            claim = shares.give(claim, new Claim.Owner(tenant.uuid(), here, owner.host()));
         } else if (owner.former().equals(here)) {
             return claim;
         } else {
             requireOurs(claim);
         }
-        if (!claim.fits(wish) && !wish.equals(tenant.applied)) {
+        if (!claim.fits(wish) && !tenant.isProvided(wish)) {
             claim = shares.change(claim, wish);
         }
-        tenant.applied = wish;
+        tenant.shareProvided(wish);
         return claim;
     }
 
@@ -253,18 +253,18 @@ final class Provision {
      * @return whether there was anything to release.
      */
     boolean withdraw(Tenant tenant, Shares.Picture picture, FileFate fate) throws ShareException {
-        boolean ours = tenant.applied != null || tenant.fileKept;
-        boolean any = removeSettings(tenant.uuid);
+        boolean ours = tenant.hasShare() || tenant.isFileKept();
+        boolean any = removeSettings(tenant.uuid());
         if (fate == FileFate.GOES) {
-            any |= removeFile(tenant.uuid);
+            any |= removeFile(tenant.uuid());
         }
-        tenant.applied = null;
+        tenant.shareReleased();
         if (picture != null) {
-            boolean claimed = !picture.held(tenant.uuid, host.get()).isEmpty();
+            boolean claimed = !picture.held(tenant.uuid(), host.get()).isEmpty();
             ours |= claimed;
             any |= claimed;
             onLatest(picture, seen -> {
-                endClaims(tenant.uuid, seen);
+                endClaims(tenant.uuid(), seen);
                 return null;
             });
         }
@@ -273,10 +273,14 @@ final class Provision {
         }
         // Only after the broker has closed the file. The file may be QEMU's, which makes it before libvirt shows the
         // device.
-        if (fate == FileFate.GOES_UNUSED && isUnused(tenant.uuid, ours)) {
-            any |= removeFile(tenant.uuid);
+        if (fate == FileFate.GOES_UNUSED && isUnused(tenant.uuid(), ours)) {
+            any |= removeFile(tenant.uuid());
         }
-        tenant.setFileKept(ours && files.exists(tenant.uuid), System.nanoTime());
+        if (ours && files.exists(tenant.uuid())) {
+            tenant.fileKept(System.nanoTime());
+        } else {
+            tenant.fileGone();
+        }
         return any;
     }
 

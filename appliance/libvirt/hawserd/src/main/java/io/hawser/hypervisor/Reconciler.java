@@ -23,7 +23,6 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
      */
     private static final Duration KEPT_FIRST = Duration.ofMillis(200);
     private static final Duration KEPT_LONGEST = Duration.ofSeconds(10);
-    static final Duration PLUG_TIMEOUT = Duration.ofSeconds(30);
 
     private final Hypervisor hypervisor;
     private final HotPlug hotPlug;
@@ -51,6 +50,11 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         /** The values for real hypervisors. */
         static final Patience STANDARD = new Patience(Duration.ofSeconds(15), Duration.ofMinutes(5),
             Duration.ofSeconds(60), Duration.ofSeconds(10));
+
+        /** From the hook that lets a domain start until libvirt shows the domain as running. */
+        Duration start(Driver driver) {
+            return driver == Driver.XEN ? xenStart : qemuStart;
+        }
     }
 
     /** The objects that the reconciler uses. */
@@ -155,56 +159,49 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     private void settle(UUID uuid, DomainView domain, Shares.Picture picture, long seenNs) {
         Tenant tenant = tenants.of(uuid, domain == null ? "" : domain.name());
-        tenant.steps.lock();
+        tenant.hold();
         try {
-            tenant.takeUpRequest();
-            if (tenant.forgotten || !tenant.isUpToDate(seenNs) || tenant.busy) {
+            if (tenant.isForgotten()) {
+                return;
+            }
+            tenant.takeUpWishChange();
+            if (!tenant.isUpToDate(seenNs) || tenant.isBusy()) {
                 return; // a later pass sees the result of the hook or command
             }
             if (domain == null) {
                 settleStopped(tenant, picture);
             } else {
-                tenant.starting = false;
+                tenant.observedRunning();
                 new RunningDomain(tenant, domain, picture).settle();
             }
         } finally {
-            tenant.steps.unlock();
+            tenant.release();
         }
     }
 
     private void settleStopped(Tenant tenant, Shares.Picture picture) {
-        if (tenant.incoming && System.nanoTime() - tenant.incomingSinceNs < Hooks.INCOMING.toNanos()) {
-            return; // it runs on another host until it starts here
-        }
-        if (tenant.starting && System.nanoTime() - tenant.startingSinceNs < startPatience(tenant).toNanos()) {
+        if (tenant.isExpected(System.nanoTime(), patience::start)) {
             return;
         }
         try {
-            if (!tenant.touched && !provision.isHeld(tenant.uuid, picture) && provision.hasRecentFile(tenant.uuid)) {
+            if (!tenant.hasChanged() && !provision.isHeld(tenant.uuid(), picture)
+                && provision.hasRecentFile(tenant.uuid())) {
                 tenants.forget(tenant);
                 return; // a file of another hawserd, or too young to tell
             }
             if (provision.withdraw(tenant, picture, Provision.FileFate.GOES)) {
-                Log.info(nameOf(tenant), "does not run; its vGPU is released");
+                Log.info(tenant.label(), "does not run; its vGPU is released");
             }
-            tenant.starting = false;
+            tenant.startAbandoned();
             if (picture != null) {
                 tenants.forget(tenant);
             }
         } catch (ShareException e) {
-            Log.warn(nameOf(tenant), "its vGPU cannot be released yet: " + e.getMessage());
+            Log.warn(tenant.label(), "its vGPU cannot be released yet: " + e.getMessage());
         }
     }
 
-    private Duration startPatience(Tenant tenant) {
-        return tenant.xen ? patience.xenStart() : patience.qemuStart();
-    }
-
-    static String nameOf(Tenant tenant) {
-        return tenant.name.isEmpty() ? tenant.uuid.toString() : tenant.name;
-    }
-
-    /** One running domain in one pass; the thread holds the tenant's steps. */
+    /** One running domain in one pass; the thread holds the tenant. */
     private final class RunningDomain {
         private final Tenant tenant;
         private final DomainView domain;
@@ -220,7 +217,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
         void settle() {
             if (!domain.liveXml().contains("urn:hawser:") && !domain.liveXml().contains(Shmem.PREFIX)
-                && !tenant.touched && tenant.applied == null && !provision.hasRemains(tenant.uuid, picture)) {
+                && !tenant.hasChanged() && !tenant.hasShare() && !provision.hasRemains(tenant.uuid(), picture)) {
                 tenants.forget(tenant);
                 return;
             }
@@ -234,13 +231,13 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                     takeOut();
                 } else if (wish.transport() == Wish.Transport.SHM && xml.device().isEmpty()) {
                     putIn();
-                } else if (wish.equals(tenant.plugFailed) && !tenant.plugWanted) {
+                } else if (tenant.failure(wish).isPresent()) {
                     // A guest that never found the device does not give it back either; QEMU keeps it until the domain
                     // stops.
                     withdraw();
-                    publish(status(VgpuStatus.State.REFUSED, "", tenant.plugFailure));
+                    publish(status(VgpuStatus.State.REFUSED, "", tenant.failure(wish).orElseThrow()));
                 } else {
-                    tenant.plugWanted = false;
+                    tenant.deviceSeen();
                     provide(Provision.Arrival.RUNNING);
                 }
             } catch (WishException e) {
@@ -261,7 +258,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 : Provision.FileFate.STAYS)) {
                 Log.info(domain.name(), "has no vGPU any more");
             }
-            if (unplugged && tenant.fileKept) {
+            if (unplugged && tenant.isFileKept()) {
                 passes.request(untilNextPass()); // there is no event for the end of a mapping
             }
             if (picture == null) {
@@ -270,30 +267,27 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         }
 
         private Duration untilNextPass() {
-            Duration kept = Duration.ofNanos(System.nanoTime() - tenant.fileKeptSinceNs);
+            Duration kept = tenant.fileKeptFor(System.nanoTime());
             return kept.compareTo(KEPT_FIRST) < 0 ? KEPT_FIRST : kept.compareTo(KEPT_LONGEST) > 0 ? KEPT_LONGEST : kept;
         }
 
         /** Removes the device: the metadata has been removed, the device is still there. */
         private void takeOut() throws ShareException {
-            Claim claim = require().claim(tenant.uuid, host.uuid()).orElse(null);
+            Claim claim = require().claim(tenant.uuid(), host.uuid()).orElse(null);
             if (claim != null && claim.sessions() > 0) {
                 publish(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), "shm", Instant.now(),
                     "the metadata has been removed; hawserd removes the device when the guest's " + claim.sessions()
                         + " sessions end", "metadata"));
                 return;
             }
-            tenant.busy = true;
+            tenant.operationBegan();
             publish(new VgpuStatus(VgpuStatus.State.WAITING, "", "shm", Instant.now(),
                 "for the guest to give the device back", "metadata"), true);
+            Duration timeout = tenant.plugTimeout();
             runSlowly(() -> {
-                hotPlug.unplug(tenant.uuid, timeout(), tenant::setProgress);
-                hypervisor.setMetadata(tenant.uuid, VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
+                hotPlug.unplug(tenant.uuid(), timeout, tenant.feedback()::progress);
+                hypervisor.setMetadata(tenant.uuid(), VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
             });
-        }
-
-        private Duration timeout() {
-            return tenant.plugTimeout == null ? PLUG_TIMEOUT : tenant.plugTimeout;
         }
 
         /** Plugs the device in: the metadata is there, the device is not. */
@@ -301,15 +295,15 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
             VgpuStatus written = writtenStatus();
             boolean had = written != null && written.by().equals("metadata")
                 && (written.state() == VgpuStatus.State.READY || written.state() == VgpuStatus.State.DETACHED);
-            if (had && !tenant.plugWanted) {
+            if (had && !tenant.isPlugWanted()) {
                 withdraw();
                 publish(status(VgpuStatus.State.DETACHED, "", "the device has been removed; hawserctl attach "
                     + domain.name() + " adds it again"));
                 return;
             }
-            if (wish.equals(tenant.plugFailed) && !tenant.plugWanted) {
+            if (tenant.failure(wish).isPresent()) {
                 withdraw();
-                publish(status(VgpuStatus.State.REFUSED, "", tenant.plugFailure));
+                publish(status(VgpuStatus.State.REFUSED, "", tenant.failure(wish).orElseThrow()));
                 return;
             }
             Optional<String> refusal = hotPlug.refusal(domain, wish.regionBytes());
@@ -319,19 +313,18 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                 return;
             }
             Claim claim = provision.provide(tenant, wish, Provision.Arrival.PLUG, require());
-            tenant.busy = true;
+            tenant.operationBegan();
             publish(status(VgpuStatus.State.WAITING, claim.vgpu(), "for the guest to see the device"), true);
-            runSlowly(() -> hotPlug.plug(tenant.uuid, wish.regionBytes(), timeout(), tenant::setProgress));
+            Duration timeout = tenant.plugTimeout();
+            runSlowly(() -> hotPlug.plug(tenant.uuid(), wish.regionBytes(), timeout, tenant.feedback()::progress));
         }
 
         private void fail(String reason) {
-            tenant.plugFailed = wish;
-            tenant.plugFailure = reason;
-            tenant.plugWanted = false;
+            tenant.plugRejected(wish, reason);
             publish(status(VgpuStatus.State.REFUSED, "", reason));
         }
 
-        /** Runs an operation that may take long, without the tenant's steps. Another pass follows it. */
+        /** Runs an operation that may take long, without the tenant. Another pass follows it. */
         private void runSlowly(Runnable step) {
             slow.execute(() -> {
                 String failure = "";
@@ -343,14 +336,13 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
                     Log.fault(domain.name(), e);
                     failure = "hawserd has failed; see its log";
                 } finally {
-                    tenant.steps.lock();
-                    tenant.takeUpRequest();
-                    tenant.busy = false;
-                    tenant.plugWanted = false; // also clears a request that arrived during the operation
-                    tenant.plugFailed = failure.isEmpty() ? null : wish;
-                    tenant.plugFailure = failure;
-                    tenant.touch(System.nanoTime()); // earlier observations are out of date
-                    tenant.steps.unlock();
+                    tenant.hold();
+                    if (failure.isEmpty()) {
+                        tenant.operationSucceeded(System.nanoTime());
+                    } else {
+                        tenant.operationFailed(wish, failure, System.nanoTime());
+                    }
+                    tenant.release();
                     request();
                 }
             });
@@ -366,7 +358,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         private void provide(Provision.Arrival arrival) throws ShareException {
             Claim claim = provision.provide(tenant, wish, arrival, require());
             if (domain.driver() == Driver.XEN) {
-                GuestSettings settings = provision.settings(tenant.uuid).orElse(null);
+                GuestSettings settings = provision.settings(tenant.uuid()).orElse(null);
                 if (settings != null) {
                     try {
                         xen.put(domain.id(), settings);
@@ -392,22 +384,19 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
         /** Publishes the status: in the metadata and the log if it has changed, and to waiting commands. */
         private void publish(VgpuStatus status, boolean busy) {
-            if (status == null ? tenant.logged != null : !status.isSameAs(tenant.logged)) {
-                if (status != null) {
-                    String text = "vGPU " + (status.vgpu().isEmpty() ? "" : status.vgpu() + " ")
-                        + status.state().label() + (status.reason().isEmpty() ? "" : ": " + status.reason());
-                    if (status.state() == VgpuStatus.State.REFUSED) {
-                        Log.warn(domain.name(), text);
-                    } else {
-                        Log.info(domain.name(), text);
-                    }
+            if (tenant.statusPublished(status) && status != null) {
+                String text = "vGPU " + (status.vgpu().isEmpty() ? "" : status.vgpu() + " ")
+                    + status.state().label() + (status.reason().isEmpty() ? "" : ": " + status.reason());
+                if (status.state() == VgpuStatus.State.REFUSED) {
+                    Log.warn(domain.name(), text);
+                } else {
+                    Log.info(domain.name(), text);
                 }
-                tenant.logged = status;
             }
             if (xml != null && (status == null ? xml.hasStatus() : !status.isSameAs(writtenStatus()))) {
-                statuses.write(tenant.uuid, nameOf(tenant), status);
+                statuses.write(tenant.uuid(), tenant.label(), status);
             }
-            tenant.conclude(wish, status, busy);
+            tenant.feedback().conclude(wish, status, busy);
         }
     }
 
@@ -439,7 +428,7 @@ final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     @Override
     public void metadataChanged(UUID domain, String namespace) {
         if (Wish.NAMESPACE.equals(namespace)) {
-            tenants.of(domain, "").noteRequest(System.nanoTime());
+            tenants.of(domain, "").wishChanged(System.nanoTime());
             request();
         }
     }

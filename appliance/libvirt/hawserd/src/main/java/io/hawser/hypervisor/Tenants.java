@@ -5,7 +5,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 
 /** The domains of which hawserd has a state. Any thread. */
 final class Tenants {
@@ -19,38 +18,38 @@ final class Tenants {
     Tenant of(UUID domain, String name) {
         Tenant tenant = byDomain.computeIfAbsent(domain, uuid -> new Tenant(uuid, name));
         if (!name.isEmpty()) {
-            tenant.name = name;
+            tenant.named(name);
         }
         return tenant;
     }
 
     /**
-     * The tenant of a domain, with its steps locked. It stays the domain's tenant until the caller unlocks them.
+     * The tenant of a domain, which the caller then holds. It stays the domain's tenant until the caller releases it.
      *
-     * @return null if another step did not end within the limit, or the thread was interrupted.
+     * @return null if another thread held it for the whole limit, or this thread was interrupted.
      */
     Tenant hold(UUID domain, String name, Duration limit) {
         long end = System.nanoTime() + limit.toNanos();
         while (true) {
             Tenant tenant = of(domain, name);
             try {
-                if (!tenant.steps.tryLock(end - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+                if (!tenant.hold(Duration.ofNanos(end - System.nanoTime()))) {
                     return null;
                 }
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 return null;
             }
-            if (!tenant.forgotten) {
+            if (!tenant.isForgotten()) {
                 return tenant;
             }
-            tenant.steps.unlock(); // a pass removed this tenant while the thread waited
+            tenant.release(); // a pass removed this tenant while the thread waited
         }
     }
 
-    /** Removes a tenant whose steps the caller holds. */
+    /** Removes a tenant that the caller holds. */
     void forget(Tenant tenant) {
-        byDomain.remove(tenant.uuid, tenant);
+        byDomain.remove(tenant.uuid(), tenant);
         tenant.forget();
     }
 

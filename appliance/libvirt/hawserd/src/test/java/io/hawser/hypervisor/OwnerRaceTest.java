@@ -123,7 +123,7 @@ class OwnerRaceTest {
     }
 
     private static Tenant tenant() {
-        return new Tenant(DOMAIN, "nomad");
+        return new Tenants().hold(DOMAIN, "nomad", Duration.ofSeconds(300));
     }
 
     @Test

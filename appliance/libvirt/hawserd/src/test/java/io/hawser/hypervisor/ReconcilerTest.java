@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -61,9 +62,13 @@ class ReconcilerTest {
         broker.stop(0);
     }
 
-    private static boolean hookWaitsFor(Tenant tenant) {
-        return Thread.getAllStackTraces().keySet().stream()
-            .anyMatch(t -> t.getName().startsWith("worker-") && tenant.steps.hasQueuedThread(t));
+    /** Whether a thread of the daemon waits in Tenants for the tenant that this test holds. */
+    private static boolean hookWaits() {
+        return Thread.getAllStackTraces().entrySet().stream().anyMatch(thread ->
+            thread.getKey().getName().startsWith("worker-")
+                && thread.getKey().getState() == Thread.State.TIMED_WAITING
+                && Arrays.stream(thread.getValue()).anyMatch(frame -> frame.getClassName().equals(
+                    Tenants.class.getName()) && frame.getMethodName().equals("hold")));
     }
 
     @Test
@@ -77,20 +82,21 @@ class ReconcilerTest {
                     new UnixHttp(folder.resolve("s")).post("/v1/hooks/qemu/migrate/begin", XML);
                     return null;
                 });
-                while (!hookWaitsFor(before)) {
+                while (!hookWaits()) {
                     assertFalse(hook.isDone(), "it must wait");
                     Thread.onSpinWait();
                 }
                 reconciler.reconcile(); // the domain does not run, and has nothing
-                assertTrue(before.forgotten);
+                assertTrue(before.isForgotten());
             } finally {
-                before.steps.unlock();
+                before.release();
             }
             hook.get(Bench.LIMIT_S, TimeUnit.SECONDS);
         }
-        Tenant now = daemon.tenants().of(DOMAIN, "");
+        Tenant now = daemon.tenants().hold(DOMAIN, "", Duration.ofSeconds(Bench.LIMIT_S));
         assertNotSame(before, now);
-        assertTrue(now.incoming, "it comes from another host");
-        assertEquals("nomad", now.name);
+        assertTrue(now.startRequested(Driver.QEMU, System.nanoTime()), "it comes from another host");
+        now.release();
+        assertEquals("nomad", now.name());
     }
 }
