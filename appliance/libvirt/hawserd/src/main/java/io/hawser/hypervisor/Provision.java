@@ -320,6 +320,11 @@ final class Provision {
         return picture != null && !picture.held(domain, host.get()).isEmpty();
     }
 
+    /** A domain's vGPU: of this host rather than of another. */
+    Optional<Claim> claim(UUID domain, Shares.Picture picture) {
+        return picture.claim(domain, host.get());
+    }
+
     /** The domains that have a region's file or a guest's settings. */
     Set<UUID> tenantsOfFiles() {
         Set<UUID> found = new HashSet<>();
