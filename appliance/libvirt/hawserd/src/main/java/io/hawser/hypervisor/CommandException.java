@@ -21,6 +21,11 @@ final class CommandException extends RuntimeException {
         this.kind = kind;
     }
 
+    /** The command is not possible at present. */
+    static CommandException refused(String sentence) {
+        return new CommandException(Kind.REFUSED, sentence);
+    }
+
     Kind kind() {
         return kind;
     }

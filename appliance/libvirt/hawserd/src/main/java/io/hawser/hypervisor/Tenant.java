@@ -13,13 +13,18 @@ import java.util.function.Function;
  * change independently. The events are methods, and each throws {@link IllegalStateException} outside of its states.
  *
  * <pre>
- * arrival  SETTLED ── migrationAnnounced ─> ANNOUNCED ── startRequested ─> STARTING ── observedRunning ─> SETTLED
- *             └─────────────────── startRequested ───────────────────────────^  └── stopped, startAbandoned ──^
- *
- * device   IDLE, FAILED ── wish changed, plugCommandBegan ─> WANTED ── deviceSeen ─> IDLE
- *          any but BUSY ── plugRejected ─> FAILED
- *          any but BUSY ── operationBegan, unplugCommandBegan ─> BUSY
- *          BUSY ── operationSucceeded, unplugCommandEnded ─> IDLE      BUSY ── operationFailed ─> FAILED
+ *          from           event                                        to
+ * arrival  any            migrationAnnounced                           ANNOUNCED
+ *          any            startRequested                               STARTING
+ *          any            observedRunning, startAbandoned              SETTLED
+ *          STARTING       stopped                                      SETTLED
+ * device   any but BUSY   takeUpWishChange, plugCommandBegan           WANTED
+ *          any but BUSY   operationBegan, unplugCommandBegan           BUSY
+ *          any but BUSY   plugRejected                                 FAILED
+ *          any but BUSY   startRequested                               IDLE
+ *          WANTED         deviceSeen                                   IDLE
+ *          BUSY           operationSucceeded, unplugCommandEnded       IDLE
+ *          BUSY           operationFailed                              FAILED
  * </pre>
  *
  * <p>A thread holds the tenant ({@link #hold}) during changes of the broker and of files for this domain. Each method
@@ -246,7 +251,7 @@ final class Tenant {
         wishChangedNs.set(nowNs);
     }
 
-    /** A pass takes up a change of the wish: IDLE or FAILED to WANTED. While BUSY the change stays noted. */
+    /** A pass takes up a change of the wish: any state but BUSY to WANTED. While BUSY the change stays noted. */
     void takeUpWishChange() {
         requireLive();
         if (isBusy()) {
