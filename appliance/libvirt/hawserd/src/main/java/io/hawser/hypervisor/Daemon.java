@@ -1,5 +1,22 @@
 package io.hawser.hypervisor;
 
+import io.hawser.hypervisor.broker.Shares;
+import io.hawser.hypervisor.command.Commands;
+import io.hawser.hypervisor.config.HawserdConfig;
+import io.hawser.hypervisor.domain.HotPlug;
+import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.domain.XenGuestSettings;
+import io.hawser.hypervisor.door.Api;
+import io.hawser.hypervisor.door.Door;
+import io.hawser.hypervisor.files.GuestFiles;
+import io.hawser.hypervisor.files.RegionFiles;
+import io.hawser.hypervisor.hook.Hooks;
+import io.hawser.hypervisor.log.Log;
+import io.hawser.hypervisor.reconcile.Reconciler;
+import io.hawser.hypervisor.share.GpuDomain;
+import io.hawser.hypervisor.share.HostId;
+import io.hawser.hypervisor.share.Provision;
+import io.hawser.hypervisor.tenant.Tenants;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

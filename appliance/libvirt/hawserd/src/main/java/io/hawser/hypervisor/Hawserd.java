@@ -1,8 +1,11 @@
 package io.hawser.hypervisor;
 
 import io.hawser.ctl.CtlException;
+import io.hawser.hypervisor.config.HawserdConfig;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
 import io.hawser.hypervisor.libvirt.LibvirtHypervisor;
+import io.hawser.hypervisor.log.Log;
+import io.hawser.hypervisor.reconcile.Reconciler;
 import io.hawser.hypervisor.xen.XenStoreSettings;
 import java.io.IOException;
 import java.nio.file.Path;

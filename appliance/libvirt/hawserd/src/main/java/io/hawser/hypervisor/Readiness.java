@@ -1,5 +1,6 @@
 package io.hawser.hypervisor;
 
+import io.hawser.hypervisor.log.Log;
 import io.netty.bootstrap.Bootstrap;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelFuture;

@@ -9,6 +9,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.ctl.CtlException;
 import io.hawser.ctl.Item;
+import io.hawser.hypervisor.broker.Claim;
+import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.HotPlug;
+import io.hawser.hypervisor.domain.Xml;
+import io.hawser.hypervisor.model.Driver;
+import io.hawser.hypervisor.model.GuestSettings;
+import io.hawser.hypervisor.model.Shmem;
+import io.hawser.hypervisor.model.VgpuStatus;
+import io.hawser.hypervisor.model.WishException;
 import java.lang.foreign.Arena;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;

@@ -1,6 +1,15 @@
 package io.hawser.hypervisor;
 
-import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.DomainView;
+import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.HotPlug;
+import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.Scope;
+import io.hawser.hypervisor.model.Driver;
+import io.hawser.hypervisor.model.Wish;
+import io.hawser.hypervisor.model.WishException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -5,6 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.hawser.hypervisor.config.HawserdConfig;
+import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.domain.Xml;
+import io.hawser.hypervisor.door.Door;
+import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
+import io.hawser.hypervisor.reconcile.Reconciler;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -116,7 +123,7 @@ class HookTest {
         FakeHypervisor hypervisor = new FakeHypervisor(UUID.randomUUID().toString());
         Hypervisor connection = hypervisor.connect();
         daemon = new Daemon(HawserdConfig.read(config, true), new Daemon.Parts(connection,
-            new io.hawser.hypervisor.libvirt.LibvirtHotPlug(connection), null), Reconciler.Patience.STANDARD);
+            new LibvirtHotPlug(connection), null), Reconciler.Patience.STANDARD);
     }
 
     private void assertRefusedWhereItCan(String reason) throws Exception {

@@ -6,7 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.net.httpserver.HttpServer;
+import io.hawser.hypervisor.config.HawserdConfig;
+import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.domain.Xml;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
+import io.hawser.hypervisor.model.Driver;
+import io.hawser.hypervisor.reconcile.Reconciler;
+import io.hawser.hypervisor.tenant.Tenant;
+import io.hawser.hypervisor.tenant.Tenants;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;

@@ -1,8 +1,8 @@
 package io.hawser.hypervisor.libvirt;
 
-import io.hawser.hypervisor.Driver;
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.model.Driver;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;

@@ -1,7 +1,7 @@
 package io.hawser.hypervisor.libvirt;
 
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

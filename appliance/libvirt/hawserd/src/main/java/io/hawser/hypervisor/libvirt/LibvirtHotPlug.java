@@ -1,15 +1,15 @@
 package io.hawser.hypervisor.libvirt;
 
-import io.hawser.hypervisor.DomainView;
-import io.hawser.hypervisor.DomainXml;
-import io.hawser.hypervisor.Driver;
-import io.hawser.hypervisor.HotPlug;
-import io.hawser.hypervisor.Hypervisor;
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
-import io.hawser.hypervisor.Scope;
-import io.hawser.hypervisor.Shmem;
-import io.hawser.hypervisor.WishException;
+import io.hawser.hypervisor.domain.DomainView;
+import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.HotPlug;
+import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.Scope;
+import io.hawser.hypervisor.model.Driver;
+import io.hawser.hypervisor.model.Shmem;
+import io.hawser.hypervisor.model.WishException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;

@@ -1,11 +1,11 @@
 package io.hawser.hypervisor.libvirt;
 
-import io.hawser.hypervisor.DomainView;
-import io.hawser.hypervisor.Driver;
-import io.hawser.hypervisor.Hypervisor;
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
-import io.hawser.hypervisor.Scope;
+import io.hawser.hypervisor.domain.DomainView;
+import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.Scope;
+import io.hawser.hypervisor.model.Driver;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

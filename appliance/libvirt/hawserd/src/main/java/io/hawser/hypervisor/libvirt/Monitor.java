@@ -1,8 +1,8 @@
 package io.hawser.hypervisor.libvirt;
 
 import io.hawser.ctl.Json;
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;

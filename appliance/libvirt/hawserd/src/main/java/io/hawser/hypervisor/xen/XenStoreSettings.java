@@ -1,9 +1,9 @@
 package io.hawser.hypervisor.xen;
 
-import io.hawser.hypervisor.GuestSettings;
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
-import io.hawser.hypervisor.XenGuestSettings;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.XenGuestSettings;
+import io.hawser.hypervisor.model.GuestSettings;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;

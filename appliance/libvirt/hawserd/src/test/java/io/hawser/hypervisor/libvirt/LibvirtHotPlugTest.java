@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.hypervisor.DomainView;
-import io.hawser.hypervisor.DomainXml;
-import io.hawser.hypervisor.Driver;
+import io.hawser.hypervisor.domain.DomainView;
+import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.model.Driver;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;

@@ -3,7 +3,7 @@ package io.hawser.hypervisor.libvirt;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
-import io.hawser.hypervisor.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException;
 import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
 

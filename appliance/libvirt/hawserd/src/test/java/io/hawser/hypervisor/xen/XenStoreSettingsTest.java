@@ -8,9 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.hypervisor.GuestSettings;
-import io.hawser.hypervisor.HypervisorException;
-import io.hawser.hypervisor.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.HypervisorException;
+import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.model.GuestSettings;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;

@@ -1,0 +1,2 @@
+/** The broker's REST interface, as far as vGPUs of domains need it. */
+package io.hawser.hypervisor.broker;

@@ -1,0 +1,2 @@
+/** The administrator's commands. */
+package io.hawser.hypervisor.command;

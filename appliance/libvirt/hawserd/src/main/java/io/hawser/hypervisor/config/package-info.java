@@ -1,0 +1,2 @@
+/** The settings of {@code hawserd.conf}. */
+package io.hawser.hypervisor.config;

@@ -1,0 +1,2 @@
+/** The Unix socket, and HTTP over it. */
+package io.hawser.hypervisor.door;

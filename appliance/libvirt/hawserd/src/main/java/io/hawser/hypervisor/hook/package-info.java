@@ -1,0 +1,2 @@
+/** The answers to libvirt's hooks. */
+package io.hawser.hypervisor.hook;

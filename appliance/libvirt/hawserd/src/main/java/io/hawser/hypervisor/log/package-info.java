@@ -1,0 +1,2 @@
+/** The log of the daemon. */
+package io.hawser.hypervisor.log;

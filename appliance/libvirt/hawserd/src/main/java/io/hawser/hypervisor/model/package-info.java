@@ -1,0 +1,2 @@
+/** What a domain wishes, shows and is given: values without behaviour of their own. */
+package io.hawser.hypervisor.model;

@@ -1,0 +1,2 @@
+/** hawserd's own state of each domain, a state machine, and what it reports to waiting commands. */
+package io.hawser.hypervisor.tenant;
