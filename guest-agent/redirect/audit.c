@@ -2,54 +2,37 @@
  * libhawser-audit.so: makes a program load our libraries, whatever its RPATH is and by whatever path it opens them.
  * When LD_AUDIT names it, as in `hawser run`, the dynamic linker passes it each library's name (rtld-audit(7),
  * la_objsearch). Wheels that auditwheel has processed contain renamed copies (libcudart.faf08d9a.so.13); it replaces
- * those too.
+ * those too. In each object that contains a CUDA runtime it redirects the runtime's functions (la_objopen).
  */
+#include "redirect.h"
+
 #include <link.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define LIBRARIES 3
-#define MAX_PATH 4096
 
 static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13"};
-static char paths[LIBRARIES][MAX_PATH]; /* "" for a missing one */
-
-/* Whether a library is this one: our data lies in one of its segments. */
-static bool is_own(const struct dl_phdr_info *info) {
-    uintptr_t here = (uintptr_t) paths - info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD && here >= segment->p_vaddr && here - segment->p_vaddr < segment->p_memsz) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int find_ours(struct dl_phdr_info *info, size_t size, void *ignored) {
-    (void) size;
-    (void) ignored;
-    if (!is_own(info)) {
-        return 0;
-    }
-    const char *slash = strrchr(info->dlpi_name, '/');
-    int folder = slash == NULL ? 0 : (int) (slash - info->dlpi_name) + 1;
-    for (int i = 0; i < LIBRARIES; i++) {
-        int length = snprintf(paths[i], sizeof paths[i], "%.*s%s", folder, info->dlpi_name, names[i]);
-        if (length < 0 || length >= MAX_PATH || access(paths[i], R_OK) != 0) {
-            paths[i][0] = '\0';
-        }
-    }
-    return 1;
-}
+static char paths[LIBRARIES][HWS_REDIRECT_MAX_PATH]; /* "" for a missing one */
 
 EXPORT unsigned int la_version(unsigned int version) {
-    /* Not dladdr: until glibc 2.34 it does not work so early. */
-    dl_iterate_phdr(find_ours, NULL);
+    for (int i = 0; i < LIBRARIES; i++) {
+        hws_redirect_beside(names[i], paths[i]);
+    }
+    hws_redirect_begin();
     return version; /* the functions that we use are the same in all versions */
+}
+
+/*
+ * An object is mapped. The dynamic linker holds its lock, and has given the object's address to nobody, so no thread
+ * executes it.
+ */
+EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
+    (void) space;
+    (void) cookie;
+    hws_redirect_object(map->l_name, map->l_addr, map->l_ld);
+    return 0; /* no binding of symbols is audited */
 }
 
 /* Whether the text is the word, or the word followed by ".number". */
