@@ -3,6 +3,7 @@
  */
 #include "agent.h"
 #include "elf_file.h"
+#include "functions.h"
 #include "linker.h"
 #include "status_text.h"
 
@@ -10,6 +11,7 @@
 #include "hws_status.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,15 +109,38 @@ static bool is_closed(const char *name) {
     return false;
 }
 
+/* Reports on a CUDA runtime inside a file. Returns whether there is one. */
+static bool check_runtime(const char *path, bool has_device_code) {
+    static hws_functions_t functions;
+    char error[256];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? 0 : hws_functions_read(fd, &functions, error, sizeof error);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (fd >= 0 && rc != 0) {
+        WARN("%s: its symbol table is damaged, so a CUDA runtime in it would not be redirected: %s", path, error);
+    } else if (fd >= 0 && functions.major >= 12) {
+        GOOD("%s: a CUDA %d runtime is linked into it statically, with symbols: `hawser run` redirects it",
+             path, functions.major);
+        return true;
+    } else if (fd >= 0 && functions.major == 11) {
+        FAIL("%s: a runtime of CUDA 11 or older is linked into it statically: build it with CUDA 12 or 13", path);
+        return true;
+    }
+    if (has_device_code) {
+        FAIL("%s: a CUDA runtime is linked into it statically, and the file is stripped: link it with nvcc -cudart "
+             "shared, or ask the vendor", path);
+    }
+    return has_device_code;
+}
+
 static void check_code(const char *path, bool is_program) {
     hws_elf_file_t file;
     char error[HWS_MAX_PATH + 64];
     if (hws_elf_read(path, &file, error, sizeof error) != 0) {
         WARN("%s", error);
-    } else if (hws_elf_has_static_runtime(&file)) {
-        FAIL("%s: NVIDIA's CUDA runtime is linked into it and needs private tables of the driver: link it "
-             "with nvcc -cudart shared", path);
-    } else if (is_program && file.has_device_code) {
+    } else if (!check_runtime(path, hws_elf_has_static_runtime(&file)) && is_program && file.has_device_code) {
         GOOD("%s: carries device code and uses the CUDA runtime as a library", path);
     }
 }

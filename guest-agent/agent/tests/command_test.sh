@@ -71,7 +71,24 @@ int main(void) { return 0; }
 C
 "$cc" -o static static.c
 expect 1 "$hawser" doctor ./static
-grep -q "^FAIL ./static: NVIDIA's CUDA runtime is linked into it" out || fail "static runtime not seen: $(cat out)"
+grep -q "^FAIL ./static: a CUDA runtime is linked into it statically, and the file is stripped: link it" out \
+    || fail "stripped runtime not seen: $(cat out)"
+cat >symbols.c <<'C'
+__attribute__((visibility("hidden"))) int cudaMalloc(void) { return 0; }
+#define VERSION(name) __attribute__((visibility("hidden"))) int name(void) { return 0; }
+VERSION(NAME)
+int main(void) { return 0; }
+C
+"$cc" -DNAME=cudaLogsCurrent -o thirteen symbols.c
+expect 1 "$hawser" doctor ./thirteen
+grep -q "^ok   ./thirteen: a CUDA 13 runtime is linked into it statically, with symbols: .hawser run. redirects it" out \
+    || fail "static runtime not seen: $(cat out)"
+"$cc" -DNAME=cudaGetDeviceProperties_v2 -o twelve symbols.c
+expect 1 "$hawser" doctor ./twelve
+grep -q "^ok   ./twelve: a CUDA 12 runtime" out || fail "runtime of CUDA 12 not seen: $(cat out)"
+"$cc" -DNAME=cudaBindTexture -o eleven symbols.c
+expect 1 "$hawser" doctor ./eleven
+grep -q "^FAIL ./eleven: a runtime of CUDA 11 or older" out || fail "runtime of CUDA 11 not seen: $(cat out)"
 echo "int cublasCreate_v2(void) { return 0; }" >cublas.c
 "$cc" -shared -fPIC -o nvidia/libcublas.so.13 -Wl,-soname,libcublas.so.13 cublas.c
 echo 'int cublasCreate_v2(void); int main(void) { return cublasCreate_v2(); }' >blas.c

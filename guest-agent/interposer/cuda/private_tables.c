@@ -4,8 +4,14 @@
  */
 #include "private_tables.h"
 
+#include "functions.h"
+
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The callers of these two functions' last calls in this thread. */
 static _Thread_local const void *version_caller, *init_caller;
@@ -41,15 +47,38 @@ static bool is_runtime(const void *caller, const char **name_p) {
     return base != NULL && base_of(version_caller, &other) == base && base_of(init_caller, &other) == base;
 }
 
-static void say(const char *path) {
+/* The major of the runtime whose functions can be redirected in a file, 11 for an older one, or 0 for none. */
+static int major_of(const char *path) {
+    hws_functions_t *functions = malloc(sizeof *functions);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), major = 0;
+    char error[256];
+    if (fd >= 0 && functions != NULL && hws_functions_read(fd, functions, error, sizeof error) == 0) {
+        major = functions->major;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(functions);
+    return major;
+}
+
+static void say(const void *caller, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     if (strncmp(name, "libcudart.so", strlen("libcudart.so")) == 0) {
         hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and its calls to the GPU fail here: start the program by "
                 "`hawser run`, which loads Hawser's: path=%s", name, path);
-    } else {
-        hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and its calls to the GPU fail here: link it "
-                "with nvcc -cudart shared: path=%s", name, path);
+        return;
     }
+    /* The dynamic linker has no path for the program, only its first argument. */
+    Dl_info info;
+    struct link_map *map = NULL;
+    bool is_program = dladdr1(caller, &info, (void **) &map, RTLD_DL_LINKMAP) != 0 && map->l_name[0] == '\0';
+    int major = major_of(is_program ? "/proc/self/exe" : path);
+    hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and its calls to the GPU fail here: %s: path=%s",
+            name, major >= 12 ? "start it with `hawser run`"
+            : major == 11 ? "it is of CUDA 11 or older; build the program with CUDA 12 or 13"
+            : "it is stripped, so `hawser run` cannot redirect it; link it with nvcc -cudart shared, or ask the vendor",
+            path);
 }
 
 HWS_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
@@ -59,7 +88,7 @@ HWS_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *p
     HWS_REQUIRE(ppExportTable != NULL);
     *ppExportTable = NULL;
     if (!atomic_load(&said) && is_runtime(__builtin_return_address(0), &name) && !atomic_exchange(&said, true)) {
-        say(name);
+        say(__builtin_return_address(0), name);
     }
     return CUDA_ERROR_NOT_FOUND;
 }
