@@ -3,8 +3,8 @@
 # and `me`, and the recipe's variables: `kind`, `kernel_package`, `packages` (array), `modules` (of the initial RAM disk),
 # `releases`, `size`.
 
-say() { printf '%s\n' "$*" >&2; }
-die() { say "$me: $*"; exit 1; }
+# shellcheck source=appliance/common.sh
+. "$root/appliance/common.sh"
 
 recipe_options() {
     cat <<TEXT
