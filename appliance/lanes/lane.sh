@@ -31,7 +31,7 @@ root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 export LC_ALL=C.UTF-8 PATH=$PATH:/sbin:/usr/sbin
 
 me=lane keep=0 build=1 result='' lane_logs=()
-lane_steps=0 lane_current='' lane_skipped=() lane_complete=0 lane_inside='' lane_broker_flags=()
+lane_steps=0 lane_current='' lane_skipped=() lane_complete=0 lane_inside=''
 
 # Begins the lane $1 with the arguments of its command line. The function `option` sets `words` to the number of arguments that it has read.
 lane_begin() {
