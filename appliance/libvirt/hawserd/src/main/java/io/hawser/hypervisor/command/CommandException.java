@@ -16,6 +16,7 @@ public final class CommandException extends RuntimeException {
 
     private final Kind kind;
 
+    /** @param message a sentence. */
     public CommandException(Kind kind, String message) {
         super(message);
         this.kind = kind;

@@ -1,2 +1,2 @@
-/** What a domain wishes, shows and is given: values without behaviour of their own. */
+/** Values: what a domain wishes, has and shows. */
 package io.hawser.hypervisor.model;

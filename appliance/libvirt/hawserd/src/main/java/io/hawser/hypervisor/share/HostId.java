@@ -16,6 +16,7 @@ public final class HostId {
     private final Path file;
     private volatile String uuid; // empty until libvirt reports it for the first time
 
+    /** Reads the UUID from the file, if there is one. */
     public HostId(Path file) {
         this.file = file;
         uuid = read(file);

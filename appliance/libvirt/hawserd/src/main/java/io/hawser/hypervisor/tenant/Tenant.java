@@ -157,6 +157,7 @@ public final class Tenant {
         feedback.end();
     }
 
+    /** Whether Tenants has removed this tenant. */
     public boolean isForgotten() {
         requireHeld();
         return forgotten;
@@ -219,7 +220,7 @@ public final class Tenant {
         arrival = new Settled();
     }
 
-    /** The domain does not run, although a start or migration has had its time: any state to SETTLED. */
+    /** A pass finds that the domain does not run, after the time for its start: any state to SETTLED. */
     public void startAbandoned() {
         requireLive();
         arrival = new Settled();
@@ -338,11 +339,13 @@ public final class Tenant {
         }
     }
 
+    /** Whether a command or an operation works on the device. */
     public boolean isBusy() {
         requireHeld();
         return device instanceof Busy;
     }
 
+    /** Whether the next pass plugs the device in, even if it was removed. */
     public boolean isPlugWanted() {
         requireHeld();
         return device instanceof Wanted;
@@ -373,6 +376,7 @@ public final class Tenant {
         provided = null;
     }
 
+    /** Whether the broker has applied a wish that has not been released since. */
     public boolean hasShare() {
         requireHeld();
         return provided != null;
@@ -399,6 +403,7 @@ public final class Tenant {
         fileKept = false;
     }
 
+    /** Whether the region's file outlives the share. */
     public boolean isFileKept() {
         requireHeld();
         return fileKept;

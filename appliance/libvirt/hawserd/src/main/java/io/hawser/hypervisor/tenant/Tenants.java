@@ -53,6 +53,7 @@ public final class Tenants {
         tenant.forget();
     }
 
+    /** Whether a domain has a tenant now. */
     public boolean has(UUID domain) {
         return byDomain.containsKey(domain);
     }
