@@ -1,5 +1,7 @@
 package io.hawser.ctl;
 
+import io.hawser.client.Failure;
+
 /** The exit codes of hawserctl. Scripts rely on them, and the manual page lists them. */
 public final class ExitCode {
     /** The command succeeded. */
@@ -18,5 +20,17 @@ public final class ExitCode {
     public static final int CHANGED = 6;
 
     private ExitCode() {
+    }
+
+    /** The exit code of a failure. */
+    static int of(Failure failure) {
+        return switch (failure) {
+            case REFUSED -> REFUSED;
+            case INVALID -> USAGE;
+            case NOT_REACHABLE -> NOT_REACHABLE;
+            case NOT_ALLOWED -> NOT_ALLOWED;
+            case NOT_FOUND -> NOT_FOUND;
+            case CHANGED -> CHANGED;
+        };
     }
 }

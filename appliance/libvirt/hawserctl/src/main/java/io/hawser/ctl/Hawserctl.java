@@ -1,5 +1,7 @@
 package io.hawser.ctl;
 
+import io.hawser.client.ClientException;
+import io.hawser.client.Settings;
 import io.hawser.ctl.command.AttachCommand;
 import io.hawser.ctl.command.AuditCommand;
 import io.hawser.ctl.command.BrokerCommand;
@@ -92,8 +94,8 @@ public final class Hawserctl implements Runnable {
         line.setUsageHelpAutoWidth(true);
         line.setCaseInsensitiveEnumValuesAllowed(true);
         line.setExecutionExceptionHandler((failure, command, result) -> {
-            if (failure instanceof CtlException known) {
-                return fail(command.getErr(), known.getMessage(), known.exitCode());
+            if (failure instanceof ClientException known) {
+                return fail(command.getErr(), known.getMessage(), ExitCode.of(known.failure()));
             } else if (failure instanceof ParameterException usage) {
                 return fail(command.getErr(), usage.getMessage() + " (see " + command.getCommandSpec()
                     .qualifiedName(" ") + " --help)", ExitCode.USAGE);

@@ -1,5 +1,11 @@
 package io.hawser.ctl;
 
+import io.hawser.client.ClientException;
+import io.hawser.client.EventReader;
+import io.hawser.client.Failure;
+import io.hawser.client.Item;
+import io.hawser.client.Text;
+import io.hawser.client.Units;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.format.DateTimeParseException;
@@ -49,7 +55,7 @@ public final class LivePicture {
         try {
             time = Instant.parse(change.text("time"));
         } catch (DateTimeParseException e) {
-            throw new CtlException(ExitCode.REFUSED, "the stream is not Hawser's: time=" + change.text("time"));
+            throw new ClientException(Failure.REFUSED, "the stream is not Hawser's: time=" + change.text("time"));
         }
         double seconds = before == null ? 0 : Duration.between(before, time).toNanos() / 1e9;
         if (change.has("broker")) {
@@ -91,7 +97,7 @@ public final class LivePicture {
         lines.add("hawser " + broker.text("version") + " at " + broker.text("guestEndpoint") + "  "
             + (time == null ? "" : Units.local(time.toString())) + "  sessions " + sessions.size() + "/"
             + broker.number("maxSessions") + "  calls/s " + Units.count(calls) + "  waits/s " + Units.count(waits));
-        lines.add(Table.printable(lastEvent));
+        lines.add(Text.printable(lastEvent));
         Table table = new Table(">GPU", "NAME", ">MEMORY", ">USED", ">RESERVED", ">UTIL", ">TEMP", ">POWER", ">VGPUS",
             ">SESSIONS", "HEALTH");
         gpus.values().forEach(gpu -> table.row(gpu.number("index"), gpu.text("name"),

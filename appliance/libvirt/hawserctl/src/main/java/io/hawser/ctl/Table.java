@@ -1,5 +1,6 @@
 package io.hawser.ctl;
 
+import io.hawser.client.Text;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -26,17 +27,10 @@ public final class Table {
     public Table row(Object... cells) {
         String[] row = new String[headings.length];
         for (int i = 0; i < row.length; i++) {
-            row[i] = i < cells.length ? printable(String.valueOf(cells[i])) : "";
+            row[i] = i < cells.length ? Text.printable(String.valueOf(cells[i])) : "";
         }
         rows.add(row);
         return this;
-    }
-
-    /** Removes control characters, which could command the terminal, from foreign text. */
-    public static String printable(String text) {
-        return text.codePoints()
-            .map(c -> Character.isISOControl(c) || Character.getType(c) == Character.FORMAT ? '?' : c)
-            .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append).toString();
     }
 
     /** The heading and all rows, without trailing blanks. */

@@ -2,6 +2,7 @@ package io.hawser.ctl;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.hawser.client.Json;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.io.PrintWriter;

@@ -1,6 +1,6 @@
 package io.hawser.hypervisor;
 
-import io.hawser.ctl.CtlException;
+import io.hawser.client.ClientException;
 import io.hawser.hypervisor.config.HawserdConfig;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
 import io.hawser.hypervisor.libvirt.LibvirtHypervisor;
@@ -47,7 +47,7 @@ public final class Hawserd {
         Log.takeAll();
         try {
             run(HawserdConfig.read(config, named));
-        } catch (CtlException | IOException e) {
+        } catch (ClientException | IOException e) {
             fail(FAILED, e.getMessage());
         }
     }

@@ -1,8 +1,8 @@
 package io.hawser.hypervisor;
 
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.DaemonClient;
-import io.hawser.ctl.Item;
+import io.hawser.client.ClientException;
+import io.hawser.client.DaemonClient;
+import io.hawser.client.Item;
 import io.hawser.hypervisor.broker.Claim;
 import io.hawser.hypervisor.config.HawserdConfig;
 import io.hawser.hypervisor.domain.DomainXml;
@@ -106,7 +106,7 @@ final class Bench implements AutoCloseable {
             try {
                 new UnixHttp(socket).post("/v1/hooks/" + driver + "/" + operation + "/" + suboperation, xml);
                 return null;
-            } catch (CtlException | IOException e) {
+            } catch (ClientException | IOException e) {
                 return operation.equals("prepare") ? e.getMessage() : null;
             }
         };

@@ -7,8 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Item;
+import io.hawser.client.ClientException;
+import io.hawser.client.Failure;
+import io.hawser.client.Item;
 import io.hawser.hypervisor.broker.Claim;
 import io.hawser.hypervisor.domain.DomainXml;
 import io.hawser.hypervisor.domain.HotPlug;
@@ -205,7 +206,8 @@ class DomainsIT {
         FakeHypervisor.Machine machine = bench.define("deaf", Driver.QEMU, "", 0);
         assertNull(bench.start(machine));
         machine.guestWorks = false;
-        CtlException refused = assertThrows(CtlException.class, () -> bench.client().post("/v1/domains/deaf/attach",
+        ClientException refused = assertThrows(ClientException.class, () -> bench.client().post(
+            "/v1/domains/deaf/attach",
             Map.of("vgpu", Map.of("region", "4M", "sessions", "2"), "timeoutS", 1), p -> { }));
         assertTrue(refused.getMessage().contains("has not assigned the device an address within 1 s"),
             refused.getMessage());
@@ -412,8 +414,8 @@ class DomainsIT {
                 try {
                     broker.ask(c -> random.nextBoolean() ? c.change("POST", "/api/v1/vgpus", body)
                         : c.change("DELETE", "/api/v1/vgpus/" + machine.name + "?force=true", null));
-                } catch (CtlException e) {
-                    assertTrue(e.exitCode() == 1 || e.exitCode() == 5, e.getMessage());
+                } catch (ClientException e) {
+                    assertTrue(e.failure() == Failure.REFUSED || e.failure() == Failure.NOT_FOUND, e.getMessage());
                 }
             }
             case 12, 13, 14, 15, 16, 17, 18, 19, 20, 21 -> bench.hypervisor.virshMetadata(machine,
@@ -440,8 +442,9 @@ class DomainsIT {
     private void command(FakeHypervisor.Machine machine, String what, Map<String, Object> body) {
         try {
             bench.client().post("/v1/domains/" + machine.name + "/" + what, body, p -> { });
-        } catch (CtlException e) {
-            assertEquals(1, e.exitCode(), e.getMessage()); // it does not run, or another change is in progress
+        } catch (ClientException e) {
+            // The domain does not run, or another change is in progress.
+            assertEquals(Failure.REFUSED, e.failure(), e.getMessage());
         }
     }
 }

@@ -1,9 +1,9 @@
 package io.hawser.hypervisor;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Settings;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.Item;
+import io.hawser.client.Settings;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -52,7 +52,7 @@ final class RealBroker implements AutoCloseable {
         try {
             return Files.exists(stateDir.resolve("endpoints.json"))
                 && !ask(c -> Item.list(c.get("/api/v1/gpus"))).isEmpty();
-        } catch (CtlException e) {
+        } catch (ClientException e) {
             return false;
         }
     }

@@ -1,6 +1,7 @@
 package io.hawser.hypervisor;
 
-import io.hawser.ctl.CtlException;
+import io.hawser.client.ClientException;
+import io.hawser.client.Failure;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -15,14 +16,14 @@ record UnixHttp(Path socket) {
     /**
      * Sends a hook's body.
      *
-     * @throws CtlException with the reason of a refusal.
+     * @throws ClientException with the reason of a refusal.
      */
     void post(String path, String body) throws IOException {
         byte[] bytes = body.getBytes(StandardCharsets.UTF_8);
         String answer = raw("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + bytes.length
             + "\r\n\r\n" + body);
         if (!answer.startsWith("HTTP/1.1 200 ")) {
-            throw new CtlException(1, answer.substring(answer.indexOf("\r\n\r\n") + 4).strip());
+            throw new ClientException(Failure.REFUSED, answer.substring(answer.indexOf("\r\n\r\n") + 4).strip());
         }
     }
 

@@ -1,12 +1,13 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Endpoint;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.Endpoint;
+import io.hawser.client.Failure;
+import io.hawser.client.Json;
+import io.hawser.client.Settings;
 import io.hawser.ctl.ExitCode;
 import io.hawser.ctl.Hawserctl;
-import io.hawser.ctl.Json;
-import io.hawser.ctl.Settings;
 import io.hawser.ctl.Table;
 import io.hawser.ctl.Terminal;
 import java.io.PrintWriter;
@@ -22,7 +23,7 @@ abstract class ApiCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
-    /** Runs the command; a failure is a {@link CtlException}. */
+    /** Runs the command; a failure is a {@link ClientException}. */
     abstract void run(ApiClient client);
 
     /** Checks the arguments, before the search for a broker. */
@@ -54,7 +55,7 @@ abstract class ApiCommand implements Callable<Integer> {
                         + "credentials for " + endpoint.url() + "");
                 }
             } catch (UnknownHostException e) {
-                throw new CtlException(ExitCode.NOT_REACHABLE, "no broker answers at " + endpoint.url()
+                throw new ClientException(Failure.NOT_REACHABLE, "no broker answers at " + endpoint.url()
                     + ": there is no such host");
             }
         }
@@ -96,7 +97,7 @@ abstract class ApiCommand implements Callable<Integer> {
     /** Asks for confirmation on a terminal; fails unless the user confirms. */
     final void confirm(boolean yes, String question) {
         if (!yes && Terminal.isInteractive() && !Terminal.confirm(out(), question)) {
-            throw new CtlException(ExitCode.REFUSED, "nothing was done");
+            throw new ClientException(Failure.REFUSED, "nothing was done");
         }
     }
 }

@@ -1,8 +1,8 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.DaemonClient;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Json;
+import io.hawser.client.DaemonClient;
+import io.hawser.client.Item;
+import io.hawser.client.Json;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import picocli.CommandLine.Command;

@@ -1,11 +1,12 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.DaemonClient;
+import io.hawser.client.ApiClient;
+import io.hawser.client.DaemonClient;
+import io.hawser.client.Item;
+import io.hawser.client.Json;
+import io.hawser.client.Text;
 import io.hawser.ctl.ExitCode;
 import io.hawser.ctl.Hawserctl;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Json;
 import io.hawser.ctl.Table;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -51,7 +52,7 @@ abstract class DomainCommand implements Callable<Integer> {
 
     /** Prints a stage on stderr, so that stdout contains only the answer. */
     final void progress(String text) {
-        spec.commandLine().getErr().println(Table.printable(text));
+        spec.commandLine().getErr().println(Text.printable(text));
         spec.commandLine().getErr().flush();
     }
 
@@ -87,7 +88,7 @@ abstract class DomainCommand implements Callable<Integer> {
         }
         table(List.of(Item.of(answer))).lines().forEach(out()::println);
         if (Item.of(answer).fields().get("notes") instanceof List<?> notes) {
-            notes.forEach(note -> out().println(Table.printable(String.valueOf(note))));
+            notes.forEach(note -> out().println(Text.printable(String.valueOf(note))));
         }
     }
 

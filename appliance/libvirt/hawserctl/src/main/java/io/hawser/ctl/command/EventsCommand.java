@@ -1,13 +1,14 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.EventReader;
-import io.hawser.ctl.ExitCode;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Json;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.EventReader;
+import io.hawser.client.Failure;
+import io.hawser.client.Item;
+import io.hawser.client.Json;
+import io.hawser.client.Text;
+import io.hawser.client.Units;
 import io.hawser.ctl.Table;
-import io.hawser.ctl.Units;
 import java.util.List;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
@@ -45,7 +46,7 @@ public final class EventsCommand extends ApiCommand {
                 }
             }
         }
-        throw new CtlException(ExitCode.NOT_REACHABLE, "the broker closed the stream");
+        throw new ClientException(Failure.NOT_REACHABLE, "the broker closed the stream");
     }
 
     private void show(Item event) {
@@ -53,7 +54,7 @@ public final class EventsCommand extends ApiCommand {
             out().println(Json.line(event.fields()));
         } else {
             Object[] cells = cells(event);
-            out().println(Table.printable(String.format("%s  %-8s%-9s%s%s", cells[0], cells[1], cells[2],
+            out().println(Text.printable(String.format("%s  %-8s%-9s%s%s", cells[0], cells[1], cells[2],
                 cells[3].equals("-") ? "" : cells[3] + ": ", cells[5])));
         }
         out().flush();

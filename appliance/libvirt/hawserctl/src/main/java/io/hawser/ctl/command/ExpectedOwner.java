@@ -1,6 +1,6 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
+import io.hawser.client.ApiClient;
 import picocli.CommandLine.Option;
 
 /**

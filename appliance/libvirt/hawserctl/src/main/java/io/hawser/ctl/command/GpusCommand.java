@@ -1,10 +1,10 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.Item;
+import io.hawser.client.ApiClient;
+import io.hawser.client.Item;
+import io.hawser.client.Units;
 import io.hawser.ctl.LivePicture;
 import io.hawser.ctl.Table;
-import io.hawser.ctl.Units;
 import picocli.CommandLine.Command;
 
 /** {@code hawserctl gpus}. */

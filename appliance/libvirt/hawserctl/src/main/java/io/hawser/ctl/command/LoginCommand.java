@@ -1,11 +1,11 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Endpoint;
-import io.hawser.ctl.ExitCode;
-import io.hawser.ctl.LoginFile;
-import io.hawser.ctl.Settings;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.Endpoint;
+import io.hawser.client.Failure;
+import io.hawser.client.LoginFile;
+import io.hawser.client.Settings;
 import java.util.Map;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ParameterException;
@@ -40,9 +40,9 @@ public final class LoginCommand extends ApiCommand {
         String cookie;
         try {
             cookie = client.login(Map.of("name", user, "password", password));
-        } catch (CtlException e) {
-            throw e.exitCode() == ExitCode.NOT_ALLOWED
-                ? new CtlException(ExitCode.NOT_ALLOWED, "the broker does not accept " + user + " and this password")
+        } catch (ClientException e) {
+            throw e.failure() == Failure.NOT_ALLOWED
+                ? new ClientException(Failure.NOT_ALLOWED, "the broker does not accept " + user + " and this password")
                 : e;
         }
         LoginFile.write(settings.loginFile(), client.endpoint().url().toString(), cookie);

@@ -1,7 +1,7 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.LoginFile;
+import io.hawser.client.ApiClient;
+import io.hawser.client.LoginFile;
 import picocli.CommandLine.Command;
 
 /** {@code hawserctl logout}. */

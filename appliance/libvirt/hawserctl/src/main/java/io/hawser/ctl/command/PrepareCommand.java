@@ -1,6 +1,6 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.DaemonClient;
+import io.hawser.client.DaemonClient;
 import java.util.Map;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;

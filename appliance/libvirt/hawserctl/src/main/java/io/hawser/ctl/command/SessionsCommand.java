@@ -1,11 +1,11 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Json;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.Item;
+import io.hawser.client.Json;
+import io.hawser.client.Units;
 import io.hawser.ctl.Table;
-import io.hawser.ctl.Units;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
@@ -93,19 +93,19 @@ public final class SessionsCommand extends ApiCommand {
         void run(ApiClient client) {
             confirm(yes, "End " + (ids.size() == 1 ? "the session " : "the sessions ") + Json.line(List.copyOf(ids))
                 .replaceAll("[\\[\\]]", "") + "?");
-            CtlException failure = null;
+            ClientException failure = null;
             for (long id : ids) {
                 try {
                     client.change("DELETE", PATH + "/" + id, null);
                     printDone("ended: " + id);
-                } catch (CtlException e) {
+                } catch (ClientException e) {
                     // The other sessions are ended all the same.
                     spec().commandLine().getErr().println("hawserctl: " + e.getMessage());
                     failure = e;
                 }
             }
             if (failure != null) {
-                throw new CtlException(failure.exitCode(), "not every session was ended");
+                throw new ClientException(failure.failure(), "not every session was ended");
             }
         }
     }

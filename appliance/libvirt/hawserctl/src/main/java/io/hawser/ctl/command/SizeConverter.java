@@ -1,6 +1,6 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.Units;
+import io.hawser.client.Units;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 

@@ -1,12 +1,12 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.ExitCode;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.PrivateFiles;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.Failure;
+import io.hawser.client.Item;
+import io.hawser.client.PrivateFiles;
+import io.hawser.client.Units;
 import io.hawser.ctl.Table;
-import io.hawser.ctl.Units;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -103,7 +103,7 @@ public final class TokensCommand implements Runnable {
             }
             if (out != null && Files.exists(out)) {
                 // Checked before the broker makes a token whose secret would be lost.
-                throw new CtlException(ExitCode.USAGE, "the file is there already: " + out);
+                throw new ClientException(Failure.INVALID, "the file is there already: " + out);
             }
         }
 

@@ -1,10 +1,10 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.EventReader;
-import io.hawser.ctl.ExitCode;
-import io.hawser.ctl.Json;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.EventReader;
+import io.hawser.client.Failure;
+import io.hawser.client.Json;
 import io.hawser.ctl.LivePicture;
 import io.hawser.ctl.Terminal;
 import java.util.List;
@@ -49,7 +49,7 @@ public final class TopCommand extends ApiCommand {
         int shown = 0;
         while (count == null || shown < count) {
             if (!events.hasNext()) {
-                throw new CtlException(ExitCode.NOT_REACHABLE, "the broker closed the stream");
+                throw new ClientException(Failure.NOT_REACHABLE, "the broker closed the stream");
             }
             EventReader.Event event = events.next();
             if (!picture.apply(event)) {

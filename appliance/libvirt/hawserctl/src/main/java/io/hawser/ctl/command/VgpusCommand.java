@@ -1,9 +1,9 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.Item;
+import io.hawser.client.ApiClient;
+import io.hawser.client.Item;
+import io.hawser.client.Units;
 import io.hawser.ctl.Table;
-import io.hawser.ctl.Units;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import picocli.CommandLine.Command;

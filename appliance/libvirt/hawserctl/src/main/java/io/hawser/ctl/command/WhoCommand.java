@@ -1,7 +1,7 @@
 package io.hawser.ctl.command;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.Item;
+import io.hawser.client.ApiClient;
+import io.hawser.client.Item;
 import io.hawser.ctl.Table;
 import picocli.CommandLine.Command;
 

@@ -1,6 +1,6 @@
 package io.hawser.hypervisor.broker;
 
-import io.hawser.ctl.CtlException;
+import io.hawser.client.ClientException;
 
 /** hawserd could not obtain or release a share; the message is a sentence for the host's administrator. */
 public final class ShareException extends Exception {
@@ -32,7 +32,7 @@ public final class ShareException extends Exception {
 
     /** Whether the broker has answered that it is not ready: it has just started, or is overloaded. */
     public boolean isNotYet() {
-        return getCause() instanceof CtlException known && known.status() == 503;
+        return getCause() instanceof ClientException known && known.status() == 503;
     }
 
     public Reason reason() {

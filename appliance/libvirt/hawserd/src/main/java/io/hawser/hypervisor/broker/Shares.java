@@ -1,10 +1,10 @@
 package io.hawser.hypervisor.broker;
 
-import io.hawser.ctl.ApiClient;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Endpoint;
-import io.hawser.ctl.ExitCode;
-import io.hawser.ctl.Item;
+import io.hawser.client.ApiClient;
+import io.hawser.client.ClientException;
+import io.hawser.client.Endpoint;
+import io.hawser.client.Failure;
+import io.hawser.client.Item;
 import io.hawser.hypervisor.model.Wish;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -65,7 +65,7 @@ public final class Shares implements AutoCloseable {
     /**
      * Looks the broker up again whenever there is no connection to it.
      *
-     * @param endpoints finds the broker; throws {@link CtlException} if there is none.
+     * @param endpoints finds the broker; throws {@link ClientException} if there is none.
      */
     public Shares(Supplier<Endpoint> endpoints, Duration answerLimit) {
         this.endpoints = endpoints;
@@ -216,7 +216,7 @@ public final class Shares implements AutoCloseable {
         try {
             step.run();
         } catch (ShareException e) {
-            if (!(e.getCause() instanceof CtlException known) || known.exitCode() != ExitCode.NOT_FOUND) {
+            if (!(e.getCause() instanceof ClientException known) || known.failure() != Failure.NOT_FOUND) {
                 throw e;
             }
         }
@@ -229,9 +229,9 @@ public final class Shares implements AutoCloseable {
     private <T> T ask(Function<ApiClient, T> question) throws ShareException {
         try {
             return question.apply(client());
-        } catch (CtlException e) {
+        } catch (ClientException e) {
             boolean unknown = e.status() == 401 || e.status() == 403;
-            if (e.exitCode() == ExitCode.NOT_REACHABLE || unknown) {
+            if (e.failure() == Failure.NOT_REACHABLE || unknown) {
                 markStale(); // its ports, certificates or tokens may have changed
             }
             boolean away = e.status() == 0 || e.status() >= 500 || unknown;

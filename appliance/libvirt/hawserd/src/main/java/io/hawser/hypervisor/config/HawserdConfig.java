@@ -1,10 +1,10 @@
 package io.hawser.hypervisor.config;
 
-import io.hawser.ctl.ConfigFile;
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.Endpoint;
-import io.hawser.ctl.ExitCode;
-import io.hawser.ctl.Settings;
+import io.hawser.client.ConfigFile;
+import io.hawser.client.ClientException;
+import io.hawser.client.Endpoint;
+import io.hawser.client.Failure;
+import io.hawser.client.Settings;
 import io.hawser.hypervisor.files.RegionFiles;
 import io.hawser.hypervisor.share.GuestNetwork;
 import java.io.IOException;
@@ -35,7 +35,7 @@ public final class HawserdConfig {
     /**
      * Reads a file.
      *
-     * @throws CtlException names the file and the line.
+     * @throws ClientException names the file and the line.
      */
     public static HawserdConfig read(Path file, boolean mustExist) {
         HawserdConfig config = new HawserdConfig(ConfigFile.read(file, mustExist, HawserdSetting.NAMES));
@@ -59,7 +59,8 @@ public final class HawserdConfig {
 
     private void require(Path file, String name, boolean holds, String rule) {
         if (!holds) {
-            throw new CtlException(ExitCode.USAGE, file + ": " + name + " must be " + rule + ": " + values.get(name));
+            throw new ClientException(Failure.INVALID, file + ": " + name + " must be " + rule + ": "
+                + values.get(name));
         }
     }
 
@@ -86,7 +87,7 @@ public final class HawserdConfig {
     /**
      * Finds the broker.
      *
-     * @throws CtlException if there is none.
+     * @throws ClientException if there is none.
      */
     public Endpoint broker() {
         Map<String, String> options = new HashMap<>();
@@ -141,7 +142,7 @@ public final class HawserdConfig {
     private int named(String setting, Path database) {
         int id = id(database, values.get(setting), -1);
         if (id < 0) {
-            throw new CtlException(ExitCode.USAGE, setting + " must be a name of " + database + " or a number: "
+            throw new ClientException(Failure.INVALID, setting + " must be a name of " + database + " or a number: "
                 + values.get(setting));
         }
         return id;

@@ -1,7 +1,7 @@
 package io.hawser.hypervisor.door;
 
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Json;
+import io.hawser.client.Item;
+import io.hawser.client.Json;
 import io.hawser.hypervisor.command.CommandException;
 import io.hawser.hypervisor.command.Commands;
 import io.hawser.hypervisor.domain.HypervisorException;

@@ -1,6 +1,6 @@
 package io.hawser.hypervisor.door;
 
-import io.hawser.ctl.Json;
+import io.hawser.client.Json;
 import io.hawser.hypervisor.domain.DomainXml;
 import io.hawser.hypervisor.log.Log;
 import io.netty.buffer.Unpooled;

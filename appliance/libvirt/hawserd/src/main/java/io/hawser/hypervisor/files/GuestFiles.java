@@ -1,6 +1,6 @@
 package io.hawser.hypervisor.files;
 
-import io.hawser.ctl.PrivateFiles;
+import io.hawser.client.PrivateFiles;
 import io.hawser.hypervisor.model.GuestSettings;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;

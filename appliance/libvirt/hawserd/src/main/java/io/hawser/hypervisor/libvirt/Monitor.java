@@ -1,6 +1,6 @@
 package io.hawser.hypervisor.libvirt;
 
-import io.hawser.ctl.Json;
+import io.hawser.client.Json;
 import io.hawser.hypervisor.domain.HypervisorException;
 import io.hawser.hypervisor.domain.HypervisorException.Reason;
 import java.io.IOException;

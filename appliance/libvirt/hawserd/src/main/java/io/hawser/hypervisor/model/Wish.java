@@ -1,6 +1,6 @@
 package io.hawser.hypervisor.model;
 
-import io.hawser.ctl.Units;
+import io.hawser.client.Units;
 import io.hawser.shm.region.RegionGeometry;
 import io.hawser.shm.region.RegionLayout;
 import java.util.LinkedHashMap;

@@ -1,7 +1,7 @@
 package io.hawser.hypervisor.share;
 
-import io.hawser.ctl.CtlException;
-import io.hawser.ctl.PrivateFiles;
+import io.hawser.client.ClientException;
+import io.hawser.client.PrivateFiles;
 import io.hawser.hypervisor.domain.HypervisorException;
 import io.hawser.hypervisor.log.Log;
 import java.io.IOException;
@@ -53,7 +53,7 @@ public final class HostId {
         uuid = reported;
         try {
             PrivateFiles.write(file, reported + "\n");
-        } catch (CtlException e) {
+        } catch (ClientException e) {
             Log.warn("", "the host's UUID cannot be stored: " + e.getMessage());
         }
     }

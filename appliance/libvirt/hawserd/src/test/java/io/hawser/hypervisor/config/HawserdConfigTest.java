@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.ctl.CtlException;
+import io.hawser.client.ClientException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -45,10 +45,10 @@ class HawserdConfigTest {
             "region.mode = \"0604\"", "socket.path = \"s\"",
             "broker.state-dir = \"x\"", "guest.broker", "region.mode = 0660", "hook.timeout = \"14\"",
             "hook.timeout = \"601\"", "hook.timeout = \"22s\"")) {
-            String reason = assertThrows(CtlException.class, () -> read(line), line).getMessage();
+            String reason = assertThrows(ClientException.class, () -> read(line), line).getMessage();
             assertTrue(reason.contains(folder.toString()), reason);
         }
-        assertThrows(CtlException.class, () -> HawserdConfig.read(folder.resolve("none"), true));
+        assertThrows(ClientException.class, () -> HawserdConfig.read(folder.resolve("none"), true));
         assertEquals(0, HawserdConfig.read(folder.resolve("none"), false).shown().size());
     }
 

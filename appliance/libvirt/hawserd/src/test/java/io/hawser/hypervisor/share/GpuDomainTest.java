@@ -3,7 +3,7 @@ package io.hawser.hypervisor.share;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.sun.net.httpserver.HttpServer;
-import io.hawser.ctl.Endpoint;
+import io.hawser.client.Endpoint;
 import io.hawser.hypervisor.broker.Claim;
 import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.broker.Shares;

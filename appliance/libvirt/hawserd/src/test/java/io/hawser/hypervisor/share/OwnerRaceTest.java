@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
-import io.hawser.ctl.Item;
-import io.hawser.ctl.Json;
+import io.hawser.client.Item;
+import io.hawser.client.Json;
 import io.hawser.hypervisor.broker.Claim;
 import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.broker.Shares;

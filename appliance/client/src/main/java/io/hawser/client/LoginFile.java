@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -23,7 +23,7 @@ public final class LoginFile {
             Item item = Item.of(Json.read(Files.readString(file)));
             return new Login(item.text("url"), item.text("cookie"));
         } catch (IOException e) {
-            throw new CtlException(ExitCode.USAGE, "the file cannot be read: " + file + ": " + Problems.of(e));
+            throw new ClientException(Failure.INVALID, "the file cannot be read: " + file + ": " + Problems.of(e));
         }
     }
 
@@ -40,7 +40,7 @@ public final class LoginFile {
         try {
             Files.deleteIfExists(file);
         } catch (IOException e) {
-            throw new CtlException(ExitCode.USAGE, "the file cannot be removed: " + file + ": " + Problems.of(e));
+            throw new ClientException(Failure.INVALID, "the file cannot be removed: " + file + ": " + Problems.of(e));
         }
     }
 }

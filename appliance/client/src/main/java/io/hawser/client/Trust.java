@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -13,7 +13,7 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
-/** The certificates that hawserctl trusts. */
+/** The certificates that a client trusts. */
 final class Trust {
     private Trust() {
     }
@@ -42,7 +42,7 @@ final class Trust {
                 }
             }
             if (number == 0) {
-                throw new CtlException(ExitCode.USAGE, "the file has no certificate (PEM): " + caFile);
+                throw new ClientException(Failure.INVALID, "the file has no certificate (PEM): " + caFile);
             }
             TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
             factory.init(store);
@@ -50,7 +50,7 @@ final class Trust {
             context.init(null, factory.getTrustManagers(), null);
             return context;
         } catch (IOException | GeneralSecurityException e) {
-            throw new CtlException(ExitCode.USAGE, "the certificates cannot be read: " + caFile + ": "
+            throw new ClientException(Failure.INVALID, "the certificates cannot be read: " + caFile + ": "
                 + Problems.of(e));
         }
     }

@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.util.Iterator;
@@ -16,7 +16,7 @@ public final class EventReader implements Iterator<EventReader.Event> {
             try {
                 return Item.of(Json.read(text));
             } catch (IOException e) {
-                throw new CtlException(ExitCode.REFUSED, "the stream is not Hawser's: " + Problems.of(e));
+                throw new ClientException(Failure.REFUSED, "the stream is not Hawser's: " + Problems.of(e));
             }
         }
     }
@@ -68,7 +68,7 @@ public final class EventReader implements Iterator<EventReader.Event> {
             } else if (field.equals("data")) {
                 data = data == null ? new StringBuilder(value) : data.append('\n').append(value);
                 if (data.length() > MAX_CHARACTERS) {
-                    throw new CtlException(ExitCode.REFUSED, "an event of the stream is too long");
+                    throw new ClientException(Failure.REFUSED, "an event of the stream is too long");
                 }
             }
         }

@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -29,7 +29,7 @@ class JsonTest {
         assertEquals("a,b", item.text("l"));
         assertEquals(0, item.number("x"));
         assertEquals("", item.item("none").text("x"));
-        assertThrows(CtlException.class, () -> Item.list(Json.read("{}")));
-        assertThrows(CtlException.class, () -> Item.of(Json.read("[]")));
+        assertThrows(ClientException.class, () -> Item.list(Json.read("{}")));
+        assertThrows(ClientException.class, () -> Item.of(Json.read("[]")));
     }
 }

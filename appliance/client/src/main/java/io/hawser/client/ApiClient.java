@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.net.ConnectException;
@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLException;
 
-/** A client of a broker's REST interface. Each failure is a {@link CtlException} with the broker's reason. */
+/** A client of a broker's REST interface. Each failure is a {@link ClientException} with the broker's reason. */
 public final class ApiClient implements AutoCloseable {
     private static final Duration CONNECT_LIMIT = Duration.ofSeconds(5);
     /**
@@ -77,7 +77,7 @@ public final class ApiClient implements AutoCloseable {
         HttpResponse<String> response = send("POST", "/api/v1/login", body);
         return response.headers().allValues("Set-Cookie").stream().filter(c -> c.startsWith("hawser_session="))
             .map(c -> c.split(";", 2)[0]).findFirst()
-            .orElseThrow(() -> new CtlException(ExitCode.REFUSED, "the broker has set no cookie"));
+            .orElseThrow(() -> new ClientException(Failure.REFUSED, "the broker has set no cookie"));
     }
 
     /** The lines of an event stream. The caller closes it. */
@@ -124,12 +124,12 @@ public final class ApiClient implements AutoCloseable {
     private void takeTurn() {
         try {
             if (!turns.tryAcquire(answerLimit.toNanos(), TimeUnit.NANOSECONDS)) {
-                throw new CtlException(ExitCode.NOT_REACHABLE, "earlier requests to " + endpoint.url()
+                throw new ClientException(Failure.NOT_REACHABLE, "earlier requests to " + endpoint.url()
                     + " were not answered in time");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new CtlException(ExitCode.REFUSED, "interrupted");
+            throw new ClientException(Failure.REFUSED, "interrupted");
         }
     }
 
@@ -137,20 +137,20 @@ public final class ApiClient implements AutoCloseable {
         try {
             return client.send(request, handler);
         } catch (SSLException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, endpoint.url() + " is not trusted, or does not use TLS"
+            throw new ClientException(Failure.NOT_REACHABLE, endpoint.url() + " is not trusted, or does not use TLS"
                 + " (--ca-file names its certificate authority): " + Problems.of(e));
         } catch (HttpTimeoutException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "no answer from " + endpoint.url() + " in time");
+            throw new ClientException(Failure.NOT_REACHABLE, "no answer from " + endpoint.url() + " in time");
         } catch (ConnectException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "no broker answers at " + endpoint.url()
+            throw new ClientException(Failure.NOT_REACHABLE, "no broker answers at " + endpoint.url()
                 + ": " + (isUnresolved(e) ? "there is no such host"
                     : e.getMessage() == null ? "the connection was refused" : e.getMessage()));
         } catch (IOException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "the connection to " + endpoint.url() + " failed: "
+            throw new ClientException(Failure.NOT_REACHABLE, "the connection to " + endpoint.url() + " failed: "
                 + Problems.of(e));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new CtlException(ExitCode.REFUSED, "interrupted");
+            throw new ClientException(Failure.REFUSED, "interrupted");
         }
     }
 
@@ -163,25 +163,25 @@ public final class ApiClient implements AutoCloseable {
         return false;
     }
 
-    private CtlException refusal(int status, String body) {
+    private ClientException refusal(int status, String body) {
         String reason = "HTTP " + status;
         try {
             Item problem = Item.of(Json.read(body));
             reason = problem.has("detail") ? problem.text("detail") : problem.has("title") ? problem.text("title")
                 : reason;
-        } catch (IOException | CtlException e) {
+        } catch (IOException | ClientException e) {
             reason += ", without a reason that could be read"; // a proxy's page, not a broker's error
         }
-        reason = Table.printable(reason);
+        reason = Text.printable(reason);
         return switch (status) {
-            case 401 -> new CtlException(ExitCode.NOT_ALLOWED, status, endpoint.identity().isEmpty()
+            case 401 -> new ClientException(Failure.NOT_ALLOWED, status, endpoint.identity().isEmpty()
                 ? "the broker requires a login: --token-file, --user or hawserctl login"
                 : "the broker does not accept " + endpoint.identity() + ": " + reason);
-            case 403 -> new CtlException(ExitCode.NOT_ALLOWED, status, "not allowed: " + reason);
-            case 404 -> new CtlException(ExitCode.NOT_FOUND, status, reason);
-            case 412 -> new CtlException(ExitCode.CHANGED, status, "refused: " + reason);
-            default -> new CtlException(ExitCode.REFUSED, status, (status >= 500 ? "the broker failed: " : "refused: ")
-                + reason);
+            case 403 -> new ClientException(Failure.NOT_ALLOWED, status, "not allowed: " + reason);
+            case 404 -> new ClientException(Failure.NOT_FOUND, status, reason);
+            case 412 -> new ClientException(Failure.CHANGED, status, "refused: " + reason);
+            default -> new ClientException(Failure.REFUSED, status,
+                (status >= 500 ? "the broker failed: " : "refused: ") + reason);
         };
     }
 
@@ -192,7 +192,7 @@ public final class ApiClient implements AutoCloseable {
         try {
             return Json.read(response.body());
         } catch (IOException e) {
-            throw new CtlException(ExitCode.REFUSED, "the answer is no JSON: is this a Hawser broker? ("
+            throw new ClientException(Failure.REFUSED, "the answer is no JSON: is this a Hawser broker? ("
                 + response.headers().firstValue("Content-Type").orElse("no type") + ")");
         }
     }

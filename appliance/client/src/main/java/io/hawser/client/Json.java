@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;

@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.net.URI;
@@ -61,7 +61,7 @@ public final class Settings {
     /**
      * The broker's address and the credentials.
      *
-     * @throws CtlException if there is no broker, or a named file cannot be read.
+     * @throws ClientException if there is no broker, or a named file cannot be read.
      */
     public Endpoint endpoint() {
         return endpoint(true);
@@ -162,7 +162,7 @@ public final class Settings {
         }
         String password = passwords == null ? null : passwords.apply(user);
         if (password == null) {
-            throw new CtlException(ExitCode.USAGE, "the password of " + user
+            throw new ClientException(Failure.INVALID, "the password of " + user
                 + " is missing: use --password-file or a terminal");
         }
         return password;
@@ -176,7 +176,7 @@ public final class Settings {
         List<Path> places = Stream.of(ofBroker.isEmpty() ? home.resolve(".local/state/hawser") : Path.of(ofBroker),
             Path.of("/var/lib/hawser")).toList();
         return places.stream().filter(place -> Files.exists(place.resolve("endpoints.json"))).findFirst()
-            .orElseThrow(() -> new CtlException(ExitCode.NOT_REACHABLE, "no broker runs on this machine (no "
+            .orElseThrow(() -> new ClientException(Failure.NOT_REACHABLE, "no broker runs on this machine (no "
                 + "endpoints.json in " + places.get(0) + " or " + places.get(1) + "); --url or --state-dir names one"));
     }
 
@@ -185,7 +185,7 @@ public final class Settings {
         try {
             return Item.of(Json.read(Files.readString(file))).text("http");
         } catch (IOException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "no broker uses this state folder: " + stateDir + ": "
+            throw new ClientException(Failure.NOT_REACHABLE, "no broker uses this state folder: " + stateDir + ": "
                 + Problems.of(e));
         }
     }
@@ -200,7 +200,7 @@ public final class Settings {
             }
             return new URI(parsed.getScheme(), null, parsed.getHost(), parsed.getPort(), null, null, null);
         } catch (URISyntaxException e) {
-            throw new CtlException(ExitCode.USAGE, "a URL is like https://host:7655: " + url);
+            throw new ClientException(Failure.INVALID, "a URL is like https://host:7655: " + url);
         }
     }
 }

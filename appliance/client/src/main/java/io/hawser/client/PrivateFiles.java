@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -14,7 +14,7 @@ public final class PrivateFiles {
     /**
      * Writes a file with mode 0600. Replaces an existing file atomically.
      *
-     * @throws CtlException if it cannot be written.
+     * @throws ClientException if it cannot be written.
      */
     public static void write(Path file, String text) {
         try {
@@ -32,24 +32,24 @@ public final class PrivateFiles {
                 Files.deleteIfExists(next);
             }
         } catch (IOException e) {
-            throw new CtlException(ExitCode.USAGE, "the file cannot be written: " + file + ": " + Problems.of(e));
+            throw new ClientException(Failure.INVALID, "the file cannot be written: " + file + ": " + Problems.of(e));
         }
     }
 
     /**
      * Reads a secret from a file of one line.
      *
-     * @throws CtlException if it cannot be read or is empty.
+     * @throws ClientException if it cannot be read or is empty.
      */
     static String readSecret(Path file) {
         try {
             String text = Files.readString(file).strip();
             if (text.isEmpty() || text.indexOf('\n') >= 0) {
-                throw new CtlException(ExitCode.USAGE, "the file must have one line: " + file);
+                throw new ClientException(Failure.INVALID, "the file must have one line: " + file);
             }
             return text;
         } catch (IOException e) {
-            throw new CtlException(ExitCode.USAGE, "the file cannot be read: " + file + ": " + Problems.of(e));
+            throw new ClientException(Failure.INVALID, "the file cannot be read: " + file + ": " + Problems.of(e));
         }
     }
 }

@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -23,7 +23,7 @@ public final class ConfigFile {
      *
      * @param mustExist whether a missing file is an error.
      * @param names the valid settings; {@code _} in the file stands for {@code -}.
-     * @throws CtlException with the file and line, if it cannot be read or a line is invalid.
+     * @throws ClientException with the file and line, if it cannot be read or a line is invalid.
      */
     public static Map<String, String> read(Path file, boolean mustExist, Set<String> names) {
         if (!mustExist && !Files.exists(file)) {
@@ -33,7 +33,7 @@ public final class ConfigFile {
         try {
             lines = Files.readAllLines(file);
         } catch (IOException e) {
-            throw new CtlException(ExitCode.USAGE, "the file cannot be read: " + file + ": " + Problems.of(e));
+            throw new ClientException(Failure.INVALID, "the file cannot be read: " + file + ": " + Problems.of(e));
         }
         Map<String, String> settings = new LinkedHashMap<>();
         for (int i = 0; i < lines.size(); i++) {
@@ -43,11 +43,12 @@ public final class ConfigFile {
             }
             Matcher matcher = LINE.matcher(line);
             if (!matcher.matches()) {
-                throw new CtlException(ExitCode.USAGE, file + ", line " + (i + 1) + ": a line is name = \"value\"");
+                throw new ClientException(Failure.INVALID, file + ", line " + (i + 1) + ": a line is name = \"value\"");
             }
             String name = matcher.group(1).replace('_', '-');
             if (!names.contains(name)) {
-                throw new CtlException(ExitCode.USAGE, file + ", line " + (i + 1) + ": there is no setting " + name);
+                throw new ClientException(Failure.INVALID, file + ", line " + (i + 1) + ": there is no setting "
+                    + name);
             }
             settings.put(name, matcher.group(3) != null ? matcher.group(3)
                 : matcher.group(2).replaceAll("\\\\(.)", "$1"));

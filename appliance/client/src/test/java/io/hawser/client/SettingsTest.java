@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -34,8 +34,8 @@ class SettingsTest {
         return home.resolve(folder);
     }
 
-    private int exitCode(Map<String, String> options, Map<String, String> environment) {
-        return assertThrows(CtlException.class, () -> endpoint(options, environment)).exitCode();
+    private Failure failure(Map<String, String> options, Map<String, String> environment) {
+        return assertThrows(ClientException.class, () -> endpoint(options, environment)).failure();
     }
 
     @Test
@@ -49,12 +49,12 @@ class SettingsTest {
             .url().toString());
         assertEquals("http://127.0.0.1:9", endpoint(Map.of(), Map.of("HAWSERCTL_STATE_DIR",
             home.resolve("other").toString())).url().toString());
-        assertEquals(ExitCode.NOT_REACHABLE, exitCode(Map.of("state-dir", home.resolve("none").toString()), Map.of()));
+        assertEquals(Failure.NOT_REACHABLE, failure(Map.of("state-dir", home.resolve("none").toString()), Map.of()));
     }
 
     @Test
     void shouldFailWithoutABroker() {
-        assertEquals(ExitCode.NOT_REACHABLE, exitCode(Map.of(), Map.of()));
+        assertEquals(Failure.NOT_REACHABLE, failure(Map.of(), Map.of()));
     }
 
     @Test
@@ -67,7 +67,7 @@ class SettingsTest {
         assertEquals("http://option:2", endpoint(Map.of("url", "http://option:2/"), environment).url().toString());
         Path other = file("other.toml", "url = \"http://named:3\"\n");
         assertEquals("http://named:3", endpoint(Map.of("config", other.toString()), Map.of()).url().toString());
-        assertEquals(ExitCode.USAGE, exitCode(Map.of("config", home.resolve("none").toString()), Map.of()));
+        assertEquals(Failure.INVALID, failure(Map.of("config", home.resolve("none").toString()), Map.of()));
     }
 
     @Test
@@ -100,7 +100,7 @@ class SettingsTest {
         Endpoint anonymous = new Settings(Map.of(), Map.of(), home, null).anonymous();
         assertEquals(Map.of(), anonymous.headers());
         LoginFile.delete(file);
-        assertEquals(ExitCode.NOT_REACHABLE, exitCode(Map.of(), Map.of()));
+        assertEquals(Failure.NOT_REACHABLE, failure(Map.of(), Map.of()));
     }
 
     @Test
@@ -110,9 +110,9 @@ class SettingsTest {
         options.put("password-file", file("password", "from a file\n").toString());
         assertEquals("Basic SsO8cmdlbjpmcm9tIGEgZmlsZQ==", endpoint(options, Map.of()).headers().get("Authorization"));
         options.put("password-file", file("empty", "\n").toString());
-        assertEquals(ExitCode.USAGE, exitCode(options, Map.of()));
-        CtlException nobody = assertThrows(CtlException.class, () -> new Settings(Map.of("url", "http://a:1", "user",
-            "u"), Map.of(), home, null).endpoint());
+        assertEquals(Failure.INVALID, failure(options, Map.of()));
+        ClientException nobody = assertThrows(ClientException.class, () -> new Settings(Map.of("url", "http://a:1",
+            "user", "u"), Map.of(), home, null).endpoint());
         assertTrue(nobody.getMessage().contains("--password-file"), nobody.getMessage());
     }
 
@@ -120,8 +120,8 @@ class SettingsTest {
     void shouldNameTheLineThatIsWrong() throws IOException {
         for (String text : new String[] {"url = \"a\"\nurl https", "\nuri = \"x\"", "url = \"open", "[broker]"}) {
             file(".config/hawser/ctl.toml", text);
-            CtlException failure = assertThrows(CtlException.class, () -> endpoint(Map.of(), Map.of()));
-            assertEquals(ExitCode.USAGE, failure.exitCode());
+            ClientException failure = assertThrows(ClientException.class, () -> endpoint(Map.of(), Map.of()));
+            assertEquals(Failure.INVALID, failure.failure());
             assertTrue(failure.getMessage().contains("line " + (text.startsWith("url = \"a\"") || text.startsWith("\n")
                 ? 2 : 1)), failure.getMessage());
         }
@@ -131,8 +131,9 @@ class SettingsTest {
     void shouldRejectInvalidUrls() {
         for (String url : new String[] {"ftp://a:1", "http://", "http://a:1/path", "http://u:p@a:1", "http://a:1?q",
             "a b"}) {
-            CtlException failure = assertThrows(CtlException.class, () -> endpoint(Map.of("url", url), Map.of()), url);
-            assertEquals(ExitCode.USAGE, failure.exitCode());
+            ClientException failure = assertThrows(ClientException.class,
+                () -> endpoint(Map.of("url", url), Map.of()), url);
+            assertEquals(Failure.INVALID, failure.failure());
             assertFalse(failure.getMessage().isBlank());
         }
     }

@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -14,7 +14,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/** A client of hawserd on this machine, by its Unix socket. Each failure is a {@link CtlException} with its reason. */
+/** A client of hawserd on this machine, by its Unix socket. Each failure is a {@link ClientException} with a reason. */
 public final class DaemonClient {
     /** The socket of hawserd unless the command line names another. */
     public static final String SOCKET = "/run/hawser/hawserd.sock";
@@ -63,7 +63,7 @@ public final class DaemonClient {
             }
             throw new IOException("the answer is not complete");
         } catch (IOException e) {
-            throw new CtlException(ExitCode.NOT_REACHABLE, "hawserd did not answer at " + socket + ": "
+            throw new ClientException(Failure.NOT_REACHABLE, "hawserd did not answer at " + socket + ": "
                 + Problems.of(e));
         }
     }
@@ -74,7 +74,7 @@ public final class DaemonClient {
         } catch (IOException | IllegalArgumentException e) {
             String reason = Problems.of(e);
             boolean denied = reason.toLowerCase(Locale.ROOT).contains("permission denied");
-            throw new CtlException(denied ? ExitCode.NOT_ALLOWED : ExitCode.NOT_REACHABLE, denied
+            throw new ClientException(denied ? Failure.NOT_ALLOWED : Failure.NOT_REACHABLE, denied
                 ? "no permission for hawserd at " + socket + ": only root and the group of its settings have it"
                 : "hawserd does not answer at " + socket + ": " + reason);
         }
@@ -90,7 +90,7 @@ public final class DaemonClient {
     private static void status(InputStream in) throws IOException {
         String status = line(in).strip();
         if (!status.matches("HTTP/1\\.[01] 200 .*")) {
-            throw new IOException("the answer is not hawserd's: " + Table.printable(status));
+            throw new IOException("the answer is not hawserd's: " + Text.printable(status));
         }
         for (int headers = 0; !line(in).strip().isEmpty(); headers++) {
             if (headers == MAX_HEADERS) {
@@ -115,13 +115,13 @@ public final class DaemonClient {
             return body;
         }
         String reason = body instanceof Map<?, ?> object && object.get("error") instanceof String text
-            ? Table.printable(text) : "HTTP " + status;
-        throw new CtlException(switch (status) {
-            case 400 -> ExitCode.USAGE;
-            case 403 -> ExitCode.NOT_ALLOWED;
-            case 404 -> ExitCode.NOT_FOUND;
-            case 503 -> ExitCode.NOT_REACHABLE;
-            default -> ExitCode.REFUSED;
+            ? Text.printable(text) : "HTTP " + status;
+        throw new ClientException(switch (status) {
+            case 400 -> Failure.INVALID;
+            case 403 -> Failure.NOT_ALLOWED;
+            case 404 -> Failure.NOT_FOUND;
+            case 503 -> Failure.NOT_REACHABLE;
+            default -> Failure.REFUSED;
         }, status, reason);
     }
 }

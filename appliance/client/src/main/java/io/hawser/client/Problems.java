@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;

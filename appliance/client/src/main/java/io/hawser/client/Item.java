@@ -1,4 +1,4 @@
-package io.hawser.ctl;
+package io.hawser.client;
 
 import java.util.List;
 import java.util.Map;
@@ -13,7 +13,7 @@ public record Item(Map<?, ?> fields) {
         if (json instanceof Map<?, ?> object) {
             return new Item(object);
         }
-        throw new CtlException(ExitCode.REFUSED, "the broker did not answer with an object");
+        throw new ClientException(Failure.REFUSED, "the broker did not answer with an object");
     }
 
     /** Converts an answer that must be a list of objects. */
@@ -21,7 +21,7 @@ public record Item(Map<?, ?> fields) {
         if (json instanceof List<?> list) {
             return list.stream().map(Item::of).toList();
         }
-        throw new CtlException(ExitCode.REFUSED, "the broker did not answer with a list");
+        throw new ClientException(Failure.REFUSED, "the broker did not answer with a list");
     }
 
     /** Whether the field has a value. */
