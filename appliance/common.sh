@@ -15,7 +15,7 @@ libraries=$root/guest-agent/interposer/target/lib
 bin=$root/appliance/programs/target/bin
 hawserd_app=$root/appliance/libvirt/hawserd/target/app
 hawserd=$root/appliance/libvirt/hawserd/src/main/sh/hawserd
-hawserctl=$root/appliance/libvirt/hawserctl/src/main/sh/hawserctl
+hawserctl=$root/appliance/hawserctl/src/main/sh/hawserctl
 stamp=$root/appliance/target/built-from
 
 # Identifies the sources by the commit and all differences from it; without git by the newest source file.

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 /** The administrator's command as a process, started by its launcher in the source tree. */
 final class Hawserctl {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Path LAUNCHER = Chain.ROOT.resolve("appliance/libvirt/hawserctl/src/main/sh/hawserctl");
+    private static final Path LAUNCHER = Chain.ROOT.resolve("appliance/hawserctl/src/main/sh/hawserctl");
     private static final long LIMIT_S = 300;
     private static final String JAVA_OPTIONS = "HAWSERCTL_JAVA_OPTS";
 

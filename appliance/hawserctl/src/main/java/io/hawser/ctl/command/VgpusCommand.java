@@ -1,0 +1,161 @@
+package io.hawser.ctl.command;
+
+import io.hawser.client.ApiClient;
+import io.hawser.client.Item;
+import io.hawser.client.Units;
+import io.hawser.ctl.terminal.Table;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+
+/** {@code hawserctl vgpus}; lists the vGPUs without a subcommand. */
+@Command(name = "vgpus", description = "Lists, makes, changes and deletes vGPUs.",
+    synopsisSubcommandLabel = "[COMMAND]",
+    subcommands = {VgpusCommand.ListCommand.class, VgpusCommand.ShowCommand.class, VgpusCommand.CreateCommand.class,
+        VgpusCommand.ChangeCommand.class, VgpusCommand.DeleteCommand.class})
+public final class VgpusCommand extends ApiCommand {
+    private static final String PATH = "/api/v1/vgpus";
+
+    @Override
+    void run(ApiClient client) {
+        print(client.get(PATH), VgpusCommand::table);
+    }
+
+    private static Table table(Object answer) {
+        Table table = new Table("NAME", "STATE", ">MEMORY", ">USED", ">SHARE", "MODE", "GPUS", "CARRIERS", ">SESSIONS",
+            ">TOKENS", "OWNER", "ORIGIN");
+        for (Item vgpu : Item.list(answer)) {
+            table.row(vgpu.text("name"), vgpu.text("state") + (vgpu.text("problem").isEmpty() ? ""
+                : ": " + vgpu.text("problem")), quota(vgpu), Units.size(vgpu.number("usedBytes")),
+                vgpu.number("computeShare"), vgpu.text("mode"), vgpu.text("gpus"), vgpu.text("carriers"),
+                sessions(vgpu), vgpu.number("tokens"), owner(vgpu), vgpu.text("origin"));
+        }
+        return table;
+    }
+
+    /** The reserved memory on each GPU. */
+    static String quota(Item vgpu) {
+        return vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes"));
+    }
+
+    private static String sessions(Item vgpu) {
+        return vgpu.number("sessions") + (vgpu.number("maxSessions") == 0 ? "" : "/" + vgpu.number("maxSessions"));
+    }
+
+    private static String owner(Item vgpu) {
+        Item owner = vgpu.item("owner");
+        return owner.text("id").isEmpty() ? "-" : owner.text("kind") + ":" + owner.text("id");
+    }
+
+    /** All fields of one vGPU. */
+    private static Table details(Object answer) {
+        Item vgpu = Item.of(answer);
+        return new Table("FIELD", "VALUE").row("name", vgpu.text("name")).row("id", vgpu.text("id"))
+            .row("state", vgpu.text("state")).row("problem", vgpu.text("problem")).row("owner", owner(vgpu))
+            .row("memory", quota(vgpu)).row("used", Units.size(vgpu.number("usedBytes")))
+            .row("share", vgpu.number("computeShare")).row("mode", vgpu.text("mode")).row("gpus", vgpu.text("gpus"))
+            .row("placed on", vgpu.text("placedGpus")).row("carriers", vgpu.text("carriers"))
+            .row("sessions", sessions(vgpu)).row("waiting for a worker", vgpu.number("startsWaiting"))
+            .row("tokens", vgpu.number("tokens")).row("origin", vgpu.text("origin"))
+            .row("created", Units.local(vgpu.text("created"))).row("changed", Units.local(vgpu.text("changed")));
+    }
+
+    private static String path(String name) {
+        return PATH + "/" + ApiClient.segment(name);
+    }
+
+    /** {@code hawserctl vgpus list}. */
+    @Command(name = "list", description = "Lists the vGPUs.")
+    static final class ListCommand extends ApiCommand {
+        @Override
+        void run(ApiClient client) {
+            print(client.get(PATH), VgpusCommand::table);
+        }
+    }
+
+    /** {@code hawserctl vgpus show}. */
+    @Command(name = "show", description = "Shows one vGPU.")
+    static final class ShowCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+
+        @Override
+        void run(ApiClient client) {
+            print(client.get(path(name)), VgpusCommand::details);
+        }
+    }
+
+    /** {@code hawserctl vgpus create}. */
+    @Command(name = "create", sortOptions = false, description = "Makes a vGPU and reserves its memory.")
+    static final class CreateCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME", description = "Letters, digits, _ . -; at most 63.")
+        private String name;
+        @Mixin
+        private VgpuOptions options;
+        private final Map<String, Object> body = new LinkedHashMap<>();
+
+        @Override
+        void prepare() {
+            body.put("name", name);
+            body.putAll(options.body());
+        }
+
+        @Override
+        void run(ApiClient client) {
+            print(client.change("POST", PATH, body), VgpusCommand::details);
+        }
+    }
+
+    /** {@code hawserctl vgpus change}. */
+    @Command(name = "change", sortOptions = false,
+        description = "Changes the given properties of a vGPU; its sessions continue.")
+    static final class ChangeCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+        @Mixin
+        private VgpuOptions options;
+        @Mixin
+        private ExpectedOwner expected;
+        private Map<String, Object> body;
+
+        @Override
+        void prepare() {
+            body = options.body();
+            if (body.isEmpty()) {
+                throw new ParameterException(spec().commandLine(), "no change is given");
+            }
+            if (expected.id() != null) {
+                body.put("expectedOwner", expected.id());
+            }
+        }
+
+        @Override
+        void run(ApiClient client) {
+            print(client.change("PATCH", path(name), body), VgpusCommand::details);
+        }
+    }
+
+    /** {@code hawserctl vgpus delete}. */
+    @Command(name = "delete", description = "Deletes a vGPU and its tokens.")
+    static final class DeleteCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+        @Option(names = "--force", description = "Ends its sessions and regions first.")
+        private boolean force;
+        @Mixin
+        private ExpectedOwner expected;
+        @Option(names = {"-y", "--yes"}, description = "Does not ask for confirmation.")
+        private boolean yes;
+
+        @Override
+        void run(ApiClient client) {
+            confirm(yes, "Delete the vGPU " + name + " and its tokens" + (force ? ", and end its sessions" : "") + "?");
+            client.change("DELETE", path(name) + "?force=" + force + expected.query(), null);
+            printDone("deleted: " + name);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** Output for people: tables, the live picture, and questions on a terminal. */
+package io.hawser.ctl.terminal;

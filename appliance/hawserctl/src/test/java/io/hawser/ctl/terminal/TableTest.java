@@ -1,0 +1,14 @@
+package io.hawser.ctl.terminal;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class TableTest {
+    @Test
+    void shouldAlignTextToTheLeftAndNumbersToTheRight() {
+        assertEquals(List.of("NAME     SIZE  NOTE", "a       1 MiB", "longer   12 B  ä b"),
+            new Table("NAME", ">SIZE", "NOTE").row("a", "1 MiB", "").row("longer", " 12 B", "ä b").lines());
+    }
+}

@@ -1,2 +1,0 @@
-/** Tests of hawserctl. */
-package io.hawser.ctl;
