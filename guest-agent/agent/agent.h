@@ -21,6 +21,7 @@ int hws_agent_doctor(int argc, char **argv);
 int hws_agent_smi(int argc, char **argv);
 int hws_agent_setup(int argc, char **argv);
 int hws_agent_linker(int argc, char **argv);
+int hws_agent_preload(int argc, char **argv);
 
 /*
  * The folder of the guest libraries: HAWSER_LIBRARY_DIR, else the place beside this program in archive, packages and

@@ -92,11 +92,7 @@ int hws_linker_driver(const char *root, char path_p[HWS_MAX_PATH], char *error_p
     return wait_ldconfig(child, error_p, error_capacity);
 }
 
-/*
- * The linker loads libraries from this folder also into set-uid programs. So only root may be able to write it and all
- * folders above it.
- */
-static int check_owner(const char *root, const char *folder, char *error_p, size_t error_capacity) {
+int hws_linker_check_owner(const char *root, const char *folder, char *error_p, size_t error_capacity) {
     char path[2 * HWS_MAX_PATH];
     snprintf(path, sizeof path, "%s%s", root, folder);
     size_t least = strlen(root);
@@ -123,25 +119,29 @@ static int check_owner(const char *root, const char *folder, char *error_p, size
     }
 }
 
-static int write_conf(const char *conf, const char *folder, char *error_p, size_t error_capacity) {
-    char part[HWS_MAX_PATH + 8];
-    snprintf(part, sizeof part, "%s.new", conf);
+int hws_linker_replace(const char *path, const char *text, char *error_p, size_t error_capacity) {
+    char part[HWS_MAX_PATH + 64];
+    snprintf(part, sizeof part, "%s.new", path);
     unlink(part);
     int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    bool written = fd >= 0
-        && dprintf(fd, "# Hawser's libcuda.so.1; `hawser libraries off` removes this file.\n%s\n", folder) > 0
-        && fchmod(fd, 0644) == 0;
+    bool written = fd >= 0 && dprintf(fd, "%s", text) > 0 && fchmod(fd, 0644) == 0;
     int failure = errno;
     if (fd >= 0 && close(fd) != 0 && written) {
         written = false;
         failure = errno;
     }
-    if (!written || rename(part, conf) != 0) {
-        snprintf(error_p, error_capacity, "%s: %s", conf, strerror(written ? errno : failure));
+    if (!written || rename(part, path) != 0) {
+        snprintf(error_p, error_capacity, "%s: %s", path, strerror(written ? errno : failure));
         unlink(part);
         return -1;
     }
     return 0;
+}
+
+static int write_conf(const char *conf, const char *folder, char *error_p, size_t error_capacity) {
+    char text[HWS_MAX_PATH + 128];
+    snprintf(text, sizeof text, "# Hawser's libcuda.so.1; `hawser libraries off` removes this file.\n%s\n", folder);
+    return hws_linker_replace(conf, text, error_p, error_capacity);
 }
 
 static int refresh(const char *root, char *error_p, size_t error_capacity) {
@@ -151,7 +151,7 @@ static int refresh(const char *root, char *error_p, size_t error_capacity) {
 }
 
 static int switch_on(const char *root, const char *conf, const char *folder, char *error_p, size_t error_capacity) {
-    if (check_owner(root, folder, error_p, error_capacity) != 0
+    if (hws_linker_check_owner(root, folder, error_p, error_capacity) != 0
         || write_conf(conf, folder, error_p, error_capacity) != 0 || refresh(root, error_p, error_capacity) != 0) {
         return -1;
     }
@@ -203,33 +203,44 @@ static int status(const char *root, const char *conf, const char *folder, char *
     return on ? HWS_EXIT_OK : HWS_EXIT_PROBLEM;
 }
 
+int hws_linker_root(int argc, char **argv, char root_p[HWS_MAX_PATH], char folder_p[HWS_MAX_PATH],
+                    const char **inside_p, char *error_p, size_t error_capacity) {
+    root_p[0] = '\0';
+    if (argc != 2 && (argc != 4 || strcmp(argv[2], "--root") != 0)) {
+        snprintf(error_p, error_capacity, "the only option is --root FOLDER");
+        return -1;
+    }
+    if (argc == 4 && realpath(argv[3], root_p) == NULL) {
+        snprintf(error_p, error_capacity, "%s: %s", argv[3], strerror(errno));
+        return -1;
+    }
+    if (strcmp(root_p, "/") == 0) {
+        root_p[0] = '\0';
+    }
+    if (hws_agent_libraries(folder_p, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    *inside_p = root_p[0] != '\0' && is_in(folder_p, root_p) ? folder_p + strlen(root_p) : folder_p;
+    return 0;
+}
+
 int hws_agent_linker(int argc, char **argv) {
-    const char *what = argc > 1 ? argv[1] : "";
-    char root[HWS_MAX_PATH] = "", folder[HWS_MAX_PATH], conf[HWS_MAX_PATH + 64], error[3 * HWS_MAX_PATH];
-    bool known = strcmp(what, "on") == 0 || strcmp(what, "off") == 0 || strcmp(what, "auto") == 0
-        || strcmp(what, "status") == 0;
-    if (!known || (argc != 2 && !(argc == 4 && strcmp(argv[2], "--root") == 0))) {
+    const char *what = argc > 1 ? argv[1] : "", *inside;
+    char root[HWS_MAX_PATH], folder[HWS_MAX_PATH], conf[HWS_MAX_PATH + 64], error[3 * HWS_MAX_PATH];
+    if (strcmp(what, "on") != 0 && strcmp(what, "off") != 0 && strcmp(what, "auto") != 0
+        && strcmp(what, "status") != 0) {
         bool asked = strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0;
         fputs("usage: hawser libraries on|off|auto|status [--root FOLDER]\n", asked ? stdout : stderr);
         return asked ? HWS_EXIT_OK : HWS_EXIT_USAGE;
     }
-    if (argc == 4 && realpath(argv[3], root) == NULL) {
-        fprintf(stderr, "hawser libraries: %s: %s\n", argv[3], strerror(errno));
-        return HWS_EXIT_PROBLEM;
+    int rc = hws_linker_root(argc, argv, root, folder, &inside, error, sizeof error);
+    if (rc == 0) {
+        snprintf(conf, sizeof conf, "%s" HWS_LINKER_CONF, root);
+        rc = strcmp(what, "on") == 0 ? switch_on(root, conf, inside, error, sizeof error)
+            : strcmp(what, "off") == 0 ? switch_off(root, conf, error, sizeof error)
+            : strcmp(what, "auto") == 0 ? switch_by_itself(root, conf, inside, error, sizeof error)
+            : status(root, conf, inside, error, sizeof error);
     }
-    if (strcmp(root, "/") == 0) {
-        root[0] = '\0';
-    }
-    if (hws_agent_libraries(folder, error, sizeof error) != 0) {
-        fprintf(stderr, "hawser libraries: %s\n", error);
-        return HWS_EXIT_PROBLEM;
-    }
-    char *inside = root[0] != '\0' && is_in(folder, root) ? folder + strlen(root) : folder;
-    snprintf(conf, sizeof conf, "%s" HWS_LINKER_CONF, root);
-    int rc = strcmp(what, "on") == 0 ? switch_on(root, conf, inside, error, sizeof error)
-        : strcmp(what, "off") == 0 ? switch_off(root, conf, error, sizeof error)
-        : strcmp(what, "auto") == 0 ? switch_by_itself(root, conf, inside, error, sizeof error)
-        : status(root, conf, inside, error, sizeof error);
     if (rc < 0) {
         fprintf(stderr, "hawser libraries: %s\n", error);
         return HWS_EXIT_PROBLEM;

@@ -14,4 +14,20 @@
  */
 int hws_linker_driver(const char *root, char path_p[HWS_MAX_PATH], char *error_p, size_t error_capacity);
 
+/*
+ * The linker loads libraries from a folder that it knows also into set-uid programs. So only root may be able to write
+ * it and all folders above it, up to the root folder. Returns 0, or -1 with a message.
+ */
+int hws_linker_check_owner(const char *root, const char *folder, char *error_p, size_t error_capacity);
+
+/* Replaces a file by this text, whole or not at all. Returns 0, or -1 with a message. */
+int hws_linker_replace(const char *path, const char *text, char *error_p, size_t error_capacity);
+
+/*
+ * Reads the command line WHAT [--root FOLDER]. root_p is a prefix of each path, folder_p the folder of the guest
+ * libraries, *inside_p the same folder as programs below the prefix name it. Returns 0, or -1 with a message.
+ */
+int hws_linker_root(int argc, char **argv, char root_p[HWS_MAX_PATH], char folder_p[HWS_MAX_PATH],
+                    const char **inside_p, char *error_p, size_t error_capacity);
+
 #endif

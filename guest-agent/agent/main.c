@@ -7,12 +7,13 @@
 static const char usage[] =
     "usage: hawser COMMAND [...]\n"
     "\n"
-    "  run PROGRAM [ARGUMENT...]   runs a CUDA program on the vGPU, whatever libraries its RPATH names\n"
+    "  run PROGRAM [ARGUMENT...]   runs a CUDA program on the vGPU, whatever its RPATH names or its runtime is\n"
     "  smi [-L] [-l SECONDS] [--json]\n"
     "                              shows the vGPU: its GPUs, memory, and the sessions on it\n"
     "  doctor [PROGRAM]            checks whether this machine, and a program, can use the vGPU\n"
     "  libraries on|off|auto|status\n"
     "                              sets whether all programs of this machine find Hawser's libraries (ld.so.conf)\n"
+    "  preload on|off|status       sets whether all programs redirect a static CUDA runtime at their start\n"
     "  setup [--print]             applies the hypervisor's settings of the vGPU; runs at each start of the machine\n"
     "  --version, --help\n"
     "\n"
@@ -35,6 +36,9 @@ int main(int argc, char **argv) {
     }
     if (strcmp(command, "libraries") == 0) {
         return hws_agent_linker(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "preload") == 0) {
+        return hws_agent_preload(argc - 1, argv + 1);
     }
     if (strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
         printf("hawser %s\n", HAWSER_VERSION);

@@ -146,4 +146,42 @@ expect 2 "$hawser" setup --nonsense
 expect 2 "$hawser" libraries
 expect 2 "$hawser" libraries sideways
 expect 1 "$hawser" libraries on --root /nonexistent
+expect 1 "$hawser" libraries on --nonsense
+# /etc/ld.so.preload: other entries stay, and the file goes with its last entry.
+expect 2 "$hawser" preload
+expect 2 "$hawser" preload sideways
+expect 1 "$hawser" preload on --root /nonexistent
+system=$work/system
+mkdir -p "$system/etc" "$system/usr/lib/hawser/guest"
+cp "$2"/libhawser-*.so "$2/libcuda.so.1" "$system/usr/lib/hawser/guest/"
+list=$system/etc/ld.so.preload
+preload() { env HAWSER_LIBRARY_DIR="$system/usr/lib/hawser/guest" "$hawser" preload "$@" --root "$system"; }
+if [ "$(id -u)" = 0 ]; then
+    chmod -R go-w "$system"
+    expect 1 preload status
+    expect 0 preload off
+    [ ! -e "$list" ] || fail "preload off has made a file"
+    expect 0 preload on
+    expect 0 preload on
+    [ "$(cat "$list")" = /usr/lib/hawser/guest/libhawser-preload.so ] || fail "preload on: $(cat "$list")"
+    expect 0 preload status
+    printf '/lib/one.so:/old/libhawser-preload.so /lib/two.so' >"$list"
+    expect 0 preload on
+    [ "$(cat "$list")" = "/lib/one.so:/lib/two.so
+/usr/lib/hawser/guest/libhawser-preload.so" ] || fail "other entries: $(cat "$list")"
+    expect 0 preload off
+    [ "$(cat "$list")" = /lib/one.so:/lib/two.so ] || fail "preload off: $(cat "$list")"
+    expect 1 preload status
+    echo /usr/lib/hawser/guest/libhawser-preload.so >"$list"
+    expect 0 preload off
+    [ ! -e "$list" ] || fail "an empty list is left"
+    chmod g+w "$system/usr/lib/hawser/guest"
+    expect 1 preload on
+    grep -q "must belong to root and be writable only by root" err || fail "a folder of others is taken: $(cat err)"
+    head -c 70000 /dev/zero >"$list"
+    expect 1 preload status
+    grep -q "has more than 65536 bytes" err || fail "a long list is read: $(cat err)"
+else
+    echo "hawser preload is tested as root only: skipped"
+fi
 echo "all right"

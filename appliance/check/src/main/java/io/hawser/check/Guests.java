@@ -46,11 +46,15 @@ final class Guests {
     /** The same with a token; null uses the way's own. */
     Started start(Way way, BrokerChild broker, String name, List<String> arguments, String token) {
         Path program = installation.program(name);
-        Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), name, way.label()));
+        Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), name.replace('/', '.'),
+            way.label()));
         Path out = base.resolveSibling(base.getFileName() + ".out");
         Path err = base.resolveSibling(base.getFileName() + ".err");
         Path statistics = base.resolveSibling(base.getFileName() + ".stats");
         List<String> command = new ArrayList<>();
+        if (way != Way.NATIVE && installation.isStatic(name)) {
+            command.addAll(List.of(installation.command().toString(), "run"));
+        }
         command.add(program.toString());
         command.addAll(arguments);
         Map<String, String> environment =
@@ -76,6 +80,7 @@ final class Guests {
         Map<String, String> environment = new HashMap<>(broker.guestVariables(way));
         environment.put("PATH", System.getenv().getOrDefault("PATH", "/usr/bin:/bin"));
         environment.put("LD_LIBRARY_PATH", installation.libraries().toString());
+        environment.put("HAWSER_LIBRARY_DIR", installation.libraries().toString());
         environment.put("HAWSER_STATS", statistics.toString());
         // The machine's configuration must not take part.
         environment.put("HAWSER_CONFIG", "/dev/null");

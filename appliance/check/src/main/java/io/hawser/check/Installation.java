@@ -11,17 +11,21 @@ import java.util.stream.Stream;
  *
  * @param launcher the program hawser-broker.
  * @param libraries folder of the guest libraries.
+ * @param command the guest's command.
  * @param programs folder of the test programs.
  */
-record Installation(Path launcher, Path libraries, Path programs) {
+record Installation(Path launcher, Path libraries, Path command, Path programs) {
     static final String BENCHMARK = "hawser_benchmark";
     /** Programs that other tests start; they do not check a result by themselves. */
-    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_cudart", BENCHMARK);
+    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_stripped", BENCHMARK);
+    /** Folder of the programs with the static CUDA runtime, inside the folder of all. */
+    private static final String STATIC = "static";
 
     /** The installation that the launcher script passes. @throws CheckException if a part is missing. */
     static Installation ofLauncher() {
-        Installation installation = new Installation(folder("launcher"), folder("guest"), folder("programs"));
-        for (Path needed : List.of(installation.launcher, installation.libraries.resolve("libcuda.so.1"),
+        Installation installation = new Installation(folder("launcher"), folder("guest"), folder("command"),
+            folder("programs"));
+        for (Path needed : List.of(installation.launcher, installation.command, installation.libraries.resolve("libcuda.so.1"),
             installation.program(BENCHMARK))) {
             if (!Files.exists(needed)) {
                 throw new CheckException("the installation is not complete: " + needed + " is missing");
@@ -42,13 +46,25 @@ record Installation(Path launcher, Path libraries, Path programs) {
         return programs.resolve(name);
     }
 
-    /** Names of all programs that check their own results, sorted. */
+    /** Whether a program has the static CUDA runtime; {@code hawser run} starts it as a guest. */
+    boolean isStatic(String name) {
+        return name.startsWith(STATIC + "/");
+    }
+
+    /** Names of all programs that check their own results, sorted; a static one's name contains its folder. */
     List<String> testPrograms() {
-        try (Stream<Path> files = Files.list(programs)) {
+        Path withStaticRuntime = programs.resolve(STATIC);
+        Stream<String> more = !Files.isDirectory(withStaticRuntime) ? Stream.of() // built without nvcc
+            : names(withStaticRuntime).stream().map(name -> STATIC + "/" + name);
+        return Stream.concat(names(programs).stream(), more).sorted().toList();
+    }
+
+    private static List<String> names(Path folder) {
+        try (Stream<Path> files = Files.list(folder)) {
             return files.filter(Files::isRegularFile).filter(Files::isExecutable)
-                .map(file -> file.getFileName().toString()).filter(name -> !HELPERS.contains(name)).sorted().toList();
+                .map(file -> file.getFileName().toString()).filter(name -> !HELPERS.contains(name)).toList();
         } catch (IOException e) {
-            throw new CheckException("the folder of the programs cannot be read: " + programs, e);
+            throw new CheckException("the folder of the programs cannot be read: " + folder, e);
         }
     }
 }

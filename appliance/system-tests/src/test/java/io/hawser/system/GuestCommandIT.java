@@ -22,7 +22,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** The guest's `hawser` command, over each carrier. */
 class GuestCommandIT {
-    private static final Path COMMAND = Chain.ROOT.resolve("guest-agent/interposer/target/bin/hawser");
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long LIMIT_S = 300;
     private static final long QUOTA = 64L << 20;
@@ -56,7 +55,7 @@ class GuestCommandIT {
 
     private static Ended run(Map<String, String> variables, String... arguments) throws IOException,
             InterruptedException {
-        List<String> command = new ArrayList<>(List.of(COMMAND.toString()));
+        List<String> command = new ArrayList<>(List.of(Chain.COMMAND.toString()));
         command.addAll(List.of(arguments));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         Map<String, String> environment = new HashMap<>(variables);
@@ -123,10 +122,16 @@ class GuestCommandIT {
         assertTrue(refused.out().contains("FAIL TCP: ") && refused.out().contains("token"), refused::toString);
         assertEquals(1, run(wrong, "smi").exit());
         if (Chain.cudaPrograms().contains("vector_add")) {
-            Ended made = run(Carrier.SHM.environment(broker), "doctor",
-                Chain.PROGRAMS.resolve("static_cudart").toString());
-            assertEquals(1, made.exit(), made::toString);
-            assertTrue(made.out().contains("link it with nvcc -cudart shared"), made::toString);
+            Ended stripped = run(Carrier.SHM.environment(broker), "doctor",
+                Chain.PROGRAMS.resolve("static_stripped").toString());
+            assertEquals(1, stripped.exit(), stripped::toString);
+            assertTrue(stripped.out().contains("link it with nvcc -cudart shared, or ask the vendor"),
+                stripped::toString);
+            Ended redirected = run(Carrier.SHM.environment(broker), "doctor",
+                Chain.STATIC_PROGRAMS.resolve("vector_add").toString());
+            assertEquals(0, redirected.exit(), redirected::toString);
+            assertTrue(redirected.out().contains("a CUDA 13 runtime is linked into it statically, with symbols"),
+                redirected::toString);
             Ended shared = run(Carrier.SHM.environment(broker), "doctor",
                 Chain.PROGRAMS.resolve("vector_add").toString());
             assertEquals(0, shared.exit(), shared::toString);

@@ -87,15 +87,26 @@ final class GuestProgram implements AutoCloseable {
 
     /** Starts a program with these variables and no others that concern Hawser or the loader. */
     static GuestProgram start(Map<String, String> variables, String name, String... arguments) throws IOException {
+        Map<String, String> environment = new HashMap<>(variables);
+        environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
+        List<String> command = new ArrayList<>(List.of(Chain.PROGRAMS.resolve(name).toString()));
+        command.addAll(List.of(arguments));
+        return start(environment, Path.of(name).getFileName().toString(), command);
+    }
+
+    /** Starts a program by {@code hawser run}. */
+    static GuestProgram startByCommand(BrokerProcess broker, Carrier carrier, Path program) throws IOException {
+        return start(carrier.environment(broker), program.getFileName().toString(),
+            List.of(Chain.COMMAND.toString(), "run", program.toString()));
+    }
+
+    private static GuestProgram start(Map<String, String> variables, String name, List<String> command)
+            throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path base = Chain.OUTPUT.resolve("%03d-%s".formatted(COUNT.incrementAndGet(), name));
-        List<String> command = new ArrayList<>();
-        command.add(Chain.PROGRAMS.resolve(name).toString());
-        command.addAll(List.of(arguments));
         ProcessBuilder builder = new ProcessBuilder(command);
         Map<String, String> environment = new HashMap<>(variables);
         environment.put("PATH", "/usr/bin:/bin");
-        environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
         // A loaded machine may take long to start a worker; tests with a silent broker set their own limit.
         environment.putIfAbsent("HAWSER_CONNECT_TIMEOUT_MS", "60000");
         // The machine's configuration must not take part.

@@ -65,20 +65,37 @@ class ProgramsIT {
     @TestFactory
     Stream<? extends DynamicNode> shouldRunCudaPrograms() {
         List<String> names = Chain.cudaPrograms();
-        if (names.isEmpty()) {
-            return Stream.of(DynamicTest.dynamicTest("programs built by nvcc",
-                () -> assumeFalse(true, "nvcc not found: the .cu programs were not built, so none was run")));
-        }
-        return overEachCarrier(names);
+        return names.isEmpty() ? withoutNvcc() : overEachCarrier(names);
+    }
+
+    /** The same programs with the static CUDA runtime, which {@code hawser run} redirects. */
+    @TestFactory
+    Stream<? extends DynamicNode> shouldRunStaticPrograms() {
+        List<String> names = Chain.cudaPrograms();
+        return names.isEmpty() ? withoutNvcc() : overEachCarrier(names, (carrier, name) ->
+            run(carrier, name, GuestProgram.startByCommand(broker, carrier, Chain.STATIC_PROGRAMS.resolve(name))));
+    }
+
+    private static Stream<DynamicTest> withoutNvcc() {
+        return Stream.of(DynamicTest.dynamicTest("programs built by nvcc",
+            () -> assumeFalse(true, "nvcc not found: the .cu programs were not built, so none was run")));
+    }
+
+    private interface Run {
+        void over(Carrier carrier, String name) throws Exception;
     }
 
     private static Stream<DynamicContainer> overEachCarrier(List<String> names) {
-        return Stream.of(Carrier.values()).map(carrier -> DynamicContainer.dynamicContainer(carrier.inStatistics(),
-            names.stream().map(name -> DynamicTest.dynamicTest(name, () -> run(carrier, name)))));
+        return overEachCarrier(names, (carrier, name) -> run(carrier, name, GuestProgram.start(broker, carrier, name)));
     }
 
-    private static void run(Carrier carrier, String name) throws Exception {
-        try (GuestProgram program = GuestProgram.start(broker, carrier, name)) {
+    private static Stream<DynamicContainer> overEachCarrier(List<String> names, Run run) {
+        return Stream.of(Carrier.values()).map(carrier -> DynamicContainer.dynamicContainer(carrier.inStatistics(),
+            names.stream().map(name -> DynamicTest.dynamicTest(name, () -> run.over(carrier, name)))));
+    }
+
+    private static void run(Carrier carrier, String name, GuestProgram started) throws Exception {
+        try (GuestProgram program = started) {
             GuestProgram.Result result = program.await();
             assumeTrue(result.exit() != UNSUPPORTED, result.out());
             result.assertPassed();
@@ -150,16 +167,24 @@ class ProgramsIT {
     }
 
     @Test
-    void shouldSayHowToRelinkAStaticRuntime() throws Exception {
-        assumeTrue(Files.exists(Chain.PROGRAMS.resolve("static_cudart")),
-            "nvcc not found: static_cudart was not built");
-        try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "static_cudart")) {
+    void shouldSayHowToStartAProgramWithAStaticRuntime() throws Exception {
+        assertLine("static/vector_add", "vector_add contains a statically linked CUDA runtime, and its calls to the GPU"
+            + " fail here: start it with `hawser run`");
+    }
+
+    @Test
+    void shouldSayHowToRelinkAStrippedProgram() throws Exception {
+        assertLine("static_stripped", "static_stripped contains a statically linked CUDA runtime");
+        assertLine("static_stripped", "link it with nvcc -cudart shared, or ask the vendor");
+    }
+
+    private static void assertLine(String name, String text) throws Exception {
+        assumeTrue(Files.exists(Chain.PROGRAMS.resolve(name)), () -> "nvcc not found: " + name + " was not built");
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, name)) {
             GuestProgram.Result result = program.await();
             assertEquals(1, result.exit(), result::toString);
             assertEquals(1, result.hawserLines().size(), result::toString);
-            String line = result.hawserLines().getFirst();
-            assertTrue(line.contains("static_cudart contains a statically linked CUDA runtime"), line);
-            assertTrue(line.contains("-cudart shared"), line);
+            assertTrue(result.hawserLines().getFirst().contains(text), result::toString);
         }
     }
 }
