@@ -3,7 +3,7 @@ _hawser() {
     local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run smi doctor libraries setup --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run smi doctor libraries preload setup --help --version" -- "$current")
         return
     fi
     case $command in
@@ -16,6 +16,7 @@ _hawser() {
             fi
             ;;
         libraries) mapfile -t COMPREPLY < <(compgen -W "on off auto status --root --help" -- "$current") ;;
+        preload) mapfile -t COMPREPLY < <(compgen -W "on off status --root --help" -- "$current") ;;
         setup) mapfile -t COMPREPLY < <(compgen -W "--print --wait --group --root --help" -- "$current") ;;
         doctor) mapfile -t COMPREPLY < <(compgen -c -A file -- "$current") ;;
     esac

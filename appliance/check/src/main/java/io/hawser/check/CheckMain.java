@@ -22,7 +22,7 @@ public final class CheckMain {
     /** The programs of a quick run, if installed: a few of each kind. */
     private static final List<String> QUICK = List.of("drv_vector_add", "drv_matrix_mul", "drv_streams_events",
         "drv_printf", "drv_large_copies", "drv_errors", "drv_mapped_memory", "vector_add", "reduction",
-        "streams_events", "pinned_copies", "device_printf", "managed_memory");
+        "streams_events", "pinned_copies", "device_printf", "managed_memory", "static/vector_add", "static/rdc");
 
     /** A signal is ending the process; further failures are its consequence. */
     private static volatile boolean ending;
