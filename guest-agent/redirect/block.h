@@ -1,9 +1,9 @@
 /*
  * Blocks of jumps near the code of a program. A block has a slot for each function of our runtime library; a redirected
- * function begins with a jump through its slot, so a call costs one jump,
- * as a call through a shared library's linkage table does. The first call through any slot loads
- * our library into the program's own namespace and fills the slots of all blocks. All objects within reach of a jump
- * share a block, and a block is never freed, because code of a closed object may still run at exit.
+ * function begins with a jump through its slot, so a call costs one jump, as a call through a shared library's linkage
+ * table does. The first call through any slot loads our library into the program's own namespace and fills the slots of
+ * all blocks. All objects within reach of a jump share a block, and a block is never freed, because code of a closed
+ * object may still run at exit.
  */
 #ifndef HWS_BLOCK_H
 #define HWS_BLOCK_H
