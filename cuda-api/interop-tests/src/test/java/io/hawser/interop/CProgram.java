@@ -55,7 +55,8 @@ final class CProgram implements AutoCloseable {
         return new CProgram(builder.start());
     }
 
-    private static void run(List<String> command) throws Exception {
+    /** Runs the compiler. */
+    static void run(List<String> command) throws Exception {
         Process gcc = new ProcessBuilder(command).redirectErrorStream(true).start();
         String output = new String(gcc.getInputStream().readAllBytes());
         if (!gcc.waitFor(120, TimeUnit.SECONDS) || gcc.exitValue() != 0) {

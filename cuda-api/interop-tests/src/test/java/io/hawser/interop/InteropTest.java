@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Every described function of the Driver API and of the test library "shapes", in both languages. */
 class InteropTest {
-    private static final Path SHAPES = Path.of(System.getProperty("hawser.root"),
+    static final Path SHAPES = Path.of(System.getProperty("hawser.root"),
             "cuda-api/generator/src/test/resources/shapes");
 
     @TempDir

@@ -30,8 +30,7 @@ final class JavaDriverEmitter {
         out.open("public interface %sDriver", library.javaName());
         for (ApiFunction function : library.travelling()) {
             if (function.backend()) {
-                out.line("/** C: {@code %s(%s)}. */", function.symbol(), function.params().stream()
-                        .map(p -> (p.type() + " " + p.name()).replace("* ", "*")).collect(Collectors.joining(", ")));
+                out.line("/** C: {@code %s}. */", prototype(function));
                 out.open("default int %s(%s)", function.symbol(), driverParameters(function));
                 out.line("return %s;", notSupported()).close().line();
             }
@@ -41,6 +40,11 @@ final class JavaDriverEmitter {
 
     private String notSupported() {
         return library.result() + "." + library.errors().notSupported();
+    }
+
+    static String prototype(ApiFunction function) {
+        return function.symbol() + "(" + function.params().stream()
+                .map(p -> (p.type() + " " + p.name()).replace("* ", "*")).collect(Collectors.joining(", ")) + ")";
     }
 
     static String driverParameters(ApiFunction function) {

@@ -6,6 +6,7 @@ import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.CType.Enumeration;
 import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Description;
+import io.hawser.cuda.generator.model.ForeignClass;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import java.io.IOException;
@@ -45,7 +46,11 @@ public final class JavaEmitters {
             }
             JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
             write(library.javaName() + "Driver", new JavaDriverEmitter(library).driver());
-            write(library.javaName() + "Foreign", new JavaForeignEmitter(library).emit());
+            JavaForeignEmitter foreign = new JavaForeignEmitter(library);
+            write(library.javaName() + "Foreign", foreign.driver());
+            for (ForeignClass type : library.foreignClasses()) {
+                write(type.name(), foreign.statics(type));
+            }
             write(library.javaName() + "Dispatcher", dispatch.dispatcher());
             for (Group group : library.groups()) {
                 if (group.travelling().isEmpty()) {

@@ -2,12 +2,18 @@ package io.hawser.cuda.generator.java;
 
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType;
+import io.hawser.cuda.generator.model.CType.Field;
+import io.hawser.cuda.generator.model.CType.Structure;
+import io.hawser.cuda.generator.model.ForeignClass;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/** Writes the implementation of the backend interface that calls the machine's own library. */
+/** Writes classes that call the machine's own library. */
 final class JavaForeignEmitter {
     private final Library library;
 
@@ -15,48 +21,71 @@ final class JavaForeignEmitter {
         this.library = library;
     }
 
-    Code emit() {
-        Code out = new Code();
+    /** The implementation of the backend interface; null for a library without backend methods. */
+    Code driver() {
         List<ApiFunction> functions = library.travelling().stream().filter(ApiFunction::backend).toList();
         if (functions.isEmpty()) {
             return null;
         }
-        out.line("package %s;", library.javaPackage()).line();
-        out.line("import io.hawser.cuda.backend.NativeLibrary;").line("import java.lang.foreign.Arena;")
-                .line("import java.lang.foreign.MemoryLayout;").line("import java.lang.foreign.MemorySegment;")
-                .line("import java.lang.foreign.ValueLayout;")
-                .line("import java.lang.invoke.MethodHandle;").line();
-        out.block("""
+        Code out = new Code();
+        open(out, functions, """
                 /**
                  * The functions of the backend interface, called in the machine's own library. A function that the
                  * library lacks returns "not supported". Any thread, as the library allows.
-                 */""");
-        String type = library.javaName() + "Foreign";
-        out.open("public class %s implements %sDriver", type, library.javaName());
-        out.line("private static final NativeLibrary LIBRARY = NativeLibrary.open(\"lib%s.so.1\");", library.name())
-                .line();
+                 */""", "class " + library.javaName() + "Foreign implements " + library.javaName() + "Driver");
+        out.open("private static MemorySegment orNull(MemorySegment segment)");
+        out.line("return segment == null ? MemorySegment.NULL : segment;").close().line();
+        for (ApiFunction function : functions) {
+            boolean texts = function.params().stream().anyMatch(JavaForeignEmitter::isText);
+            out.line("@Override");
+            out.open("public int %s(%s)", function.symbol(), JavaDriverEmitter.driverParameters(function));
+            call(out, function, texts ? "try (Arena arena = Arena.ofConfined())" : "try",
+                    JavaForeignEmitter::driverArgument);
+        }
+        return out.close();
+    }
+
+    /** A class of static methods with C's parameters. */
+    Code statics(ForeignClass type) {
+        Code out = new Code();
+        open(out, type.functions(), """
+                /**
+                 * Functions of the machine's own library, with C's names and parameters: handles and device pointers
+                 * are long, a structure by value and any pointer is a MemorySegment, for example MemorySegment.NULL. A
+                 * function that the library lacks returns "not supported". The class finds its functions when it is
+                 * first used. Any thread, as the library allows.
+                 */""", "final class " + type.name());
+        out.line("private %s() { }", type.name()).line();
+        for (ApiFunction function : type.functions()) {
+            out.line("/** C: {@code %s}. */", JavaDriverEmitter.prototype(function));
+            out.open("public static int %s(%s)", function.symbol(), function.params().stream()
+                    .map(p -> javaType(ctype(p)) + " " + p.name()).collect(Collectors.joining(", ")));
+            call(out, function, "try", Param::name);
+        }
+        return out.close();
+    }
+
+    private void open(Code out, List<ApiFunction> functions, String doc, String declaration) {
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("import io.hawser.cuda.backend.NativeLibrary;").line("import java.lang.foreign.*;")
+                .line("import java.lang.invoke.MethodHandle;").line();
+        out.block(doc).open("public " + declaration);
+        out.line("private static final NativeLibrary LIBRARY = NativeLibrary.open(\"%s\");", library.soname()).line();
         for (ApiFunction function : functions) {
             out.line("private static final MethodHandle %s = find(\"%s\"%s);", constant(function), function.symbol(),
-                    function.params().stream().map(p -> ", " + layout(p)).collect(Collectors.joining()));
+                    function.params().stream().map(p -> ", " + layout(ctype(p))).collect(Collectors.joining()));
         }
         out.line();
         out.open("private static MethodHandle find(String symbol, MemoryLayout... parameters)");
         out.line("return LIBRARY.find(symbol, %s.%s, parameters);", library.result(),
                 library.errors().notSupported());
         out.close().line();
-        out.open("private static MemorySegment orNull(MemorySegment segment)");
-        out.line("return segment == null ? MemorySegment.NULL : segment;").close().line();
-        functions.forEach(function -> method(out, function));
-        return out.close();
     }
 
-    private static void method(Code out, ApiFunction function) {
-        out.line("@Override");
-        out.open("public int %s(%s)", function.symbol(), JavaDriverEmitter.driverParameters(function));
-        boolean texts = function.params().stream().anyMatch(JavaForeignEmitter::isText);
-        out.open(texts ? "try (Arena arena = Arena.ofConfined())" : "try");
-        out.line("return (int) %s.invokeExact(%s);", constant(function), function.params().stream()
-                .map(JavaForeignEmitter::argument).collect(Collectors.joining(", ")));
+    private static void call(Code out, ApiFunction function, String block, Function<Param, String> argument) {
+        out.open(block);
+        out.line("return (int) %s.invokeExact(%s);", constant(function), function.params().stream().map(argument)
+                .collect(Collectors.joining(", ")));
         out.close("} catch (Throwable e) {");
         out.line("    throw NativeLibrary.unexpected(e);");
         out.line("}");
@@ -67,24 +96,60 @@ final class JavaForeignEmitter {
         return JavaDriverEmitter.driverType(param).equals("String");
     }
 
-    private static String argument(Param param) {
+    private static String driverArgument(Param param) {
         return switch (JavaDriverEmitter.driverType(param)) {
             case "MemorySegment" -> "orNull(" + param.name() + ")";
-            case "String" -> param.name() + " == null ? MemorySegment.NULL : arena.allocateFrom(" + param.name() + ")";
+            // The cast gives invokeExact the type; without it the argument's type is Object.
+            case "String" -> String.format("(MemorySegment) (%1$s == null ? MemorySegment.NULL : "
+                    + "arena.allocateFrom(%1$s))", param.name());
             default -> param.name();
         };
     }
 
-    private static String layout(Param param) {
-        return switch (JavaDriverEmitter.driverType(param)) {
-            case "MemorySegment", "String" -> "ValueLayout.ADDRESS";
-            case "long" -> "ValueLayout.JAVA_LONG";
-            case "int" -> "ValueLayout.JAVA_INT";
-            case "short" -> "ValueLayout.JAVA_SHORT";
-            case "byte" -> "ValueLayout.JAVA_BYTE";
-            case "float" -> "ValueLayout.JAVA_FLOAT";
-            default -> "ValueLayout.JAVA_DOUBLE";
+    /** C's type of a parameter; a pointer where the content of a descriptor travels. */
+    private CType ctype(Param param) {
+        return library.types().find(param.conversion() == null ? param.type() : "void *");
+    }
+
+    private static String javaType(CType type) {
+        return switch (type) {
+            case CType.Handle ignored -> "long";
+            case CType.Pointer ignored -> "MemorySegment";
+            case Structure ignored -> "MemorySegment";
+            default -> JavaTypes.number(type);
         };
+    }
+
+    private static String layout(CType type) {
+        return switch (type) {
+            case CType.Handle ignored -> "ValueLayout.JAVA_LONG";
+            case CType.Pointer ignored -> "ValueLayout.ADDRESS";
+            case Structure structure -> layout(structure);
+            default -> JavaTypes.layout(type);
+        };
+    }
+
+    private static String layout(Structure structure) {
+        List<String> members = new ArrayList<>();
+        int end = 0;
+        for (Field field : structure.fields()) {
+            pad(members, field.offset() - end);
+            String element = layout(field.type());
+            members.add(field.elements() == 0 ? element
+                    : "MemoryLayout.sequenceLayout(" + field.elements() + ", " + element + ")");
+            end = Math.max(end, field.offset() + field.size());
+        }
+        if (end < structure.size()) {
+            pad(members, structure.union() ? structure.size() : structure.size() - end);
+        }
+        return (structure.union() ? "MemoryLayout.unionLayout(" : "MemoryLayout.structLayout(")
+                + String.join(", ", members) + ")";
+    }
+
+    private static void pad(List<String> members, int bytes) {
+        if (bytes > 0) {
+            members.add("MemoryLayout.paddingLayout(" + bytes + ")");
+        }
     }
 
     private static String constant(ApiFunction function) {

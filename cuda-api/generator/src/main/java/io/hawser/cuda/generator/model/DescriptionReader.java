@@ -10,6 +10,7 @@ import io.hawser.cuda.generator.yaml.LibraryYaml;
 import io.hawser.cuda.generator.yaml.TypesYaml;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -60,9 +61,33 @@ public final class DescriptionReader {
                     .forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
                             e.getValue().isNull() ? null : e.getValue().asText())));
         }
-        return new Library(yaml.library(), yaml.number(), yaml.javaName(),
+        return new Library(yaml.library(), yaml.number(), yaml.soname(), yaml.javaName(),
                 yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
-                yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported);
+                yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported,
+                foreignClasses(folder, yaml.foreign(), groups));
+    }
+
+    private List<ForeignClass> foreignClasses(String folder, String file, List<Group> groups) throws IOException {
+        if (file == null) {
+            return List.of();
+        }
+        Map<String, ApiFunction> unlisted = new HashMap<>();
+        groups.forEach(group -> group.only(ApiFunction::exported).forEach(f -> unlisted.put(f.symbol(), f)));
+        List<ForeignClass> classes = new ArrayList<>();
+        for (Map.Entry<String, JsonNode> entry : source.read(folder + "/" + file + ".yaml", JsonNode.class)
+                .properties()) {
+            List<ApiFunction> functions = new ArrayList<>();
+            for (JsonNode symbol : entry.getValue()) {
+                ApiFunction function = unlisted.remove(symbol.asText());
+                if (function == null) {
+                    throw new DescriptionException(symbol.asText() + ": a foreign class lists exported functions of its"
+                            + " library, each once: class=" + entry.getKey());
+                }
+                functions.add(function);
+            }
+            classes.add(new ForeignClass(entry.getKey(), functions));
+        }
+        return classes;
     }
 
     private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml) {

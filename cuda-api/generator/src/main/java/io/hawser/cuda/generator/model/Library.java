@@ -10,6 +10,7 @@ import java.util.Map;
  *
  * @param name lower case: part of C file names.
  * @param number upper half of its opcodes.
+ * @param soname file of the machine's own library, as the loader finds it.
  * @param javaName prefix of class names.
  * @param javaPackage package of its classes.
  * @param uses the library whose types it uses; null for none.
@@ -19,10 +20,12 @@ import java.util.Map;
  * @param types its types.
  * @param groups its functions.
  * @param unsupported exports without a description, each with the first version that has it (0: unknown).
+ * @param foreignClasses classes of functions that the worker calls in the machine's own library, beside the backend
+ *     interface.
  */
-public record Library(String name, int number, String javaName, String javaPackage, Library uses, String result,
-        Errors errors, String guestHeader, TypeTable types, List<Group> groups,
-        Map<String, Integer> unsupported) {
+public record Library(String name, int number, String soname, String javaName, String javaPackage, Library uses,
+        String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
+        Map<String, Integer> unsupported, List<ForeignClass> foreignClasses) {
 
     /** All functions. */
     public List<ApiFunction> functions() {

@@ -1,5 +1,6 @@
 package io.hawser.cuda.generator.yaml;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import java.util.List;
 
 /**
@@ -8,6 +9,7 @@ import java.util.List;
  * @param library name, lower case: the folder, and part of C file names.
  * @param number upper half of its opcodes.
  * @param uses an earlier library whose types this one uses; null for none.
+ * @param soname file of the machine's own library, as the loader finds it.
  * @param javaName prefix of Java class names.
  * @param javaPackage package of its Java classes; null for {@code io.hawser.cuda.generated}.
  * @param result its result type.
@@ -16,10 +18,11 @@ import java.util.List;
  * @param types files of types.
  * @param groups files of functions.
  * @param unsupported file of exports without a description; null for none.
+ * @param foreign file of the classes of functions that the worker calls in the machine's own library; null for none.
  */
-public record LibraryYaml(String library, int number, String uses, String javaName, String javaPackage,
-        String result, Errors errors, String guestHeader, List<String> types, List<String> groups,
-        String unsupported) {
+public record LibraryYaml(String library, int number, String uses, @JsonProperty(required = true) String soname,
+        String javaName, String javaPackage, String result, Errors errors, String guestHeader, List<String> types,
+        List<String> groups, String unsupported, String foreign) {
 
     /**
      * Enumerators of the result type.

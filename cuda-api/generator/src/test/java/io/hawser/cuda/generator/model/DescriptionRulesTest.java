@@ -42,10 +42,12 @@ class DescriptionRulesTest {
         Files.createDirectory(folder.resolve("toy"));
         Files.writeString(folder.resolve("libraries.yaml"), "libraries: [cuda, toy]");
         Files.writeString(folder.resolve("toy/library.yaml"), """
-                { library: toy, number: 99, uses: cuda, javaName: Toy, result: CUresult, guestHeader: toy.h,
+                { library: toy, number: 99, uses: cuda, soname: libtoy.so, javaName: Toy, result: CUresult,
+                  guestHeader: toy.h,
                   errors: { invalidValue: A, invalidHandle: B, outOfMemory: C, notSupported: D },
-                  types: [], groups: [toy] }
+                  types: [], groups: [toy], foreign: foreign }
                 """);
+        writeForeign("ToyNative: [toyCall]");
     }
 
     @Test
@@ -113,6 +115,33 @@ class DescriptionRulesTest {
     void shouldRefuseFunctionThatIsDescribedTwice() {
         String twice = FUNCTION + FUNCTION.substring(FUNCTION.indexOf("  - symbol")).replace("0x0001", "0x0002");
         assertThrows(DescriptionException.class, () -> read(twice));
+    }
+
+    @Test
+    void shouldListForeignFunctionsByClass() throws IOException {
+        Library toy = read(FUNCTION).library("toy");
+        assertEquals(List.of(new ForeignClass("ToyNative", toy.functions())), toy.foreignClasses());
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "ToyNative: [toyCall, toyMissing]|toyMissing",
+        "ToyNative: [hwsToy]|hwsToy",
+        "ToyNative: [cuInit]|cuInit",
+        "ToyNative: [toyCall, toyCall]|toyCall",
+        "{ ToyNative: [toyCall], OtherNative: [toyCall] }|toyCall",
+    })
+    void shouldRefuseForeignClassThatListsOtherFunctions(String classes, String symbol) throws IOException {
+        writeForeign(classes);
+        String functions = FUNCTION + FUNCTION.substring(FUNCTION.indexOf("  - symbol")).replace("toyCall", "hwsToy")
+            .replace("0x0001", "0x0002");
+        Exception e = assertThrows(DescriptionException.class, () -> read(functions));
+        assertTrue(e.getMessage().startsWith(symbol + ": a foreign class lists exported functions of its library"),
+            e.getMessage());
+    }
+
+    private void writeForeign(String classes) throws IOException {
+        Files.writeString(folder.resolve("toy/foreign.yaml"), classes);
     }
 
     private Description read(String functions) throws IOException {
