@@ -20,6 +20,11 @@ class GoldenTest {
         shouldEqualGolden("ShapesNative", "java", "io/hawser/cuda/generated/shapes/ShapesNative.java");
     }
 
+    @Test
+    void shouldWritePrototypeOfEachExportedFunction() throws IOException {
+        shouldEqualGolden("hws_shapes_functions.h", "c", "hws_shapes_functions.h");
+    }
+
     private void shouldEqualGolden(String golden, String language, String file) throws IOException {
         Main.main(new String[] {"--language", language, "--library", "shapes", "--out", folder.toString(),
             "--description", RESOURCES.resolve("shapes").toString()});

@@ -41,11 +41,11 @@ class MainTest {
     void shouldGiveEveryFunctionAStubADeclarationOrAnUnsupportedOne() throws IOException {
         generate("c");
         Library library = new DescriptionReader(Source.classPath()).read().library("cuda");
-        String types = Files.readString(folder.resolve("hws_cuda_types.h"));
+        String functions = Files.readString(folder.resolve("hws_cuda_functions.h"));
         String procs = Files.readString(folder.resolve("hws_cuda_procs.inc"));
         for (ApiFunction function : library.functions()) {
             if (function.exported()) {
-                assertTrue(types.contains("CUresult " + function.symbol() + "("), function.symbol());
+                assertTrue(functions.contains("CUresult " + function.symbol() + "("), function.symbol());
                 assertTrue(procs.contains(", " + function.symbol() + ")"), function.symbol());
             }
         }

@@ -25,6 +25,7 @@ public final class CEmitters {
             String prefix = "hws_" + library.name() + "_";
             CTablesEmitter tables = new CTablesEmitter(library);
             files.write(prefix + "types.h", new CTypesEmitter().emit(library));
+            files.write(prefix + "functions.h", CTypesEmitter.functions(library));
             files.write(prefix + "opcodes.h", tables.opcodes());
             files.write(prefix + "results.inc", tables.results());
             files.write(prefix + "procs.inc", tables.procs());

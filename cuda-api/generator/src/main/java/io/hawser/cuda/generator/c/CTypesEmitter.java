@@ -13,8 +13,8 @@ import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.TypeTable;
 
 /**
- * Writes {@code hws_<library>_types.h}: the library's types and prototypes. The guest's code then needs no NVIDIA
- * header.
+ * Writes {@code hws_<library>_types.h}, the library's types, and {@code hws_<library>_functions.h}, its prototypes,
+ * which the first includes. The guest's code then needs no NVIDIA header.
  */
 final class CTypesEmitter {
     private final Code out = new Code();
@@ -44,7 +44,7 @@ final class CTypesEmitter {
         types.all(Structure.class).forEach(this::structure);
         out.line();
         types.aliases().forEach((name, type) -> out.line("typedef %s %s;", type, name));
-        prototypes(library);
+        out.line().line("#include \"hws_%s_functions.h\"", library.name());
         out.line().line("#endif");
         return out;
     }
@@ -97,8 +97,13 @@ final class CTypesEmitter {
         }
     }
 
-    private void prototypes(Library library) {
-        out.line().line("/* The exported functions. */");
+    /** Writes {@code hws_<library>_functions.h}, one function a line. */
+    static Code functions(Library library) {
+        Code out = new Code();
+        String guard = "HWS_" + library.upperName() + "_FUNCTIONS_H";
+        out.line("#ifndef %s", guard).line("#define %s", guard).line();
+        out.line("/* The exported functions. Their types come first: hws_%s_types.h or the library's own header. */",
+                library.name());
         for (ApiFunction function : library.functions()) {
             if (function.exported()) {
                 for (String suffix : CNames.suffixes(function)) {
@@ -107,6 +112,7 @@ final class CTypesEmitter {
                 }
             }
         }
+        return out.line().line("#endif");
     }
 
     static String spaced(String type) {
