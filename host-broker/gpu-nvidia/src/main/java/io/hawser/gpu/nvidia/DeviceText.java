@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -78,14 +79,14 @@ final class DeviceText {
     /** Forwards the output of the work before an event that has been reached. Any thread. */
     void flush(long event) {
         if (inUse) {
-            forward(() -> Driver.cuEventSynchronize(event));
+            forward(() -> CudaNative.cuEventSynchronize(event));
         }
     }
 
     /** Forwards the output of the work of an idle stream of the current context. Any thread. */
     void flushStream(long stream) {
         if (inUse) {
-            forward(() -> Driver.cuStreamSynchronize(stream));
+            forward(() -> CudaNative.cuStreamSynchronize(stream));
         }
     }
 

@@ -1,5 +1,7 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CudaNative;
+
 /** Events of the driver. */
 final class DriverEvents implements Markers.Events {
     private static final int CU_EVENT_DISABLE_TIMING = 2; // cuda.h
@@ -12,12 +14,12 @@ final class DriverEvents implements Markers.Events {
 
     @Override
     public long create() {
-        return Natives.created(out -> Driver.cuEventCreate(out, CU_EVENT_DISABLE_TIMING));
+        return Natives.created(out -> CudaNative.cuEventCreate(out, CU_EVENT_DISABLE_TIMING));
     }
 
     @Override
     public int query(long event) {
-        return Driver.cuEventQuery(event);
+        return CudaNative.cuEventQuery(event);
     }
 
     @Override

@@ -1,5 +1,7 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CudaNative;
+
 /** Streams of the driver. */
 final class DriverStreams implements Watches.Streams {
     private final DeviceText text;
@@ -10,7 +12,7 @@ final class DriverStreams implements Watches.Streams {
 
     @Override
     public int query(long stream) {
-        return Driver.cuStreamQuery(stream);
+        return CudaNative.cuStreamQuery(stream);
     }
 
     @Override

@@ -10,6 +10,7 @@ import io.hawser.cuda.generated.CUgraphExecUpdateResultInfo;
 import io.hawser.cuda.generated.CUlaunchAttribute;
 import io.hawser.cuda.generated.CUmemLocation;
 import io.hawser.cuda.generated.CUmemPoolProps;
+import io.hawser.cuda.generated.CudaGraphNative;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -74,12 +75,12 @@ final class Graphs implements GraphBackend {
 
     @Override
     public int create(MemorySegment out) {
-        return GraphDriver.cuGraphCreate(out, 0);
+        return CudaGraphNative.cuGraphCreate(out, 0);
     }
 
     @Override
     public int destroy(long graph) {
-        return GraphDriver.cuGraphDestroy(graph);
+        return CudaGraphNative.cuGraphDestroy(graph);
     }
 
     private static MemorySegment list(Arena arena, long[] handles) {
@@ -93,21 +94,21 @@ final class Graphs implements GraphBackend {
             int count = dependencies.length;
             return switch (node) {
                 case GraphNode.Kernel kernel -> addKernel(arena, graph, before, count, kernel, out);
-                case GraphNode.Copy copy -> GraphDriver.cuGraphAddMemcpyNode(out, graph, before, count,
+                case GraphNode.Copy copy -> CudaGraphNative.cuGraphAddMemcpyNode(out, graph, before, count,
                     GraphParams.copy(arena, copy), context.getAsLong());
-                case GraphNode.Fill fill -> GraphDriver.cuGraphAddMemsetNode(out, graph, before, count,
+                case GraphNode.Fill fill -> CudaGraphNative.cuGraphAddMemsetNode(out, graph, before, count,
                     GraphParams.fill(arena, fill), context.getAsLong());
-                case GraphNode.Host host -> GraphDriver.cuGraphAddHostNode(out, graph, before, count,
+                case GraphNode.Host host -> CudaGraphNative.cuGraphAddHostNode(out, graph, before, count,
                     GraphParams.host(arena, entry, host));
-                case GraphNode.Empty empty -> GraphDriver.cuGraphAddEmptyNode(out, graph, before, count);
+                case GraphNode.Empty empty -> CudaGraphNative.cuGraphAddEmptyNode(out, graph, before, count);
                 // Moved, not copied, so that the nodes of the child graph keep their handles.
-                case GraphNode.Child child -> GraphDriver.cuGraphAddNode_v2(out, graph, before, MemorySegment.NULL,
+                case GraphNode.Child child -> CudaGraphNative.cuGraphAddNode_v2(out, graph, before, MemorySegment.NULL,
                     count, GraphParams.movedChild(arena, child));
-                case GraphNode.EventRecord record -> GraphDriver.cuGraphAddEventRecordNode(out, graph, before, count,
-                    record.event());
-                case GraphNode.EventWait wait -> GraphDriver.cuGraphAddEventWaitNode(out, graph, before, count,
+                case GraphNode.EventRecord record -> CudaGraphNative.cuGraphAddEventRecordNode(out, graph, before,
+                    count, record.event());
+                case GraphNode.EventWait wait -> CudaGraphNative.cuGraphAddEventWaitNode(out, graph, before, count,
                     wait.event());
-                case GraphNode.Free free -> GraphDriver.cuGraphAddMemFreeNode(out, graph, before, count,
+                case GraphNode.Free free -> CudaGraphNative.cuGraphAddMemFreeNode(out, graph, before, count,
                     free.address());
             };
         }
@@ -115,7 +116,7 @@ final class Graphs implements GraphBackend {
 
     private int addKernel(Arena arena, long graph, MemorySegment before, int count, GraphNode.Kernel kernel,
             MemorySegment out) {
-        int result = GraphDriver.cuGraphAddKernelNode_v2(out, graph, before, count,
+        int result = CudaGraphNative.cuGraphAddKernelNode_v2(out, graph, before, count,
             kernel(arena, kernel));
         if (result != 0) {
             return result;
@@ -123,7 +124,7 @@ final class Graphs implements GraphBackend {
         long node = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
         result = setAttributes(arena, node, kernel);
         if (result != 0) {
-            GraphDriver.cuGraphDestroyNode(node);
+            CudaGraphNative.cuGraphDestroyNode(node);
         }
         return result;
     }
@@ -138,7 +139,7 @@ final class Graphs implements GraphBackend {
             MemorySegment value = arena.allocate(CUlaunchAttribute.BYTES - CUlaunchAttribute.VALUE_OFFSET, Long.BYTES);
             value.copyFrom(attributes.asSlice(at + CUlaunchAttribute.VALUE_OFFSET, value.byteSize()));
             int id = attributes.get(ValueLayout.JAVA_INT_UNALIGNED, at + CUlaunchAttribute.ID_OFFSET);
-            int result = id == 0 ? 0 : GraphDriver.cuGraphKernelNodeSetAttribute(node, id, value);
+            int result = id == 0 ? 0 : CudaGraphNative.cuGraphKernelNodeSetAttribute(node, id, value);
             if (result != 0) {
                 return result;
             }
@@ -148,7 +149,7 @@ final class Graphs implements GraphBackend {
         }
         MemorySegment one = arena.allocate(CUlaunchAttribute.BYTES - CUlaunchAttribute.VALUE_OFFSET, Long.BYTES);
         one.set(ValueLayout.JAVA_INT, 0, 1);
-        return GraphDriver.cuGraphKernelNodeSetAttribute(node, COOPERATIVE, one);
+        return CudaGraphNative.cuGraphKernelNodeSetAttribute(node, COOPERATIVE, one);
     }
 
     @Override
@@ -161,7 +162,7 @@ final class Graphs implements GraphBackend {
                 LOCATION_DEVICE);
             props.set(ValueLayout.JAVA_INT, CUmemPoolProps.LOCATION_OFFSET + CUmemLocation.ID_OFFSET, device);
             params.set(ValueLayout.JAVA_LONG, CUDA_MEM_ALLOC_NODE_PARAMS.BYTESIZE_OFFSET, bytes);
-            int result = GraphDriver.cuGraphAddMemAllocNode(out, graph, list(arena, dependencies),
+            int result = CudaGraphNative.cuGraphAddMemAllocNode(out, graph, list(arena, dependencies),
                 dependencies.length, params);
             if (result == 0) {
                 out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES,
@@ -176,18 +177,19 @@ final class Graphs implements GraphBackend {
         try (Arena arena = Arena.ofConfined()) {
             return switch (parameters) {
                 case GraphNode.Kernel kernel -> {
-                    int result = GraphDriver.cuGraphKernelNodeSetParams_v2(node,
+                    int result = CudaGraphNative.cuGraphKernelNodeSetParams_v2(node,
                         kernel(arena, kernel));
                     yield result != 0 ? result : setAttributes(arena, node, kernel);
                 }
-                case GraphNode.Copy copy -> GraphDriver.cuGraphMemcpyNodeSetParams(node,
+                case GraphNode.Copy copy -> CudaGraphNative.cuGraphMemcpyNodeSetParams(node,
                     GraphParams.copy(arena, copy));
-                case GraphNode.Fill fill -> GraphDriver.cuGraphMemsetNodeSetParams(node,
+                case GraphNode.Fill fill -> CudaGraphNative.cuGraphMemsetNodeSetParams(node,
                     GraphParams.fill(arena, fill));
-                case GraphNode.Host host -> GraphDriver.cuGraphHostNodeSetParams(node,
+                case GraphNode.Host host -> CudaGraphNative.cuGraphHostNodeSetParams(node,
                     GraphParams.host(arena, entry, host));
-                case GraphNode.EventRecord record -> GraphDriver.cuGraphEventRecordNodeSetEvent(node, record.event());
-                case GraphNode.EventWait wait -> GraphDriver.cuGraphEventWaitNodeSetEvent(node, wait.event());
+                case GraphNode.EventRecord record ->
+                    CudaGraphNative.cuGraphEventRecordNodeSetEvent(node, record.event());
+                case GraphNode.EventWait wait -> CudaGraphNative.cuGraphEventWaitNodeSetEvent(node, wait.event());
                 case GraphNode.Empty empty -> 0;
                 case GraphNode.Child child -> CUDA_ERROR_INVALID_VALUE;
                 case GraphNode.Free free -> CUDA_ERROR_INVALID_VALUE;
@@ -198,7 +200,7 @@ final class Graphs implements GraphBackend {
     @Override
     public int addEdges(long graph, long[] from, long[] to, MemorySegment edgeData) {
         try (Arena arena = Arena.ofConfined()) {
-            return GraphDriver.cuGraphAddDependencies_v2(graph, list(arena, from), list(arena, to),
+            return CudaGraphNative.cuGraphAddDependencies_v2(graph, list(arena, from), list(arena, to),
                 GraphParams.owned(arena, edgeData), from.length);
         }
     }
@@ -206,14 +208,14 @@ final class Graphs implements GraphBackend {
     @Override
     public int removeEdges(long graph, long[] from, long[] to, MemorySegment edgeData) {
         try (Arena arena = Arena.ofConfined()) {
-            return GraphDriver.cuGraphRemoveDependencies_v2(graph, list(arena, from), list(arena, to),
+            return CudaGraphNative.cuGraphRemoveDependencies_v2(graph, list(arena, from), list(arena, to),
                 GraphParams.owned(arena, edgeData), from.length);
         }
     }
 
     @Override
     public int removeNode(long node) {
-        return GraphDriver.cuGraphDestroyNode(node);
+        return CudaGraphNative.cuGraphDestroyNode(node);
     }
 
     @Override
@@ -221,7 +223,7 @@ final class Graphs implements GraphBackend {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment params = arena.allocate(CUDA_GRAPH_INSTANTIATE_PARAMS.BYTES, Long.BYTES);
             params.set(ValueLayout.JAVA_LONG, CUDA_GRAPH_INSTANTIATE_PARAMS.FLAGS_OFFSET, flags);
-            int result = GraphDriver.cuGraphInstantiateWithParams(out, graph, params);
+            int result = CudaGraphNative.cuGraphInstantiateWithParams(out, graph, params);
             out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES,
                 params.get(ValueLayout.JAVA_LONG, CUDA_GRAPH_INSTANTIATE_PARAMS.H_ERR_NODE_OUT_OFFSET));
             out.set(ValueLayout.JAVA_INT_UNALIGNED, 2L * Long.BYTES,
@@ -232,26 +234,26 @@ final class Graphs implements GraphBackend {
 
     @Override
     public int destroyExec(long exec) {
-        return GraphDriver.cuGraphExecDestroy(exec);
+        return CudaGraphNative.cuGraphExecDestroy(exec);
     }
 
     @Override
     public int setInExec(long exec, long node, GraphNode parameters) {
         try (Arena arena = Arena.ofConfined()) {
             return switch (parameters) {
-                case GraphNode.Kernel kernel -> GraphDriver.cuGraphExecKernelNodeSetParams_v2(exec, node,
+                case GraphNode.Kernel kernel -> CudaGraphNative.cuGraphExecKernelNodeSetParams_v2(exec, node,
                     kernel(arena, kernel));
-                case GraphNode.Copy copy -> GraphDriver.cuGraphExecMemcpyNodeSetParams(exec, node,
+                case GraphNode.Copy copy -> CudaGraphNative.cuGraphExecMemcpyNodeSetParams(exec, node,
                     GraphParams.copy(arena, copy), context.getAsLong());
-                case GraphNode.Fill fill -> GraphDriver.cuGraphExecMemsetNodeSetParams(exec, node,
+                case GraphNode.Fill fill -> CudaGraphNative.cuGraphExecMemsetNodeSetParams(exec, node,
                     GraphParams.fill(arena, fill), context.getAsLong());
-                case GraphNode.Host host -> GraphDriver.cuGraphExecHostNodeSetParams(exec, node,
+                case GraphNode.Host host -> CudaGraphNative.cuGraphExecHostNodeSetParams(exec, node,
                     GraphParams.host(arena, entry, host));
-                case GraphNode.Child child -> GraphDriver.cuGraphExecChildGraphNodeSetParams(exec, node,
+                case GraphNode.Child child -> CudaGraphNative.cuGraphExecChildGraphNodeSetParams(exec, node,
                     child.graph());
-                case GraphNode.EventRecord record -> GraphDriver.cuGraphExecEventRecordNodeSetEvent(exec, node,
+                case GraphNode.EventRecord record -> CudaGraphNative.cuGraphExecEventRecordNodeSetEvent(exec, node,
                     record.event());
-                case GraphNode.EventWait wait -> GraphDriver.cuGraphExecEventWaitNodeSetEvent(exec, node,
+                case GraphNode.EventWait wait -> CudaGraphNative.cuGraphExecEventWaitNodeSetEvent(exec, node,
                     wait.event());
                 case GraphNode.Empty empty -> 0;
                 case GraphNode.Free free -> CUDA_ERROR_INVALID_VALUE;
@@ -263,7 +265,7 @@ final class Graphs implements GraphBackend {
     public int update(long exec, long graph, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment info = arena.allocate(CUgraphExecUpdateResultInfo.BYTES, Long.BYTES);
-            int result = GraphDriver.cuGraphExecUpdate_v2(exec, graph, info);
+            int result = CudaGraphNative.cuGraphExecUpdate_v2(exec, graph, info);
             out.set(ValueLayout.JAVA_INT_UNALIGNED, 0,
                 info.get(ValueLayout.JAVA_INT, CUgraphExecUpdateResultInfo.RESULT_OFFSET));
             out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES,
@@ -276,33 +278,33 @@ final class Graphs implements GraphBackend {
 
     @Override
     public int enable(long exec, long node, boolean isEnabled) {
-        return GraphDriver.cuGraphNodeSetEnabled(exec, node, isEnabled ? 1 : 0);
+        return CudaGraphNative.cuGraphNodeSetEnabled(exec, node, isEnabled ? 1 : 0);
     }
 
     @Override
     public int launch(long exec, long stream) {
-        return GraphDriver.cuGraphLaunch(exec, stream);
+        return CudaGraphNative.cuGraphLaunch(exec, stream);
     }
 
     @Override
     public int upload(long exec, long stream) {
-        return GraphDriver.cuGraphUpload(exec, stream);
+        return CudaGraphNative.cuGraphUpload(exec, stream);
     }
 
     @Override
     public int trim(int device) {
-        return GraphDriver.cuDeviceGraphMemTrim(device);
+        return CudaGraphNative.cuDeviceGraphMemTrim(device);
     }
 
     @Override
     public int memoryAttribute(int device, int attribute, MemorySegment out) {
-        return GraphDriver.cuDeviceGetGraphMemAttribute(device, attribute, out);
+        return CudaGraphNative.cuDeviceGetGraphMemAttribute(device, attribute, out);
     }
 
     @Override
     public int setMemoryAttribute(int device, int attribute, long value) {
         try (Arena arena = Arena.ofConfined()) {
-            return GraphDriver.cuDeviceSetGraphMemAttribute(device, attribute,
+            return CudaGraphNative.cuDeviceSetGraphMemAttribute(device, attribute,
                 arena.allocateFrom(ValueLayout.JAVA_LONG, value));
         }
     }

@@ -1,5 +1,6 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -39,7 +40,7 @@ final class HostFunctions {
     int issue(long stream, Runnable function) {
         long id = next.getAndIncrement();
         waiting.put(id, function);
-        int result = Driver.cuLaunchHostFunc(stream, entry, id);
+        int result = CudaNative.cuLaunchHostFunc(stream, entry, MemorySegment.ofAddress(id));
         if (result != 0) {
             waiting.remove(id);
         }

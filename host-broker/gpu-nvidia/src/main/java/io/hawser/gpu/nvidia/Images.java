@@ -2,6 +2,7 @@ package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -28,7 +29,7 @@ final class Images {
     /** Unloads a module from {@link #load}. */
     int unload(long module) {
         Long library = libraries.remove(module);
-        return library == null ? Driver.cuModuleUnload(module) : Driver.cuLibraryUnload(library);
+        return library == null ? CudaNative.cuModuleUnload(module) : CudaNative.cuLibraryUnload(library);
     }
 
     int load(MemorySegment image, MemorySegment out, StringBuilder log) {
@@ -52,9 +53,9 @@ final class Images {
                 return linked(readable, out);
             }
             int result = library
-                ? Driver.cuLibraryLoadData(out, readable, options, values, JIT_OPTIONS.length, MemorySegment.NULL,
+                ? CudaNative.cuLibraryLoadData(out, readable, options, values, JIT_OPTIONS.length, MemorySegment.NULL,
                     MemorySegment.NULL, 0)
-                : Driver.cuModuleLoadDataEx(out, readable, JIT_OPTIONS.length, options, values);
+                : CudaNative.cuModuleLoadDataEx(out, readable, JIT_OPTIONS.length, options, values);
             log.append(text(info)).append(text(error));
             return result;
         }
@@ -65,16 +66,16 @@ final class Images {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment library = arena.allocate(ValueLayout.JAVA_LONG);
             MemorySegment none = MemorySegment.NULL;
-            int result = Driver.cuLibraryLoadData(library, wrapper, none, none, 0, none, none, 0);
+            int result = CudaNative.cuLibraryLoadData(library, wrapper, none, none, 0, none, none, 0);
             if (result != 0) {
                 return result;
             }
             long handle = library.get(ValueLayout.JAVA_LONG, 0);
-            result = Driver.cuLibraryGetModule(out, handle);
+            result = CudaNative.cuLibraryGetModule(out, handle);
             if (result == 0) {
                 libraries.put(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0), handle);
             } else {
-                Driver.cuLibraryUnload(handle);
+                CudaNative.cuLibraryUnload(handle);
             }
             return result;
         }
@@ -130,7 +131,7 @@ final class Images {
     static int function(long module, String name, FunctionInfo info) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(2L * Long.BYTES, Long.BYTES);
-            int result = Driver.cuModuleGetFunction(out, module, arena.allocateFrom(name));
+            int result = CudaNative.cuModuleGetFunction(out, module, arena.allocateFrom(name));
             if (result != 0) {
                 return result;
             }
@@ -139,33 +140,34 @@ final class Images {
             int[] sizes = new int[FunctionInfo.MAX_PARAMS];
             int count = 0;
             while (count < offsets.length
-                    && Driver.cuFuncGetParamInfo(function, count, out, out.asSlice(Long.BYTES)) == 0) {
+                    && CudaNative.cuFuncGetParamInfo(function, count, out, out.asSlice(Long.BYTES)) == 0) {
                 offsets[count] = (int) out.get(ValueLayout.JAVA_LONG, 0);
                 sizes[count++] = (int) out.get(ValueLayout.JAVA_LONG, Long.BYTES);
             }
             info.set(function, Arrays.copyOf(offsets, count), Arrays.copyOf(sizes, count));
             for (int i = 0; i < FunctionInfo.ATTRIBUTES; i++) {
                 int attribute = i;
-                info.attribute(i, Natives.number(value -> Driver.cuFuncGetAttribute(value, attribute, function), 0));
+                info.attribute(i,
+                    Natives.number(value -> CudaNative.cuFuncGetAttribute(value, attribute, function), 0));
             }
             return 0;
         }
     }
 
     static List<String> functionNames(long module) {
-        int count = Natives.number(out -> Driver.cuModuleGetFunctionCount(out, module), -1);
+        int count = Natives.number(out -> CudaNative.cuModuleGetFunctionCount(out, module), -1);
         if (count < 0 || count > MAX_FUNCTIONS) {
             return null;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment functions = arena.allocate(Math.max(1, (long) count) * Long.BYTES, Long.BYTES);
-            if (Driver.cuModuleEnumerateFunctions(functions, count, module) != 0) {
+            if (CudaNative.cuModuleEnumerateFunctions(functions, count, module) != 0) {
                 return null;
             }
             List<String> names = new ArrayList<>();
             MemorySegment name = arena.allocate(ValueLayout.ADDRESS);
             for (int i = 0; i < count; i++) {
-                if (Driver.cuFuncGetName(name, functions.getAtIndex(ValueLayout.JAVA_LONG, i)) == 0) {
+                if (CudaNative.cuFuncGetName(name, functions.getAtIndex(ValueLayout.JAVA_LONG, i)) == 0) {
                     names.add(name.get(ValueLayout.ADDRESS, 0).reinterpret(Long.MAX_VALUE).getString(0));
                 }
             }
@@ -176,7 +178,8 @@ final class Images {
 
     static int global(long module, String name, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
-            int result = Driver.cuModuleGetGlobal_v2(out, out.asSlice(Long.BYTES), module, arena.allocateFrom(name));
+            int result = CudaNative.cuModuleGetGlobal_v2(out, out.asSlice(Long.BYTES), module,
+                arena.allocateFrom(name));
             return result == CUresult.CUDA_ERROR_INVALID_VALUE ? CUresult.CUDA_ERROR_NOT_FOUND : result;
         }
     }

@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.generated.CUlaunchAttribute;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,23 +38,23 @@ final class Launches {
             long stream, int flags, MemorySegment params, MemorySegment attributes) {
         fill(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, flags, attributes);
         if (params.byteSize() == 0) {
-            return Driver.cuLaunchKernelEx(config, function, MemorySegment.NULL, MemorySegment.NULL);
+            return CudaNative.cuLaunchKernelEx(config, function, MemorySegment.NULL, MemorySegment.NULL);
         }
         extra.setAtIndex(ValueLayout.JAVA_LONG, 1, params.address());
         bytes.set(ValueLayout.JAVA_LONG, 0, params.byteSize());
-        return Driver.cuLaunchKernelEx(config, function, MemorySegment.NULL, extra);
+        return CudaNative.cuLaunchKernelEx(config, function, MemorySegment.NULL, extra);
     }
 
     /** See GpuBackend.clusters. */
     int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
             MemorySegment attributes, MemorySegment out) {
         fill(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, 0, 0, attributes);
-        int active = MemoryOperations.cuOccupancyMaxActiveClusters(out, function, config);
+        int active = CudaNative.cuOccupancyMaxActiveClusters(out, function, config);
         if (active != 0) {
             out.set(ValueLayout.JAVA_INT, 0, -active);
         }
         MemorySegment size = out.asSlice(Integer.BYTES);
-        int potential = MemoryOperations.cuOccupancyMaxPotentialClusterSize(size, function, config);
+        int potential = CudaNative.cuOccupancyMaxPotentialClusterSize(size, function, config);
         if (potential != 0) {
             size.set(ValueLayout.JAVA_INT, 0, -potential);
         }

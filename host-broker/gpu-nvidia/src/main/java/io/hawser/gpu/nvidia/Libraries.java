@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -38,7 +39,7 @@ final class Libraries {
     int unload(long library) {
         Library gone = libraries.remove(library);
         kernels.values().removeIf(kernel -> kernel.library == gone);
-        return Driver.cuLibraryUnload(library);
+        return CudaNative.cuLibraryUnload(library);
     }
 
     /**
@@ -58,7 +59,7 @@ final class Libraries {
         if (known != null) {
             return known;
         }
-        long module = Natives.created(out -> Driver.cuLibraryGetModule(out, library.handle));
+        long module = Natives.created(out -> CudaNative.cuLibraryGetModule(out, library.handle));
         if (module >= 0) {
             library.modules.put(context, module);
             several |= onlyContext != 0 && onlyContext != context;
@@ -104,7 +105,7 @@ final class Libraries {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
             int result = module < 0 ? CUresult.CUDA_ERROR_INVALID_HANDLE
-                : Driver.cuModuleGetFunction(out, module, arena.allocateFrom(kernel.name));
+                : CudaNative.cuModuleGetFunction(out, module, arena.allocateFrom(kernel.name));
             return result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : 0;
         }
     }

@@ -1,5 +1,7 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CudaNative;
+
 /**
  * The device memory that the driver takes for an allocation, for code or for a limit, which differs from the requested
  * amount. Measured with driver 580 on an H200. Any thread.
@@ -66,7 +68,7 @@ final class MemoryCosts {
     }
 
     private static int attribute(int device, int attribute) {
-        return Natives.number(value -> Driver.cuDeviceGetAttribute(value, attribute, device), 0);
+        return Natives.number(value -> CudaNative.cuDeviceGetAttribute(value, attribute, device), 0);
     }
 
     private static long roundUp(long value, long unit) {

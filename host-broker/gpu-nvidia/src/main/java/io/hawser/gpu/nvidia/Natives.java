@@ -1,5 +1,6 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -31,7 +32,7 @@ final class Natives {
     static String errorName(int result) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
-            return Driver.cuGetErrorName(result, out) == 0
+            return CudaNative.cuGetErrorName(result, out) == 0
                 ? out.get(ValueLayout.ADDRESS, 0).reinterpret(Long.MAX_VALUE).getString(0) : "CUresult=" + result;
         }
     }

@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.ArrayBackend;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -14,12 +15,12 @@ final class NvidiaArrays implements ArrayBackend {
 
     @Override
     public int copy(MemorySegment cudaMemcpy3d, long stream) {
-        return Driver.cuMemcpy3DAsync_v2(cudaMemcpy3d, stream);
+        return CudaNative.cuMemcpy3DAsync_v2(cudaMemcpy3d, stream);
     }
 
     @Override
     public int createTexture(MemorySegment out, MemorySegment resource, MemorySegment texture, MemorySegment view) {
-        int result = Driver.cuTexObjectCreate(out, resource, texture, view);
+        int result = CudaNative.cuTexObjectCreate(out, resource, texture, view);
         if (result == 0) {
             driver.belongings().textures.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         }
@@ -28,7 +29,7 @@ final class NvidiaArrays implements ArrayBackend {
 
     @Override
     public int createSurface(MemorySegment out, MemorySegment resource) {
-        int result = Driver.cuSurfObjectCreate(out, resource);
+        int result = CudaNative.cuSurfObjectCreate(out, resource);
         if (result == 0) {
             driver.belongings().surfaces.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         }

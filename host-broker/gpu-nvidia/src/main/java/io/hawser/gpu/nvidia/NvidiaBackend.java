@@ -12,6 +12,8 @@ import io.hawser.cuda.backend.MemorySharing;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.CudaDriver;
+import io.hawser.cuda.generated.CudaMemopsNative;
+import io.hawser.cuda.generated.CudaNative;
 import io.hawser.cuda.generated.HwsDeviceInfo;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -83,13 +85,13 @@ final class NvidiaBackend implements GpuBackend {
 
     /** Opens all GPUs that the process can use. */
     static NvidiaBackend open() {
-        int version = Natives.number(Driver::cuDriverGetVersion, 0);
+        int version = Natives.number(CudaNative::cuDriverGetVersion, 0);
         if (version > 0 && version < LEAST_DRIVER_VERSION) {
             throw new IllegalStateException("the NVIDIA driver is too old: it supports CUDA " + cuda(version)
                 + ", and must support CUDA " + cuda(LEAST_DRIVER_VERSION) + " (version 550) or newer");
         }
-        Natives.check("cuInit", Driver.cuInit(0));
-        int count = Natives.number(Driver::cuDeviceGetCount, 0);
+        Natives.check("cuInit", CudaNative.cuInit(0));
+        int count = Natives.number(CudaNative::cuDeviceGetCount, 0);
         if (count == 0) {
             throw new IllegalStateException("no NVIDIA GPU: the driver shows none (CUDA_VISIBLE_DEVICES?)");
         }
@@ -121,14 +123,14 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int deviceInfo(int ordinal, MemorySegment info) {
-        int device = Natives.number(out -> Driver.cuDeviceGet(out, ordinal), -1);
+        int device = Natives.number(out -> CudaNative.cuDeviceGet(out, ordinal), -1);
         if (device < 0) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
         info.asSlice(0, HwsDeviceInfo.BYTES).fill((byte) 0);
-        Driver.cuDeviceGetName(info.asSlice(HwsDeviceInfo.NAME_OFFSET), HwsDeviceInfo.UUID_OFFSET, device);
-        Driver.cuDeviceGetUuid_v2(info.asSlice(HwsDeviceInfo.UUID_OFFSET), device);
-        int result = Driver.cuDeviceTotalMem_v2(info.asSlice(HwsDeviceInfo.TOTAL_BYTES_OFFSET), device);
+        CudaNative.cuDeviceGetName(info.asSlice(HwsDeviceInfo.NAME_OFFSET), HwsDeviceInfo.UUID_OFFSET, device);
+        CudaNative.cuDeviceGetUuid_v2(info.asSlice(HwsDeviceInfo.UUID_OFFSET), device);
+        int result = CudaNative.cuDeviceTotalMem_v2(info.asSlice(HwsDeviceInfo.TOTAL_BYTES_OFFSET), device);
         info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_DOMAIN_OFFSET,
             attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, device));
         info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.PCI_BUS_OFFSET,
@@ -146,14 +148,14 @@ final class NvidiaBackend implements GpuBackend {
 
     /** A CUdevice_attribute; 0 if the driver does not know it. */
     private static int attribute(int attribute, int device) {
-        return Natives.number(out -> Driver.cuDeviceGetAttribute(out, attribute, device), 0);
+        return Natives.number(out -> CudaNative.cuDeviceGetAttribute(out, attribute, device), 0);
     }
 
     private long primary(int device) {
         if (primaries[device] == 0) {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
-                Natives.check("cuDevicePrimaryCtxRetain", Driver.cuDevicePrimaryCtxRetain(out, device));
+                Natives.check("cuDevicePrimaryCtxRetain", CudaNative.cuDevicePrimaryCtxRetain(out, device));
                 primaries[device] = out.get(ValueLayout.JAVA_LONG, 0);
             }
             belongings.put(primaries[device], new Belongings());
@@ -171,11 +173,11 @@ final class NvidiaBackend implements GpuBackend {
             out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, primary(device));
             return 0;
         }
-        int result = Driver.cuCtxCreate_v2(out, flags, device);
+        int result = CudaNative.cuCtxCreate_v2(out, flags, device);
         if (result == 0) {
             contexts.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         }
-        Driver.cuCtxSetCurrent(current); // cuCtxCreate makes the new context current
+        CudaNative.cuCtxSetCurrent(current); // cuCtxCreate makes the new context current
         return result;
     }
 
@@ -193,7 +195,7 @@ final class NvidiaBackend implements GpuBackend {
             contexts.remove(context);
             libraries.forget(context);
             markers.forget(context);
-            return Driver.cuCtxDestroy_v2(context);
+            return CudaNative.cuCtxDestroy_v2(context);
         }
         return inContext(context, () -> {
             own.free(driver, images);
@@ -204,7 +206,7 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public int setCurrent(long context) {
         watches.seal(); // watches query streams of the current context
-        int result = Driver.cuCtxSetCurrent(context);
+        int result = CudaNative.cuCtxSetCurrent(context);
         if (result == 0) {
             current = context;
             driver.setBelongings(belongings.get(context));
@@ -219,13 +221,13 @@ final class NvidiaBackend implements GpuBackend {
 
     /** Runs a step with a context current, then restores the previous one. Any thread. */
     private static int inContext(long context, Step step) {
-        int result = Driver.cuCtxPushCurrent_v2(context);
+        int result = CudaNative.cuCtxPushCurrent_v2(context);
         if (result != 0) {
             return result;
         }
         try (Arena arena = Arena.ofConfined()) {
             int answer = step.run();
-            Driver.cuCtxPopCurrent_v2(arena.allocate(ValueLayout.JAVA_LONG));
+            CudaNative.cuCtxPopCurrent_v2(arena.allocate(ValueLayout.JAVA_LONG));
             return answer;
         }
     }
@@ -256,7 +258,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int whenStreamReached(long context, long stream, IntConsumer action) {
-        LongToIntFunction recorder = event -> Driver.cuEventRecord(event, stream);
+        LongToIntFunction recorder = event -> CudaNative.cuEventRecord(event, stream);
         if (context != current || !contexts.contains(context)) {
             return mark(context, stream, recorder, action);
         }
@@ -267,7 +269,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int whenContextReached(long context, IntConsumer action) {
-        LongToIntFunction recorder = event -> Driver.cuCtxRecordEvent(context, event);
+        LongToIntFunction recorder = event -> CudaNative.cuCtxRecordEvent(context, event);
         Belongings own = belongings.get(context);
         long[] streams = own == null || context != current ? null : own.streams(MAX_STREAMS_QUERIED);
         if (streams == null) {
@@ -315,8 +317,8 @@ final class NvidiaBackend implements GpuBackend {
         if (stream < 0) {
             return (int) -stream;
         }
-        int result = Driver.cuStreamWaitEvent(stream, event, 0);
-        return result != 0 ? result : mark(context, stream, own -> Driver.cuEventRecord(own, stream), status -> {
+        int result = CudaNative.cuStreamWaitEvent(stream, event, 0);
+        return result != 0 ? result : mark(context, stream, own -> CudaNative.cuEventRecord(own, stream), status -> {
             action.accept(status);
             synchronized (waitStreams) {
                 waitStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
@@ -331,7 +333,7 @@ final class NvidiaBackend implements GpuBackend {
                 return idle.pop();
             }
         }
-        return Natives.created(out -> Driver.cuStreamCreate(out, NON_BLOCKING));
+        return Natives.created(out -> CudaNative.cuStreamCreate(out, NON_BLOCKING));
     }
 
     @Override
@@ -444,13 +446,13 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public int copyHtoD(long destination, MemorySegment source, long stream) {
         watches.seal();
-        return Driver.cuMemcpyHtoDAsync_v2(destination, source, source.byteSize(), stream);
+        return CudaNative.cuMemcpyHtoDAsync_v2(destination, source, source.byteSize(), stream);
     }
 
     @Override
     public int copyDtoH(MemorySegment destination, long source, long stream) {
         watches.seal();
-        return Driver.cuMemcpyDtoHAsync_v2(destination, source, destination.byteSize(), stream);
+        return CudaNative.cuMemcpyDtoHAsync_v2(destination, source, destination.byteSize(), stream);
     }
 
     @Override
@@ -461,12 +463,12 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public int copyBox(MemorySegment cudaMemcpy3d, long stream) {
         watches.seal();
-        return Driver.cuMemcpy3DAsync_v2(cudaMemcpy3d, stream);
+        return CudaNative.cuMemcpy3DAsync_v2(cudaMemcpy3d, stream);
     }
 
     @Override
     public int pinHost(MemorySegment part) {
-        return inContext(primaries[0], () -> Driver.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS));
+        return inContext(primaries[0], () -> CudaNative.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS));
     }
 
     @Override
@@ -477,15 +479,15 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public int mapHost(MemorySegment part, MemorySegment out) {
         return inContext(primaries[0], () -> {
-            int result = Driver.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS);
-            return result != 0 ? result : Driver.cuMemHostGetDevicePointer_v2(out, part, 0);
+            int result = CudaNative.cuMemHostRegister_v2(part, part.byteSize(), REGISTER_FLAGS);
+            return result != 0 ? result : CudaNative.cuMemHostGetDevicePointer_v2(out, part, 0);
         });
     }
 
     @Override
     public int unmapHost(long deviceAddress) {
         // With unified addressing, the device address of registered memory equals its host address in this process.
-        return inContext(primaries[0], () -> Driver.cuMemHostUnregister(MemorySegment.ofAddress(deviceAddress)));
+        return inContext(primaries[0], () -> CudaNative.cuMemHostUnregister(MemorySegment.ofAddress(deviceAddress)));
     }
 
     @Override
@@ -506,12 +508,12 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int streamMemOps(long stream, int count, MemorySegment params) {
-        return MemoryOperations.cuStreamBatchMemOp(stream, count, params);
+        return CudaMemopsNative.cuStreamBatchMemOp_v2(stream, count, params, 0);
     }
 
     @Override
     public int tensorMap(MemorySegment params, MemorySegment map) {
-        return MemoryOperations.tensorMap(params, map);
+        return TensorMaps.encode(params, map);
     }
 
     @Override
@@ -546,8 +548,8 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int peerAttribute(int device, int peer, int attribute, MemorySegment value) {
-        return attribute == 0 ? Driver.cuDeviceCanAccessPeer(value, device, peer)
-            : Driver.cuDeviceGetP2PAttribute(value, attribute, device, peer);
+        return attribute == 0 ? CudaNative.cuDeviceCanAccessPeer(value, device, peer)
+            : CudaNative.cuDeviceGetP2PAttribute(value, attribute, device, peer);
     }
 
     @Override

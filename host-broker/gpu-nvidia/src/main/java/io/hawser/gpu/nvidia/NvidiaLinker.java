@@ -1,17 +1,13 @@
 package io.hawser.gpu.nvidia;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.hawser.cuda.backend.DeviceLinker;
-import io.hawser.cuda.backend.NativeLibrary;
-import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
@@ -19,22 +15,10 @@ import java.util.function.Consumer;
 
 /** Links device code with the driver's linker. A context must be current. Session thread only. */
 final class NvidiaLinker implements DeviceLinker {
-    private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
-    private static final MethodHandle CU_LINK_CREATE_V2 = find("cuLinkCreate_v2", JAVA_INT, ADDRESS, ADDRESS,
-        ADDRESS);
-    private static final MethodHandle CU_LINK_ADD_DATA_V2 = find("cuLinkAddData_v2", JAVA_LONG, JAVA_INT, ADDRESS,
-        JAVA_LONG, ADDRESS, JAVA_INT, ADDRESS, ADDRESS);
-    private static final MethodHandle CU_LINK_COMPLETE = find("cuLinkComplete", JAVA_LONG, ADDRESS, ADDRESS);
-    private static final MethodHandle CU_LINK_DESTROY = find("cuLinkDestroy", JAVA_LONG);
-
     private static final int LOG_BYTES = 32 << 10;
     private static final int PTX = 1; // CU_JIT_INPUT_PTX
     // CUjit_option of cuda.h: info log, its size, error log, its size
     private static final int[] LOG_OPTIONS = {3, 4, 5, 6};
-
-    private static MethodHandle find(String symbol, MemoryLayout... parameters) {
-        return LIBRARY.find(symbol, CUresult.CUDA_ERROR_NOT_SUPPORTED, parameters);
-    }
 
     @Override
     public int link(List<Input> inputs, List<Option> options, StringBuilder log, Consumer<MemorySegment> image) {
@@ -51,7 +35,7 @@ final class NvidiaLinker implements DeviceLinker {
             }
             put(options, names, values, LOG_OPTIONS.length);
             MemorySegment state = arena.allocate(JAVA_LONG);
-            int result = (int) CU_LINK_CREATE_V2.invokeExact(count, names, values, state);
+            int result = CudaNative.cuLinkCreate_v2(count, names, values, state);
             if (result != 0) {
                 return result;
             }
@@ -59,10 +43,8 @@ final class NvidiaLinker implements DeviceLinker {
                 return complete(arena, state.get(JAVA_LONG, 0), inputs, image);
             } finally {
                 log.append(text(info)).append(text(error));
-                int ignored = (int) CU_LINK_DESTROY.invokeExact(state.get(JAVA_LONG, 0));
+                CudaNative.cuLinkDestroy(state.get(JAVA_LONG, 0));
             }
-        } catch (Throwable e) {
-            throw NativeLibrary.unexpected(e);
         }
     }
 
@@ -73,8 +55,7 @@ final class NvidiaLinker implements DeviceLinker {
         }
     }
 
-    private static int complete(Arena arena, long state, List<Input> inputs, Consumer<MemorySegment> image)
-            throws Throwable {
+    private static int complete(Arena arena, long state, List<Input> inputs, Consumer<MemorySegment> image) {
         for (Input input : inputs) {
             int count = input.options().size();
             MemorySegment names = arena.allocate(Math.max(1, count) * (long) Integer.BYTES, Integer.BYTES);
@@ -83,7 +64,7 @@ final class NvidiaLinker implements DeviceLinker {
             MemorySegment data = input.bytes();
             // A NUL follows text inputs; the driver expects it in the length.
             long bytes = data.byteSize() + (input.type() == PTX ? 1 : 0);
-            int result = (int) CU_LINK_ADD_DATA_V2.invokeExact(state, input.type(), data, bytes,
+            int result = CudaNative.cuLinkAddData_v2(state, input.type(), data, bytes,
                 arena.allocateFrom(input.name()), count, names, values);
             if (result != 0) {
                 return result;
@@ -91,7 +72,7 @@ final class NvidiaLinker implements DeviceLinker {
         }
         MemorySegment cubin = arena.allocate(JAVA_LONG);
         MemorySegment bytes = arena.allocate(JAVA_LONG);
-        int result = (int) CU_LINK_COMPLETE.invokeExact(state, cubin, bytes);
+        int result = CudaNative.cuLinkComplete(state, cubin, bytes);
         if (result == 0) {
             image.accept(MemorySegment.ofAddress(cubin.get(JAVA_LONG, 0)).reinterpret(bytes.get(JAVA_LONG, 0)));
         }

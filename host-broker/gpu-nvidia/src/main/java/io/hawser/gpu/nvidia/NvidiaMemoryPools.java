@@ -1,27 +1,17 @@
 package io.hawser.gpu.nvidia;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.hawser.cuda.backend.MemoryPools;
-import io.hawser.cuda.backend.NativeLibrary;
 import io.hawser.cuda.generated.CUmemPoolProps;
 import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /** The guest's own memory pools, by the driver. Session thread only. */
 final class NvidiaMemoryPools implements MemoryPools {
-    private static final NativeLibrary LIBRARY = NativeLibrary.open(NvidiaProvider.LIBRARY);
-    private static final MethodHandle CU_MEM_POOL_CREATE = find("cuMemPoolCreate", ADDRESS, ADDRESS);
-    private static final MethodHandle CU_MEM_POOL_GET_ATTRIBUTE = find("cuMemPoolGetAttribute", JAVA_LONG, JAVA_INT,
-        ADDRESS);
-    private static final MethodHandle CU_MEM_POOL_SET_ATTRIBUTE = find("cuMemPoolSetAttribute", JAVA_LONG, JAVA_INT,
-        ADDRESS);
-
     // CUDA 13.0 cuda.h
     private static final int TYPE_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
@@ -67,18 +57,14 @@ final class NvidiaMemoryPools implements MemoryPools {
     public void noticeFrees() {
         for (int i = streams - 1; i >= 0; i--) {
             long stream = freedIn[i];
-            int state = Driver.cuStreamQuery(stream);
+            int state = CudaNative.cuStreamQuery(stream);
             if (state == CUresult.CUDA_SUCCESS) {
-                state = Driver.cuStreamSynchronize(stream);
+                state = CudaNative.cuStreamSynchronize(stream);
             }
             if (state != CUresult.CUDA_ERROR_NOT_READY) {
                 forget(stream); // done, or its context has failed and frees its memory when it ends
             }
         }
-    }
-
-    private static MethodHandle find(String symbol, MemoryLayout... parameters) {
-        return LIBRARY.find(symbol, CUresult.CUDA_ERROR_NOT_SUPPORTED, parameters);
     }
 
     @Override
@@ -89,19 +75,13 @@ final class NvidiaMemoryPools implements MemoryPools {
             props.set(JAVA_INT, CUmemPoolProps.LOCATION_OFFSET, LOCATION_DEVICE);
             props.set(JAVA_INT, CUmemPoolProps.LOCATION_OFFSET + Integer.BYTES, device);
             props.set(JAVA_LONG, CUmemPoolProps.MAX_SIZE_OFFSET, maxBytes);
-            return (int) CU_MEM_POOL_CREATE.invokeExact(out, props);
-        } catch (Throwable e) {
-            throw NativeLibrary.unexpected(e);
+            return CudaNative.cuMemPoolCreate(out, props);
         }
     }
 
     @Override
     public int getAttribute(long pool, int attribute, MemorySegment out) {
-        try {
-            return (int) CU_MEM_POOL_GET_ATTRIBUTE.invokeExact(pool, attribute, out);
-        } catch (Throwable e) {
-            throw NativeLibrary.unexpected(e);
-        }
+        return CudaNative.cuMemPoolGetAttribute(pool, attribute, out);
     }
 
     @Override
@@ -109,9 +89,7 @@ final class NvidiaMemoryPools implements MemoryPools {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment in = arena.allocate(JAVA_LONG);
             in.set(JAVA_LONG, 0, value); // for an int attribute, the driver reads the first four bytes
-            return (int) CU_MEM_POOL_SET_ATTRIBUTE.invokeExact(pool, attribute, in);
-        } catch (Throwable e) {
-            throw NativeLibrary.unexpected(e);
+            return CudaNative.cuMemPoolSetAttribute(pool, attribute, in);
         }
     }
 }

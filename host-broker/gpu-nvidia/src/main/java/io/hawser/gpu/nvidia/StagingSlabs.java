@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -49,7 +50,7 @@ final class StagingSlabs {
     private boolean grow(long bytes) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
-            if (Driver.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE) != 0) {
+            if (CudaNative.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE) != 0) {
                 return false;
             }
             slab = out.get(ValueLayout.ADDRESS, 0).reinterpret(bytes);
