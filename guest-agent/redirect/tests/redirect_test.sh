@@ -95,7 +95,7 @@ expect 1785 with_audit ./late arguments
 expect 1785 with_preload ./late arguments
 
 echo shouldServeFirstCallsOfSeveralThreads
-for round in 1 2 3 4 5 6 7 8 9 10; do
+for _ in 1 2 3 4 5 6 7 8 9 10; do
     expect "13 13 13 13 13 13 13 13 " with_audit ./late threads
 done
 
