@@ -12,7 +12,8 @@
 
 #define MAX_SEGMENTS 64                 /* file-chosen, sizes a table */
 #define MAX_NAMES_BYTES (1ull << 30)    /* file-chosen, sizes a buffer */
-#define CHUNK 256                       /* entries of a table that are read at once */
+#define CHUNK 64                        /* sections that are read at once: 4 KiB of the stack */
+#define SYMBOLS_CHUNK 256               /* the same for symbols: 6 KiB */
 
 enum { CUDA_11 = 1, CUDA_12 = 2, CUDA_13 = 4 };
 
@@ -135,10 +136,10 @@ static bool is_candidate(const elf_t *elf, const Elf64_Sym *symbol) {
 
 /* Keeps all functions with known names, and the bits of the versions to which alone some of the names belong. */
 static int read_symbols(elf_t *elf, const char *strings, hws_functions_t *functions, unsigned *alone_p) {
-    Elf64_Sym chunk[CHUNK];
+    Elf64_Sym chunk[SYMBOLS_CHUNK];
     uint64_t count = elf->symbols.sh_size / sizeof *chunk;
-    for (uint64_t first = 0; first < count; first += CHUNK) {
-        uint64_t part = count - first < CHUNK ? count - first : CHUNK;
+    for (uint64_t first = 0; first < count; first += SYMBOLS_CHUNK) {
+        uint64_t part = count - first < SYMBOLS_CHUNK ? count - first : SYMBOLS_CHUNK;
         if (!read_at(elf, elf->symbols.sh_offset + first * sizeof *chunk, chunk, part * sizeof *chunk)) {
             return DAMAGED(elf, "the symbol table cannot be read");
         }

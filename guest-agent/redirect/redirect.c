@@ -25,13 +25,24 @@ typedef struct change {
     unsigned char jump[HWS_JUMP_BYTES];
 } change_t;
 
+/* A line of /proc/self/maps. */
+typedef struct mapping {
+    uintptr_t start, end;
+    char access[5];
+    uint64_t offset;
+    char path[HWS_REDIRECT_MAX_PATH];
+} mapping_t;
+
+/* An object, and all that is large: dlopen may come from a thread with a small stack. */
 typedef struct object {
     int fd;
-    const char *path;
+    char path[HWS_REDIRECT_MAX_PATH];
     uintptr_t base, inside;
     uintptr_t low, high; /* whole pages that contain the functions */
     size_t page;
     size_t count;        /* of changes */
+    mapping_t mapping;   /* the one that was found last */
+    char maps[HWS_REDIRECT_MAX_PATH + 256]; /* a part of /proc/self/maps, longer than a line */
     hws_functions_t functions;
     change_t changes[HWS_MAX_FUNCTIONS];
 } object_t;
@@ -98,37 +109,29 @@ static bool read_at(int fd, uint64_t offset, void *to, size_t bytes) {
     return true;
 }
 
-/* A line of /proc/self/maps. */
-typedef struct mapping {
-    uintptr_t start, end;
-    char access[5];
-    uint64_t offset;
-    char path[HWS_REDIRECT_MAX_PATH];
-} mapping_t;
-
-typedef bool (*is_wanted_t)(const mapping_t *mapping, const object_t *object);
+typedef bool (*is_wanted_t)(const object_t *object);
 
 /* Finds the first wanted mapping of this process. */
-static bool find_mapping(const object_t *object, is_wanted_t is_wanted, mapping_t *mapping_p) {
-    char text[HWS_REDIRECT_MAX_PATH + 256];
+static bool find_mapping(object_t *object, is_wanted_t is_wanted) {
+    mapping_t *mapping = &object->mapping;
     size_t used = 0;
     bool found = false;
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     for (ssize_t n = 1; fd >= 0 && n > 0 && !found;) {
-        n = read(fd, text + used, sizeof text - 1 - used);
+        n = read(fd, object->maps + used, sizeof object->maps - 1 - used);
         used += n > 0 ? (size_t) n : 0;
-        text[used] = '\0';
-        char *line = text, *end;
+        object->maps[used] = '\0';
+        char *line = object->maps, *end;
         while (!found && (end = strchr(line, '\n')) != NULL) {
             *end = '\0';
-            mapping_p->path[0] = '\0';
-            found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNx64 " %*s %*s %4095[^\n]", &mapping_p->start,
-                           &mapping_p->end, mapping_p->access, &mapping_p->offset, mapping_p->path) >= 4
-                && is_wanted(mapping_p, object);
+            mapping->path[0] = '\0';
+            found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNx64 " %*s %*s %4095[^\n]", &mapping->start,
+                           &mapping->end, mapping->access, &mapping->offset, mapping->path) >= 4
+                && is_wanted(object);
             line = end + 1;
         }
-        used -= (size_t) (line - text);
-        memmove(text, line, used);
+        used -= (size_t) (line - object->maps);
+        memmove(object->maps, line, used);
     }
     if (fd >= 0) {
         close(fd);
@@ -136,12 +139,13 @@ static bool find_mapping(const object_t *object, is_wanted_t is_wanted, mapping_
     return found;
 }
 
-static bool contains_object(const mapping_t *mapping, const object_t *object) {
-    return mapping->start <= object->inside && object->inside < mapping->end;
+static bool contains_inside(const object_t *object) {
+    return object->mapping.start <= object->inside && object->inside < object->mapping.end;
 }
 
 /* Whether a mapping is code of a file, not writable, and has the object's functions where the file's headers say. */
-static bool contains_code(const mapping_t *mapping, const object_t *object) {
+static bool contains_code(const object_t *object) {
+    const mapping_t *mapping = &object->mapping;
     uint64_t wanted = object->functions.at[0].offset - object->functions.at[0].address;
     return mapping->start <= object->low && object->high <= mapping->end && strncmp(mapping->access, "r-x", 3) == 0
         && mapping->offset - (mapping->start - object->base) == wanted;
@@ -177,7 +181,8 @@ static bool may_change(const object_t *object) {
 }
 
 static void refuse(const object_t *object, const char *reason) {
-    hws_log(HWS_ERROR, "%s: its CUDA runtime is not redirected, and its calls to the GPU fail: %s", object->path, reason);
+    hws_log(HWS_ERROR, "%s: its CUDA runtime is not redirected, and its calls to the GPU fail: %s", object->path,
+            reason);
 }
 
 static void refuse_for(const object_t *object, int failure) {
@@ -197,8 +202,7 @@ static bool plan(object_t *object) {
     const hws_function_t *last = &functions->at[functions->count - 1];
     object->low = (object->base + functions->at[0].address) / object->page * object->page;
     object->high = (object->base + last->address + last->size + object->page - 1) / object->page * object->page;
-    mapping_t mapping;
-    if (!find_mapping(object, contains_code, &mapping)) {
+    if (!find_mapping(object, contains_code)) {
         refuse(object, "/proc/self/maps does not show its code where its file says: was the file replaced?");
         return false;
     }
@@ -260,30 +264,27 @@ static void redirect(object_t *object) {
 }
 
 /* Opens the file of an object. The dynamic linker has no name for the program, and may itself be /proc/self/exe. */
-static void open_file(object_t *object, const char *name, char path_p[HWS_REDIRECT_MAX_PATH]) {
-    mapping_t mapping;
+static void open_file(object_t *object, const char *name) {
     bool is_program = name[0] == '\0';
-    bool is_shown = is_program && find_mapping(object, contains_object, &mapping) && mapping.path[0] == '/';
-    snprintf(path_p, HWS_REDIRECT_MAX_PATH, "%s", is_shown ? mapping.path : is_program ? "/proc/self/exe" : name);
-    object->path = path_p;
-    object->fd = open(path_p, O_RDONLY | O_CLOEXEC);
+    bool is_shown = is_program && find_mapping(object, contains_inside) && object->mapping.path[0] == '/';
+    snprintf(object->path, sizeof object->path, "%s",
+             is_shown ? object->mapping.path : is_program ? "/proc/self/exe" : name);
+    object->fd = open(object->path, O_RDONLY | O_CLOEXEC);
 }
 
 void hws_redirect_object(const char *name, uintptr_t base, const void *inside) {
     if (name[0] != '\0' && strchr(name, '/') == NULL) {
         return; /* the kernel's linux-vdso.so.1 */
     }
-    /* Not on the stack: dlopen may come from a thread with a small one. */
     object_t *object = mmap(NULL, sizeof *object, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (object == MAP_FAILED) {
         hws_log(HWS_ERROR, "%s: no memory to look for a CUDA runtime", name);
         return;
     }
-    char path[HWS_REDIRECT_MAX_PATH];
     object->base = base;
     object->inside = (uintptr_t) inside;
     object->page = (size_t) sysconf(_SC_PAGESIZE);
-    open_file(object, name, path);
+    open_file(object, name);
     if (object->fd >= 0) { /* a user may have the right to execute a file and not to read it */
         redirect(object);
         close(object->fd);

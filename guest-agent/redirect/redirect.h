@@ -22,8 +22,8 @@ void hws_redirect_begin(void);
 
 /*
  * Redirects the functions of one object. name is the dynamic linker's, "" for the program; base is the address that
- * relocation adds, inside any address of the object. Does nothing for an object without a static runtime. Changes all functions or none, and then prints
- * one line with the reason; the program goes on.
+ * relocation adds, inside any address of the object. Does nothing for an object without a static runtime. Changes all
+ * functions, or none; then it prints one line with the reason, and the program goes on.
  *
  * No thread may execute the object meanwhile. That holds before its constructors run: until then the dynamic linker
  * has given its address to nobody.

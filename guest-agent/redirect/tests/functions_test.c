@@ -269,7 +269,8 @@ static void shouldSurviveRandomChanges(void) {
             state ^= state >> 7;
             state ^= state << 17;
             size_t header = sizeof image.header + sizeof image.segments, table = symbol_count * sizeof(Elf64_Sym);
-            size_t at = state % 3 == 0 ? state / 3 % header : state % 3 == 1 ? offsetof(image_t, symbols) + state / 3 % table
+            size_t at = state % 3 == 0 ? state / 3 % header
+                : state % 3 == 1 ? offsetof(image_t, symbols) + state / 3 % table
                 : offsetof(image_t, sections) + state / 3 % sizeof image.sections;
             ((unsigned char *) &image)[at] = (unsigned char) (state >> 40);
         }
