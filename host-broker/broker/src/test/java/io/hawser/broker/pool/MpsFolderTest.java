@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.hawser.broker.model.StartException;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.model.StartException;
 import io.hawser.shm.os.FileStatus;
 import java.io.IOException;
 import java.nio.file.Files;

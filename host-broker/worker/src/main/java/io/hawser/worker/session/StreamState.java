@@ -1,7 +1,7 @@
 package io.hawser.worker.session;
 
-import io.hawser.worker.memory.StagingPool.Staging;
 import io.hawser.worker.memory.StagingPool;
+import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,7 @@
 package io.hawser.hypervisor.config;
 
-import io.hawser.client.ConfigFile;
 import io.hawser.client.ClientException;
+import io.hawser.client.ConfigFile;
 import io.hawser.client.Endpoint;
 import io.hawser.client.Failure;
 import io.hawser.client.Settings;

@@ -4,10 +4,10 @@ import io.hawser.cuda.generator.model.CType.Field;
 import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.model.Wire.Slot;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.nio.ByteBuffer;
 import java.util.Comparator;
 import java.util.List;
 
