@@ -120,12 +120,12 @@ static CUgraphNode node_named(uint64_t graph_handle, uint32_t index) {
 static CUresult instantiate(CUgraphExec *exec_p, CUgraph graph, cuuint64_t flags, CUgraphNode *error_p,
                             CUgraphInstantiateResult *result_p) {
     static _Atomic bool logged;
+    *error_p = NULL;
+    *result_p = CUDA_GRAPH_INSTANTIATE_ERROR;
     HWS_UNSAFE();
     hws_exec_t *exec;
     uint32_t outcome = 0, reason = 0, error_index = 0;
     uint64_t error_graph = 0;
-    *error_p = NULL;
-    *result_p = CUDA_GRAPH_INSTANTIATE_ERROR;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
         return hws_unsupported_use(&logged, "a graph that is launched by kernels");
     }

@@ -406,6 +406,18 @@ static void shouldSendNothingWhileAStreamCaptures(void) {
     HWS_CHECK(cuGraphGetEdges(graph, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 2);
 }
 
+static void shouldNameNoNodeWhereACaptureForbidsInstantiation(void) {
+    start();
+    CUgraph graph, captured;
+    CUgraphExec exec;
+    CUgraphNode node = (CUgraphNode) (uintptr_t) 1;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiate_v2(&exec, graph, &node, NULL, 0) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    HWS_CHECK(node == NULL);
+    HWS_CHECK(cuStreamEndCapture(stream, &captured) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
 static void shouldCaptureEarlyKernelsByProgrammaticEdges(void) {
     start();
     CUgraph graph;
@@ -801,6 +813,7 @@ int main(void) {
     RUN(shouldFreeAnotherGraphsMemory, 0);
     RUN(shouldDestroyAUserObjectWithItsLastGraph, 0);
     RUN(shouldSendNothingWhileAStreamCaptures, 0);
+    RUN(shouldNameNoNodeWhereACaptureForbidsInstantiation, 0);
     RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);
     RUN(shouldKeepTheArraysOfAKernelNodeWhereTheyAre, 0);
     RUN(shouldKeepArraysThatAnotherFunctionHasOutgrown, 0);
