@@ -232,7 +232,7 @@ static int forget(hws_setup_t *setup) {
 static void print_settings(hws_setup_t *setup) {
     char text[2048], *dot = strchr(setup->settings.token, '.');
     if (dot != NULL) {
-        strcpy(dot + 1, "***");
+        snprintf(dot + 1, sizeof setup->settings.token - (size_t) (dot + 1 - setup->settings.token), "***");
     }
     size_t length = hws_guest_settings_render(&setup->settings, setup->from, CA_FILE, text, sizeof text);
     fwrite(text, 1, length, stdout);

@@ -107,6 +107,9 @@ mkdir -p "$settings" "$root/run"
 expect 0 "$hawser" setup --root "$root"
 grep -q "gives no settings" out || fail "setup does not report that there are no settings: $(cat out)"
 [ ! -e "$root/run/hawser/guest.toml" ] || fail "setup has written settings without a source"
+printf '[guest]\nbroker = "127.0.0.1:1"\ntoken = "%0398d."\n' 0 >"$settings/raw"
+expect 0 "$hawser" setup --root "$root" --print
+grep -q ca.pem out && fail "hiding the secret of a long token changes other settings: $(cat out)"
 cat >"$settings/raw" <<'T'
 [guest]
 broker = "tls://127.0.0.1:1"
