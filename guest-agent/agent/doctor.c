@@ -20,8 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static unsigned problems, warnings;
 
 static void __attribute__((format(printf, 2, 3))) say(const char *level, const char *format, ...) {

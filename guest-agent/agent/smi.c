@@ -99,7 +99,7 @@ static void print_json_session(const hws_status_line_t *line) {
 /* Makes a copy of the text, because taking lines changes it. Valid until the next call. */
 static char *begin_lines(void) {
     static char copy[sizeof status.text];
-    return strcpy(copy, status.text);
+    return memcpy(copy, status.text, sizeof copy);
 }
 
 /* Finds the next line of a kind. */

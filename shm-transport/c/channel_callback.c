@@ -46,6 +46,7 @@ static bool reserve(hws_channel_t *channel) {
         return false;
     }
     for (uint32_t i = 0; i < channel->callback_count; i++) {
+        /* NOLINTNEXTLINE(*.DivideZero): a list without capacity has no callbacks */
         larger[i] = channel->callbacks[(channel->callback_head + i) % channel->callback_capacity];
     }
     free(channel->callbacks);

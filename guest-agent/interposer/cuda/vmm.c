@@ -330,16 +330,17 @@ HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     /* As NVIDIA's driver 580: a reservation without mappings needs nothing. */
     bool empty = reservation != NULL && size != 0 && size <= reservation->bytes - (ptr - reservation->base)
         && !spans_touch(&mappings, ptr, size);
-    hws_span_t **gone = count == 0 ? NULL : malloc(count * sizeof *gone);
+    if (count == 0) {
+        pthread_mutex_unlock(&lock);
+        HWS_REQUIRE(empty);
+        return CUDA_SUCCESS;
+    }
+    hws_span_t **gone = malloc(count * sizeof *gone);
     for (size_t i = 0; gone != NULL && i < count; i++) {
         gone[i] = mappings.list[first];
         forget_mapping(gone[i]);
     }
     pthread_mutex_unlock(&lock);
-    if (empty) {
-        return CUDA_SUCCESS;
-    }
-    HWS_REQUIRE(count != 0);
     if (gone == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

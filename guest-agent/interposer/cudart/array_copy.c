@@ -174,6 +174,7 @@ typedef struct {
 
 static cudaError_t hws_run_begin(cudaArray_const_t array, size_t wOffset, size_t hOffset, size_t count,
                                  hws_run_t *run) {
+    *run = (hws_run_t) {.rowBytes = 1}; /* never 0: callers divide by it */
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     size_t element, rows;
     cudaError_t error = hws_array_element(array, &element);

@@ -238,7 +238,7 @@ HWS_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigne
 }
 
 HWS_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
-    int ordinal;
+    int ordinal = 0;
     HWS_TRY(hws_device_current(&ordinal));
     HWS_REQUIRE((flags & ~(unsigned int)cudaDeviceMask) == 0);
     /* Mapping pinned memory can no longer be turned off; the driver does not accept the flag. */
@@ -247,7 +247,7 @@ HWS_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
 }
 
 HWS_API cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
-    int ordinal;
+    int ordinal = 0;
     HWS_REQUIRE(flags != NULL);
     HWS_TRY(hws_device_current(&ordinal));
     CUcontext current = NULL;
@@ -262,7 +262,7 @@ HWS_API cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
 }
 
 HWS_API cudaError_t cudaDeviceReset(void) {
-    int ordinal;
+    int ordinal = 0;
     HWS_TRY(hws_device_current(&ordinal));
     hws_device_t *device = &devices[ordinal];
     CUresult result = CUDA_SUCCESS;

@@ -125,7 +125,7 @@ static cudaError_t hws_symbol_range(const void *symbol, size_t offset, size_t co
 
 static cudaError_t hws_copy_to_symbol(const void *symbol, const void *src, size_t count, size_t offset,
                                       enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
-    void *address;
+    void *address = NULL;
     if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
@@ -135,7 +135,7 @@ static cudaError_t hws_copy_to_symbol(const void *symbol, const void *src, size_
 
 static cudaError_t hws_copy_from_symbol(void *dst, const void *symbol, size_t count, size_t offset,
                                         enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
-    void *address;
+    void *address = NULL;
     if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
