@@ -45,6 +45,7 @@ public final class Hawserctl extends GlobalOptions implements Runnable {
     @Spec
     private CommandSpec spec;
     @Option(names = {"-V", "--version"}, versionHelp = true, description = "Prints the version.")
+    @SuppressWarnings("unused") // picocli sets and reads it
     private boolean version;
 
     /** The distribution's version; the launcher passes it. */

@@ -125,6 +125,6 @@ class CommandLineTest {
         List<String> given = parsed.subcommand().subcommand().matchedOptions().stream().map(OptionSpec::longestName)
             .sorted().toList();
         assertEquals(List.of("--carriers", "--memory"), given);
-        assertEquals(3L << 29, (Long) parsed.subcommand().subcommand().matchedOptionValue("--memory", 0L));
+        assertEquals(3L << 29, parsed.subcommand().subcommand().<Long>matchedOptionValue("--memory", 0L));
     }
 }

@@ -11,6 +11,7 @@ import io.hawser.reference.SourceComments;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.nio.file.Path;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine.Model.CommandSpec;
 
@@ -49,7 +50,8 @@ class HawserctlReferenceTest {
             An option takes precedence over its variable, and the variable over the file `ctl.toml`.
             """);
         for (String option : new String[] {"url", "state-dir", "token-file", "user", "password-file", "ca-file"}) {
-            sheet.term("`HAWSERCTL_" + option.toUpperCase().replace('-', '_') + "`", "As `--" + option + "`.");
+            sheet.term("`HAWSERCTL_" + option.toUpperCase(Locale.ROOT).replace('-', '_') + "`",
+                "As `--" + option + "`.");
         }
         sheet.term("`HAWSERCTL_CONFIG`", "As `--config-file`.")
             .term("`HAWSERCTL_SOCKET`", "As `--socket`.")

@@ -112,7 +112,7 @@ public final class SourceComments {
             String name = owner().isEmpty() ? tree.getSimpleName().toString() : owner() + "." + tree.getSimpleName();
             owners.push(name);
             note(name);
-            super.visitClass(tree, nothing);
+            super.visitClass(tree, null);
             owners.pop();
             return null;
         }

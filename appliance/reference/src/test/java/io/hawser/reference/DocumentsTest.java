@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.MatchResult;
@@ -80,7 +81,8 @@ class DocumentsTest {
                 isCode ^= line.startsWith("```");
                 Matcher heading = HEADING.matcher(line);
                 if (!isCode && heading.matches()) {
-                    String text = heading.group(1).strip().replaceAll("\\[([^]]*)]\\([^)]*\\)", "$1").toLowerCase();
+                    String text = heading.group(1).strip().replaceAll("\\[([^]]*)]\\([^)]*\\)", "$1")
+            .toLowerCase(Locale.ROOT);
                     String name = text.replaceAll("[^\\w\\- \\p{L}]", "").replace(' ', '-');
                     String unique = name;
                     for (int i = 1; !names.add(unique); i++) {

@@ -119,7 +119,7 @@ class BlockingDriverTest {
         try (Rig rig = rig()) {
             Guest guest = rig.guest();
             int launches = 5000;
-            long memory = guest.allocate(8 * launches);
+            long memory = guest.allocate(8L * launches);
             long fill = guest.function(guest.loadImage("fill"), "fill");
             holdStream(guest, 0);
             for (int i = 0; i < launches; i++) {

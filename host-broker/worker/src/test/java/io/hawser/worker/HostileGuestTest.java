@@ -246,7 +246,7 @@ class HostileGuestTest {
                 long memory = guest.allocate(4096);
                 try {
                     for (int i = 0; i < 20; i++) {
-                        byte[] record = honest(guest, random, module, fill, stream, memory);
+                        byte[] record = honest(guest, random, fill, stream, memory);
                         for (int flips = random.nextInt(4); flips > 0; flips--) {
                             // Other tests cover length and sequence; changing them here would end every run early.
                             int at = random.nextInt(10) == 0 ? random.nextInt(record.length)
@@ -266,7 +266,7 @@ class HostileGuestTest {
         }
     }
 
-    private static byte[] honest(Guest guest, Random random, long module, long fill, long stream, long memory) {
+    private static byte[] honest(Guest guest, Random random, long fill, long stream, long memory) {
         return switch (random.nextInt(9)) {
             case 0 -> guest.encode(Guest.COPY_HTOD, Guest.CREDITED,
                 out -> Guest.write(out, memory, stream, new byte[random.nextInt(4096)]));

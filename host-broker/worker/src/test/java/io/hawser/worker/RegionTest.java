@@ -67,7 +67,7 @@ class RegionTest {
             copy(rig, CudaOpcodes.hwsCopyHtoDShared, memory, from, BYTES, 0, 2);
             assertEquals(0, rig.region().await(1));
             part(rig, from, BYTES).fill((byte) 0); // the copy no longer needs it
-            long last = geometry.chunkCount() - 1;
+            long last = geometry.chunkCount() - 1L;
             long to = geometry.chunk(RegionPipe.SLOT, (int) last) + geometry.chunkBytes() - BYTES;
             rig.region().begin((int) last);
             copy(rig, CudaOpcodes.hwsCopyDtoHShared, memory, to, BYTES, 0, (int) last + 1);

@@ -36,6 +36,7 @@ public abstract class GlobalOptions {
         description = "Prints JSON in the format of the broker's REST interface.")
     private boolean json;
     @Option(names = {"-h", "--help"}, usageHelp = true, scope = ScopeType.INHERIT, description = "Shows this help.")
+    @SuppressWarnings("unused") // picocli sets and reads it
     private boolean help;
 
     /** The options of the command line that a command belongs to. */

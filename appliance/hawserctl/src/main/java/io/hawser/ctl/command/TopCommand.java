@@ -26,19 +26,20 @@ public final class TopCommand extends ApiCommand {
     @Override
     void run(ApiClient client) {
         boolean window = Terminal.isInteractive() && !json();
-        Thread restore = new Thread(() -> {
+        Runnable restore = () -> {
             out().print(NORMAL_SCREEN);
             out().flush();
-        });
+        };
+        Thread atExit = new Thread(restore);
         try (Stream<String> lines = client.stream("/api/v1/stream")) {
             if (window) {
                 out().print(ALTERNATE_SCREEN);
-                Runtime.getRuntime().addShutdownHook(restore); // runs also after Ctrl-C
+                Runtime.getRuntime().addShutdownHook(atExit); // runs also after Ctrl-C
             }
             show(new EventReader(lines.iterator()), window);
         } finally {
             if (window) {
-                Runtime.getRuntime().removeShutdownHook(restore);
+                Runtime.getRuntime().removeShutdownHook(atExit);
                 restore.run();
             }
         }

@@ -259,9 +259,12 @@ final class FakeHypervisor {
         public void setMetadata(UUID domain, String namespace, String prefix, String xml, Scope scope) {
             Machine machine = machine(domain);
             machine.lock.lock();
-            live(domain);
-            machine.live = withMetadata(machine.live, namespace, prefix, xml);
-            machine.lock.unlock();
+            try {
+                live(domain);
+                machine.live = withMetadata(machine.live, namespace, prefix, xml);
+            } finally {
+                machine.lock.unlock();
+            }
             publish(l -> l.metadataChanged(domain, namespace));
         }
 
@@ -269,20 +272,27 @@ final class FakeHypervisor {
         public void attachDevice(UUID domain, String xml, Scope scope) {
             Machine machine = machine(domain);
             machine.lock.lock();
-            live(domain);
-            machine.live = withDevice(machine.live, xml);
-            machine.lock.unlock();
+            try {
+                live(domain);
+                machine.live = withDevice(machine.live, xml);
+            } finally {
+                machine.lock.unlock();
+            }
             publish(l -> l.deviceAdded(domain, HotPlug.ALIAS));
         }
 
         @Override
         public void detachDevice(UUID domain, String alias, Scope scope) {
             Machine machine = machine(domain);
+            boolean gone;
             machine.lock.lock();
-            live(domain);
-            boolean gone = machine.guestWorks;
-            machine.live = gone ? withoutShmem(machine.live) : machine.live;
-            machine.lock.unlock();
+            try {
+                live(domain);
+                gone = machine.guestWorks;
+                machine.live = gone ? withoutShmem(machine.live) : machine.live;
+            } finally {
+                machine.lock.unlock();
+            }
             if (gone) {
                 publish(l -> l.deviceRemoved(domain, alias));
             }

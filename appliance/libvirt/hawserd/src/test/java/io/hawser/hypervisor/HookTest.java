@@ -84,6 +84,7 @@ class HookTest {
             Duration.ofNanos(System.nanoTime() - begin));
     }
 
+    @SuppressWarnings("ModifiedButNotUsed") // the list keeps connections from the garbage collector
     private void listen(String answer) throws IOException {
         other = ServerSocketChannel.open(StandardProtocolFamily.UNIX).bind(UnixDomainSocketAddress.of(socket()));
         List<SocketChannel> kept = new ArrayList<>();

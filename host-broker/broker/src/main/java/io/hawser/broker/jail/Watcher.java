@@ -44,7 +44,6 @@ public final class Watcher {
     private static final int OPEN = 2;
     // Linux fcntl.h
     private static final int O_ACCMODE = 3;
-    private static final int O_RDWR = 2;
     private static final int O_NOFOLLOW = 0400000;
     private static final int O_CLOEXEC = 02000000;
     /** The permitted flags of open: O_ACCMODE, O_NONBLOCK, O_CLOEXEC and O_LARGEFILE. */

@@ -72,7 +72,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     public Ledgers(int maxSessions, Supplier<List<Device>> devices, Quotas quotas,
             ToLongFunction<String> contextBytes) {
         this.contextBytes = contextBytes;
-        slotCount = (int) Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS - 1);
+        slotCount = Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS - 1);
         this.devices = devices;
         this.quotas = quotas;
     }

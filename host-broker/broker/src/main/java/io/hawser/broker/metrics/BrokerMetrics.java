@@ -109,6 +109,7 @@ public class BrokerMetrics implements Broker.Listener {
     }
 
     /** The registry behind {@code /q/metrics}. Micrometer's own gauges cannot disappear with their GPU or vGPU. */
+    @SuppressWarnings("deprecation") // of Prometheus's simple client
     private static CollectorRegistry prometheus(MeterRegistry registry) {
         return switch (registry) {
             case PrometheusMeterRegistry found -> found.getPrometheusRegistry();

@@ -73,7 +73,7 @@ final class Nvml implements AutoCloseable {
         }
         Nvml nvml = new Nvml(library);
         try {
-            nvml.check("nvmlInit_v2", nvml.call("nvmlInit_v2", NO_ARGUMENT));
+            check("nvmlInit_v2", nvml.call("nvmlInit_v2", NO_ARGUMENT));
             return nvml;
         } catch (NvmlException e) {
             nvml.arena.close();

@@ -55,7 +55,7 @@ final class SoftwareSource implements GpuSource {
         beforeNs = nowNs;
         Map<String, GpuReading> readings = new HashMap<>();
         for (Device device : devices.get()) {
-            int percent = (int) Math.clamp(Math.round(100 * shares.getOrDefault(device.uuid(), 0.0)), 0, 100);
+            int percent = Math.clamp(Math.round(100 * shares.getOrDefault(device.uuid(), 0.0)), 0, 100);
             readings.put(device.uuid(), new GpuReading(device.uuid(), GpuReading.Health.OK, "",
                 bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of()));
         }

@@ -199,6 +199,7 @@ public final class SessionRegistry {
     }
 
     /** Notes that the worker has the guest's socket or region. Event loop only. */
+    @SuppressWarnings("NonAtomicVolatileUpdate") // only the event loop writes
     public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();

@@ -21,6 +21,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
@@ -74,7 +75,7 @@ class BrokerSettingsReferenceTest {
             : matcher.group(1).equals(ROOT) ? ROOT : ROOT + "." + matcher.group(1);
         String setting = names.get(type + "#" + matcher.group(2));
         assertTrue(setting != null, "a link must name a setting's method: " + owner + " " + target);
-        return "[`" + setting + "`](#" + setting.toLowerCase().replace(".", "") + ")";
+        return "[`" + setting + "`](#" + setting.toLowerCase(Locale.ROOT).replace(".", "") + ")";
     }
 
     private static String format(Type type) {

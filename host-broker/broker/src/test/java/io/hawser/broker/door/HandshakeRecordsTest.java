@@ -61,7 +61,7 @@ class HandshakeRecordsTest {
         for (int offset : new int[] {RecordLayout.OPCODE_OFFSET, RecordLayout.SEQUENCE_OFFSET,
             RecordLayout.FLAGS_OFFSET, RecordLayout.THREAD_OFFSET, RecordLayout.CONTEXT_OFFSET}) {
             byte[] record = HELLO.clone();
-            record[offset] += 1;
+            record[offset]++;
             assertThrows(HandshakeRecords.MalformedException.class, () -> HandshakeRecords.hello(record),
                 "at=" + offset);
         }
@@ -99,7 +99,8 @@ class HandshakeRecordsTest {
     void shouldLogOnlySoManyLinesASecond() {
         long[] now = {0};
         LogLimiter limiter = new LogLimiter(2, () -> now[0]);
-        assertEquals(true, limiter.allows() && limiter.allows());
+        assertEquals(true, limiter.allows());
+        assertEquals(true, limiter.allows());
         assertEquals(false, limiter.allows());
         now[0] += 1_000_000_001L;
         assertEquals(true, limiter.allows());

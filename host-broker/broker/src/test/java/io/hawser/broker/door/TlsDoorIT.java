@@ -206,6 +206,7 @@ class TlsDoorIT {
         Logger logger = Logger.getLogger(TlsDoor.class.getName());
         Handler handler = new Handler() {
             @Override
+            @SuppressWarnings("deprecation") // the message without a formatter's layout
             public void publish(LogRecord entry) {
                 lines.add(((ExtLogRecord) entry).getFormattedMessage());
             }
@@ -311,7 +312,7 @@ class TlsDoorIT {
                 try {
                     own.add(Files.readSymbolicLink(descriptor).toString());
                 } catch (NoSuchFileException e) {
-                    continue; // the descriptor was closed after the listing
+                    // the descriptor was closed after the listing
                 }
             }
         }

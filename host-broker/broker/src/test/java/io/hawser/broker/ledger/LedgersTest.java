@@ -90,7 +90,7 @@ class LedgersTest {
 
     @Test
     void shouldBoundWhatHostileWorkersName() throws IOException {
-        LedgerSlot slot = ledgers.take("one");
+        ledgers.take("one");
         WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, Long.MAX_VALUE);
         ledgers.keep("one", share);
         ledgers.keep("one", share);

@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -52,7 +53,7 @@ class MetricsReferenceTest {
         metrics.stream().filter(m -> m.name.startsWith("hawser_")).forEach(m -> sorted.put(m.name, m));
         sorted.forEach((name, metric) -> {
             assertFalse(metric.help.isBlank(), "a metric must have a description: " + name);
-            page.tableRow("`" + name + suffix(metric) + "`", metric.type.name().toLowerCase(),
+            page.tableRow("`" + name + suffix(metric) + "`", metric.type.name().toLowerCase(Locale.ROOT),
                 labels(metric, declared).stream().map(l -> "`" + l + "`").collect(Collectors.joining(", ")),
                 metric.help);
         });
@@ -60,6 +61,7 @@ class MetricsReferenceTest {
     }
 
     @Test
+    @SuppressWarnings("deprecation") // of Prometheus's simple client
     void shouldEqualTheCommittedPage() {
         PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
         Map<String, String> settings = Map.of();

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
@@ -37,7 +38,7 @@ class RestReferenceTest {
 
     private static String schemaLink(String reference) {
         String name = reference.substring(reference.lastIndexOf('/') + 1);
-        return "[" + name + "](#" + name.toLowerCase() + ")";
+        return "[" + name + "](#" + name.toLowerCase(Locale.ROOT) + ")";
     }
 
     private static String type(JsonNode schema) {
@@ -102,8 +103,9 @@ class RestReferenceTest {
         String role = operation.path("x-role").asText();
         assertTrue(!role.isEmpty(), "an operation must name its role (x-role): " + method + " " + path);
         assertTrue(operation.has("summary"), "an operation must have a summary: " + method + " " + path);
-        page.heading(3, "`" + method.toUpperCase() + " " + path + "`").prose(sentence(operation.get("summary").asText())
-            + " " + operation.path("description").asText()).item("Role: " + role);
+        page.heading(3, "`" + method.toUpperCase(Locale.ROOT) + " " + path + "`")
+            .prose(sentence(operation.get("summary").asText())
+                + " " + operation.path("description").asText()).item("Role: " + role);
         List<JsonNode> parameters = new ArrayList<>();
         common.forEach(parameters::add);
         operation.path("parameters").forEach(parameters::add);

@@ -103,7 +103,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         long array = out.get(ValueLayout.JAVA_LONG, 0);
         objects.register(call, kind, id, array, context, shape);
         if (call.isRejected()) {
-            destroyer.applyAsInt(array);
+            int _ = destroyer.applyAsInt(array);
             charge.giveBack();
         } else {
             objects.keepCharge(objects.handles().find(kind, id), charge);

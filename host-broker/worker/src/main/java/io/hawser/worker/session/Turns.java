@@ -242,7 +242,7 @@ public final class Turns {
         progressNs = now;
         stallNs = Math.min(Math.max(STALL_NS, 4 * costNs), 4 * MAX_STALL_NS);
         long fitting = TARGET_NS / costNs;
-        window = (int) Math.clamp(Math.min(fitting, 2L * window), costNs < PAIR_NS ? 2 : 1, MAX_WINDOW);
+        window = Math.clamp(Math.min(fitting, 2L * window), costNs < PAIR_NS ? 2 : 1, MAX_WINDOW);
     }
 
     private void drained(long now) {

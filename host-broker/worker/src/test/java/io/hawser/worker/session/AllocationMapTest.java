@@ -156,7 +156,7 @@ class AllocationMapTest {
         for (int i = 0; i < 20_000; i++) {
             long address = random.nextInt(4000) * 16L;
             if (random.nextBoolean()) {
-                long length = 1 + random.nextInt(64);
+                long length = 1L + random.nextInt(64);
                 Long below = expected.floorKey(address + length - 1);
                 boolean free = below == null || below + expected.get(below) <= address;
                 assertEquals(free, map.add(address, length, context));

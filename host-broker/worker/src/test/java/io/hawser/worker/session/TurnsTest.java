@@ -156,7 +156,7 @@ class TurnsTest {
         int most = 0;
         for (int i = 0; i < 20; i++) {
             most = Math.max(most, launchAll(1000));
-            finish(most * 100 * MS);
+            finish(most * 100L * MS);
         }
         assertTrue(most <= 2, "launches at once: " + most);
     }

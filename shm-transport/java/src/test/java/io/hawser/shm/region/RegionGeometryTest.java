@@ -97,7 +97,7 @@ class RegionGeometryTest {
             assertEquals(start, of.guestPage(slot));
             assertEquals(start + PAGE, of.hostPage(slot));
             for (int chunk = 0; chunk < of.chunkCount(); chunk++) {
-                assertEquals(start + 2 * PAGE + chunk * RegionLayout.CHUNK_STRIDE, of.chunkWord(slot, chunk));
+                assertEquals(start + 2 * PAGE + (long) chunk * RegionLayout.CHUNK_STRIDE, of.chunkWord(slot, chunk));
                 assertEquals(start + of.bulkOffset() + chunk * of.chunkBytes(), of.chunk(slot, chunk));
             }
         }

@@ -244,7 +244,7 @@ class RingThreadsTest {
             if (i % 100 == 0) {
                 sleeper.prepare();
             }
-            long bytes = 32 + i % 60 * 8;
+            long bytes = 32 + i % 60 * 8L;
             if (!writer.hasRoom(bytes)) {
                 writer.room();
             }

@@ -181,14 +181,17 @@ final class Connection implements AutoCloseable {
     }
 
     private void pauseFor(long ms) {
+        long leftNs = TimeUnit.MILLISECONDS.toNanos(ms);
+        long endNs = System.nanoTime() + leftNs;
         synchronized (pause) {
-            if (!closed) {
-                try {
-                    pause.wait(ms);
-                } catch (InterruptedException interrupted) {
-                    Thread.currentThread().interrupt();
-                    closed = true;
+            try {
+                while (!closed && leftNs > 0) {
+                    TimeUnit.NANOSECONDS.timedWait(pause, leftNs);
+                    leftNs = endNs - System.nanoTime();
                 }
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                closed = true;
             }
         }
     }

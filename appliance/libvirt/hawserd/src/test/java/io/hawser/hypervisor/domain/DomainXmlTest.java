@@ -13,6 +13,7 @@ import io.hawser.hypervisor.model.WishException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.Random;
 import java.util.UUID;
@@ -76,7 +77,7 @@ class DomainXmlTest {
             .contains("no element h:memory"));
         assertTrue(refusal("", Xml.shmem(ID, 64).replace("plain", "doorbell")).contains("ivshmem-plain"));
         assertTrue(refusal("", Xml.shmem(ID, 48)).contains("power of two"));
-        assertTrue(refusal("", Xml.shmem(ID, 32).replace(ID.toString(), ID.toString().toUpperCase()))
+        assertTrue(refusal("", Xml.shmem(ID, 32).replace(ID.toString(), ID.toString().toUpperCase(Locale.ROOT)))
             .contains("lower case"));
     }
 

@@ -46,12 +46,11 @@ class DoorTest {
 
     @Test
     void shouldListenForItsGroupAndLeaveNothing() throws IOException {
-        try (Door door = open()) {
+        try (Door _ = open()) {
             assertEquals("rw-rw----", PosixFilePermissions.toString(Files.getPosixFilePermissions(socket())));
             String refusal = assertThrows(IOException.class, this::open).getMessage();
             assertTrue(refusal.contains("somebody listens") && refusal.contains(socket().toString()), refusal);
             assertEquals(List.of("hawserd.sock"), names());
-            assertTrue(door.toString().contains("Door"));
         }
         assertEquals(List.of(), names());
     }

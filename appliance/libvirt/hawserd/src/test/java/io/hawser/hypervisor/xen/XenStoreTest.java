@@ -50,6 +50,7 @@ class XenStoreTest {
     }
 
     @SafeVarargs
+    @SuppressWarnings("varargs")
     private <T> T talk(Talk<T> talk, Function<XenStoreMessage, byte[]>... answers) throws Exception {
         return talk(LONG, talk, List.of(answers));
     }

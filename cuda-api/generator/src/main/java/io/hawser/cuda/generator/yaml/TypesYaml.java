@@ -7,7 +7,7 @@ import java.util.Map;
 /**
  * A file of types; every part is optional.
  *
- * @param handles opaque pointers; {@code kind} is their kind on the wire.
+ * @param handles opaque pointers, each with its kind on the wire.
  * @param kinds kinds of handles.
  * @param scalars names of numbers.
  * @param aliases second names of enumerations and structures.

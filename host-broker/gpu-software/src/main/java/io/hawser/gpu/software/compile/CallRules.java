@@ -187,7 +187,7 @@ final class CallRules {
         l.add(ins.emits(g -> {
             g.slot();
             g.thread();
-            g.frame((g.code.frameBytes + 15) / 16 * 16);
+            g.frame((g.code.frameBytes + 15L) / 16 * 16);
             for (int k = 0; k < args.size(); k++) {
                 g.push(args.get(k), types.get(k));
             }

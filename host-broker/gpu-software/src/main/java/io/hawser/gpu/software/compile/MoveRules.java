@@ -78,8 +78,7 @@ final class MoveRules {
             || src instanceof Src.Fp z && z.bits() == 0;
     }
 
-    private static PtxType elementType(Lowering l, Statement.Instruction i, PtxType whole, int count)
-        throws PtxException {
+    private static PtxType elementType(Lowering l, PtxType whole, int count) throws PtxException {
         int bits = whole.bits() / count;
         if (bits * count != whole.bits() || bits < 8) {
             throw l.invalid("vector must fill ." + whole.ptxName() + ": elements=" + count);
@@ -90,7 +89,7 @@ final class MoveRules {
     private static void unpack(Lowering l, Statement.Instruction i, PtxType type, List<Operand> to, Operand from)
         throws PtxException {
         PtxType whole = PtxType.byName("b" + type.bits());
-        PtxType element = elementType(l, i, whole, to.size());
+        PtxType element = elementType(l, whole, to.size());
         Src src = l.source(from, whole);
         // Reads elements from a copy: one of the targets may be the source.
         VReg copy = l.temporary(whole);
@@ -128,7 +127,7 @@ final class MoveRules {
     private static void pack(Lowering l, Statement.Instruction i, PtxType type, Operand to, List<Operand> from)
         throws PtxException {
         PtxType whole = PtxType.byName("b" + type.bits());
-        PtxType element = elementType(l, i, whole, from.size());
+        PtxType element = elementType(l, whole, from.size());
         List<Src> parts = new ArrayList<>();
         Ins ins = l.ins(i);
         for (Operand operand : from) {

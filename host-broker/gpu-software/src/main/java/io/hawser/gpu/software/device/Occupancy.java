@@ -24,7 +24,7 @@ final class Occupancy {
 
     /** The most dynamic shared memory for a block that still lets {@code blocks} blocks fit a multiprocessor. */
     static long availableDynamicSharedBytes(KernelFunction function, int blocks) {
-        long each = Properties.SHARED_BYTES_PER_MULTIPROCESSOR / blocks - function.kernel.staticSharedBytes();
+        int each = Properties.SHARED_BYTES_PER_MULTIPROCESSOR / blocks - function.kernel.staticSharedBytes();
         return Math.max(0, Math.min(each, function.maxDynamicSharedBytes));
     }
 

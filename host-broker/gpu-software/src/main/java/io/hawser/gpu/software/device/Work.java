@@ -24,6 +24,7 @@ final class Work {
     private final boolean report;
     // The number of unfinished predecessors; one more until issue(), so that the work cannot start while edges are
     // added.
+    @SuppressWarnings("unused") // WAITS_FOR reads it
     private volatile int waitsFor = 1;
     /** Created for the first follower, because most work has none. */
     private List<Work> followers;

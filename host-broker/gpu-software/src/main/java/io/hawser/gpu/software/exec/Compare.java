@@ -27,21 +27,21 @@ public final class Compare {
 
     /** Ordered. */
     public static int num(float a, float b) {
-        return a == a && b == b ? 1 : 0;
+        return !Float.isNaN(a) && !Float.isNaN(b) ? 1 : 0;
     }
 
     /** Ordered. */
     public static int num(double a, double b) {
-        return a == a && b == b ? 1 : 0;
+        return !Double.isNaN(a) && !Double.isNaN(b) ? 1 : 0;
     }
 
     /** Unordered. */
     public static int nan(float a, float b) {
-        return a == a && b == b ? 0 : 1;
+        return !Float.isNaN(a) && !Float.isNaN(b) ? 0 : 1;
     }
 
     /** Unordered. */
     public static int nan(double a, double b) {
-        return a == a && b == b ? 0 : 1;
+        return !Double.isNaN(a) && !Double.isNaN(b) ? 0 : 1;
     }
 }

@@ -48,7 +48,7 @@ public final class Convert {
 
     /** Whole double to a narrower integer, saturated; NaN gives 0. */
     public static int toNarrow(double whole, int least, int most) {
-        return whole != whole ? 0 : Math.clamp((long) whole, least, most);
+        return Double.isNaN(whole) ? 0 : Math.clamp((long) whole, least, most);
     }
 
     /** u64 to f64, nearest. */
@@ -115,7 +115,7 @@ public final class Convert {
 
     /** f64 to f16 bits, rounded by the mode. */
     public static int f16FromF64Toward(double a, int mode) {
-        if (a != a) {
+        if (Double.isNaN(a)) {
             return HalfMath.toF16(Float.NaN);
         }
         int near = f16FromF64(a);
@@ -129,7 +129,7 @@ public final class Convert {
 
     /** f64 to bf16 bits, rounded by the mode. */
     public static int bf16FromF64Toward(double a, int mode) {
-        if (a != a) {
+        if (Double.isNaN(a)) {
             return HalfMath.toBf16(Float.NaN);
         }
         int near = bf16FromF64(a);

@@ -25,7 +25,7 @@ public final class FloatMath {
 
     /** Bits of a computed value: a NaN becomes the NaN of PTX's f32 arithmetic. */
     public static int computedBits(float a) {
-        return a == a ? Float.floatToRawIntBits(a) : 0x7FFFFFFF;
+        return !Float.isNaN(a) ? Float.floatToRawIntBits(a) : 0x7FFFFFFF;
     }
 
     @Ptx("add.rz.f32")
@@ -256,12 +256,12 @@ public final class FloatMath {
     /** Returns the other operand when one is NaN; -0 is less than +0. */
     @Ptx("min.f32")
     public static float min(float a, float b) {
-        return a != a ? b : b != b ? a : Math.min(a, b);
+        return Float.isNaN(a) ? b : Float.isNaN(b) ? a : Math.min(a, b);
     }
 
     @Ptx("max.f32")
     public static float max(float a, float b) {
-        return a != a ? b : b != b ? a : Math.max(a, b);
+        return Float.isNaN(a) ? b : Float.isNaN(b) ? a : Math.max(a, b);
     }
 
     /** The magnitude of b with the sign of a, in PTX's order of operands. */
@@ -282,12 +282,12 @@ public final class FloatMath {
 
     @Ptx(value = "testp.number.f32", result = "pred")
     public static int testNumber(float a) {
-        return a == a ? 1 : 0;
+        return !Float.isNaN(a) ? 1 : 0;
     }
 
     @Ptx(value = "testp.notanumber.f32", result = "pred")
     public static int testNotANumber(float a) {
-        return a == a ? 0 : 1;
+        return !Float.isNaN(a) ? 0 : 1;
     }
 
     @Ptx(value = "testp.normal.f32", result = "pred")
@@ -318,12 +318,12 @@ public final class FloatMath {
     /** Returns the other operand when one is NaN; -0 is less than +0. */
     @Ptx("min.f64")
     public static double min(double a, double b) {
-        return a != a ? b : b != b ? a : Math.min(a, b);
+        return Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.min(a, b);
     }
 
     @Ptx("max.f64")
     public static double max(double a, double b) {
-        return a != a ? b : b != b ? a : Math.max(a, b);
+        return Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.max(a, b);
     }
 
     /** The magnitude of b with the sign of a, in PTX's order of operands. */
@@ -344,12 +344,12 @@ public final class FloatMath {
 
     @Ptx(value = "testp.number.f64", result = "pred")
     public static int testNumber(double a) {
-        return a == a ? 1 : 0;
+        return !Double.isNaN(a) ? 1 : 0;
     }
 
     @Ptx(value = "testp.notanumber.f64", result = "pred")
     public static int testNotANumber(double a) {
-        return a == a ? 0 : 1;
+        return !Double.isNaN(a) ? 0 : 1;
     }
 
     @Ptx(value = "testp.normal.f64", result = "pred")
@@ -389,12 +389,12 @@ public final class FloatMath {
 
     @Ptx("min.NaN.xorsign.abs.f32")
     public static float minNanXorSign(float a, float b) {
-        return a != a || b != b ? Float.NaN : minXorSign(a, b);
+        return Float.isNaN(a) || Float.isNaN(b) ? Float.NaN : minXorSign(a, b);
     }
 
     @Ptx("max.NaN.xorsign.abs.f32")
     public static float maxNanXorSign(float a, float b) {
-        return a != a || b != b ? Float.NaN : maxXorSign(a, b);
+        return Float.isNaN(a) || Float.isNaN(b) ? Float.NaN : maxXorSign(a, b);
     }
 
     @Ptx({"rcp.rn.f32", "rcp.approx.f32"})
@@ -435,12 +435,12 @@ public final class FloatMath {
 
     @Ptx("rcp.approx.ftz.f64")
     public static double rcpUpper(double a) {
-        return a != a ? a : upperHalf(1 / upperHalf(a));
+        return Double.isNaN(a) ? a : upperHalf(1 / upperHalf(a));
     }
 
     @Ptx("rsqrt.approx.ftz.f64")
     public static double rsqrtUpper(double a) {
-        return a != a ? a : upperHalf(1 / Math.sqrt(upperHalf(a)));
+        return Double.isNaN(a) ? a : upperHalf(1 / Math.sqrt(upperHalf(a)));
     }
 
     @Ptx("sin.approx.f32")

@@ -19,7 +19,7 @@ public final class HalfMath {
 
     /** f16 bits nearest to a value, ties to even. */
     public static int toF16(float value) {
-        return value != value ? NAN : Float.floatToFloat16(value) & 0xFFFF;
+        return Float.isNaN(value) ? NAN : Float.floatToFloat16(value) & 0xFFFF;
     }
 
     /** Value of bf16 bits. */
@@ -29,7 +29,7 @@ public final class HalfMath {
 
     /** bf16 bits nearest to a value, ties to even. */
     public static int toBf16(float value) {
-        if (value != value) {
+        if (Float.isNaN(value)) {
             return NAN;
         }
         int bits = Float.floatToRawIntBits(value);
@@ -92,7 +92,7 @@ public final class HalfMath {
     }
 
     static float relu(float a) {
-        return a != a ? a : a > 0 ? a : 0f;
+        return Float.isNaN(a) ? a : a > 0 ? a : 0f;
     }
 
     @Ptx("abs.f16")

@@ -206,7 +206,7 @@ final class Printf {
         String text;
         boolean finite = Double.isFinite(value);
         if (!finite) {
-            text = value != value ? "nan" : "inf";
+            text = Double.isNaN(value) ? "nan" : "inf";
         } else {
             double magnitude = Math.abs(value);
             text = switch (Character.toLowerCase(conversion)) {

@@ -23,7 +23,7 @@ final class Rounding {
      * @param error any number with the sign of (exact - near); 0 if near is exact.
      */
     static double odd(double near, double error) {
-        if (error == 0 || !Double.isFinite(near) || error != error) {
+        if (error == 0 || !Double.isFinite(near) || Double.isNaN(error)) {
             return near;
         }
         long bits = Double.doubleToRawLongBits(near);
@@ -46,7 +46,7 @@ final class Rounding {
     /** Rounds an exact or odd-rounded double to a float in a direction. */
     static float toFloat(double exact, int mode) {
         float near = (float) exact;
-        if (near == exact || exact != exact) {
+        if (near == exact || Double.isNaN(exact)) {
             return near;
         }
         return switch (mode) {
@@ -61,7 +61,7 @@ final class Rounding {
     /** A float that any rounding to 16 bits treats like the exact or odd-rounded double. */
     static float toFloatOdd(double exact) {
         float near = (float) exact;
-        if (near == exact || exact != exact || Float.isInfinite(near)) {
+        if (near == exact || Double.isNaN(exact) || Float.isInfinite(near)) {
             return near;
         }
         int bits = Float.floatToRawIntBits(near);

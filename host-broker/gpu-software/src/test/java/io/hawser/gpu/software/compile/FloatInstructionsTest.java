@@ -246,7 +246,8 @@ class FloatInstructionsTest {
 
     private static long bf16(float x) {
         int bits = Float.floatToRawIntBits(x);
-        return bits + 0x7FFF + (bits >>> 16 & 1) >>> 16 & 0xFFFF;
+        int rounded = bits + 0x7FFF + (bits >>> 16 & 1) >>> 16;
+        return rounded;
     }
 
     /** The f16 nearest to an exact value: the guess or one of its neighbours. */

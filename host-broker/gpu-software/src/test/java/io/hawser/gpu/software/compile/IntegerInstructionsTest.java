@@ -248,7 +248,7 @@ class IntegerInstructionsTest {
                     int bits = random.nextInt(128);
                     BigInteger value = new BigInteger(1 + bits, random).setBit(bits);
                     operands[2 * t + k] = value;
-                    put(device, p + 96L * t + 16 * k, value);
+                    put(device, p + 96L * t + 16L * k, value);
                 }
             }
             device.launch("divide", 1, threads, p);
@@ -258,7 +258,7 @@ class IntegerInstructionsTest {
                 BigInteger[] expected = {a.divide(b), a.mod(b), signed(a).divide(signed(b)),
                     signed(a).remainder(signed(b))};
                 for (int k = 0; k < 4; k++) {
-                    assertEquals(expected[k].and(MASK), get(device, p + 96L * t + 32 + 16 * k),
+                    assertEquals(expected[k].and(MASK), get(device, p + 96L * t + 32 + 16L * k),
                         a + " by " + b + " " + k);
                 }
             }

@@ -367,7 +367,7 @@ class KernelsTest {
         for (int i = 0; i < 8; i++) {
             float h = Float.float16ToFloat(Float.floatToFloat16(in[i]));
             MemorySegment got = d.at(out, 128);
-            assertEquals(h * h + h, got.getAtIndex(F32, 4 * i), Math.abs(h * h + h) * 2e-3);
+            assertEquals(h * h + h, got.getAtIndex(F32, 4L * i), Math.abs(h * h + h) * 2e-3);
             assertEquals(Float.float16ToFloat(Float.floatToFloat16(h * h + h)), got.getAtIndex(F32, 4 * i + 1));
             assertEquals(Float.float16ToFloat(Float.floatToFloat16(h * h + h)), got.getAtIndex(F32, 4 * i + 2));
             assertEquals(in[i] * in[i] + in[i], got.getAtIndex(F32, 4 * i + 3),

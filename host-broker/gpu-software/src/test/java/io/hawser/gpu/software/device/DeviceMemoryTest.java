@@ -20,7 +20,7 @@ class DeviceMemoryTest {
             TreeMap<Long, Long> live = new TreeMap<>();
             for (int step = 0; step < 20_000; step++) {
                 if (live.isEmpty() || random.nextInt(5) < 3) {
-                    long bytes = 1 + random.nextInt(random.nextBoolean() ? 600 : 200_000);
+                    long bytes = 1L + random.nextInt(random.nextBoolean() ? 600 : 200_000);
                     long address = memory.allocate(bytes);
                     if (address != 0) {
                         checkApart(live, address, bytes);
